@@ -1,10 +1,11 @@
-//! Has the linker pack the program's relocations, where its loader can unpack them: else each of its processes, every tool
-//! call's supervisor too, reads and keeps 1.9 MiB of them.
+//! Links the program with packed relative relocations if its loader can unpack them. Otherwise each
+//! of its processes, including the supervisor of every tool call, reads and keeps 1.9 MiB of
+//! relocations.
 
 use std::env;
 use std::process::Command;
 
-/// The first glibc that can.
+/// The first glibc with a loader that unpacks these relocations.
 const UNPACKS: (u32, u32) = (2, 36);
 
 fn main() {
@@ -14,7 +15,8 @@ fn main() {
     }
 }
 
-/// The glibc that the program is linked with; nothing if that is another C library, or another machine's.
+/// The version of the glibc that the program is linked with. Returns `None` for another C library,
+/// or when cross-compiling.
 fn glibc() -> Option<(u32, u32)> {
     let of_cargo = |name: &str| env::var(name).ok();
     let is_glibc = of_cargo("CARGO_CFG_TARGET_OS")? == "linux" && of_cargo("CARGO_CFG_TARGET_ENV")? == "gnu";

@@ -1,4 +1,4 @@
-//! Tells the linker that Node has what is missing.
+//! Build script: tells the linker that Node provides the missing symbols.
 
 fn main() {
     napi_build::setup();

@@ -1,30 +1,33 @@
 'use strict'
-// How callbacks are called: what they throw ends nothing, and is told.
+// Calls of user callbacks. An error in a callback is reported, and ends nothing else.
 
-/** Tells what a callback of this function has thrown, by a warning of the process. */
-function warning(whose) {
+/** Returns a function that reports an error in a callback as a warning of the process. */
+function warning(functionName) {
   return (error) => {
-    const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    process.emitWarning(`a callback of ${whose} has thrown: ${what}`, 'HoldpointWarning')
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    process.emitWarning(`a callback of ${functionName} failed: ${text}`, 'HoldpointWarning')
   }
 }
 
-/** Calls callbacks of this function. What they throw, or reject with if they are async, goes to `onError`. */
-function caller(whose, onError = warning(whose)) {
-  const failed = (error) => {
+/**
+ * Returns a function that calls callbacks. Their errors, and the rejections of async ones, go to
+ * `onError`.
+ */
+function caller(functionName, onError = warning(functionName)) {
+  const report = (error) => {
     try {
       onError(error)
     } catch (another) {
-      warning(whose)(another)
+      warning(functionName)(another)
     }
   }
   return (callback, value) => {
     try {
       const result = callback(value)
-      // Nobody waits for a callback that is async, but what it throws is not to end the process.
-      if (typeof result?.then === 'function') result.then(undefined, failed)
+      // An async callback is not awaited, but its rejection must not end the process.
+      if (typeof result?.then === 'function') result.then(undefined, report)
     } catch (error) {
-      failed(error)
+      report(error)
     }
   }
 }

@@ -6,105 +6,116 @@ import type {
 
 export type * from './types'
 
-/** An open pause, flat: a tool has stopped and waits for you. */
+/** An open pause in one flat object: a tool waits for you. */
 export interface PauseState extends PauseRequest {
-  /** Names the ask for ever. */
+  /** Id of the ask, which is never used again. */
   id: AskId
-  /** The tool call it belongs to. */
+  /** Tool call that the ask belongs to. */
   call: CallId
-  /** Since when it is open. */
+  /** Time at which the ask was raised. */
   since: Timestamp
 }
 
 /**
- * The effect of a key on an `AskForm`: none; the words or their cursor have changed; the keys that answer have changed;
- * another question is shown; the user interrupts; or the user answers.
+ * The effect of a key on an `AskForm`: `nothing`; `typed` if the text or its cursor has changed;
+ * `turned` if the keys have another meaning; `moved` if another question is current; `interrupt` if
+ * the user interrupts the turn; or `answer` with the user's answer.
  */
 export type Pressed =
   | { type: 'nothing' | 'typed' | 'turned' | 'moved' | 'interrupt' }
   | { type: 'answer'; answer: Answer }
 
-/** What an interrupt found. */
+/** The effect of an interrupt. */
 export interface Interrupted {
-  /** A turn, which is cut; a run between two turns, which is over; or nothing, and nothing has changed. */
+  /**
+   * The interrupted work: the open turn, a run between two turns, or nothing, in which case nothing
+   * has changed.
+   */
   found: 'turn' | 'run' | 'nothing'
-  /** The turn. */
+  /** Id of the turn. */
   turn?: TurnId
-  /** How it ended; it may have been done just before. */
+  /** Outcome of the turn, which may have ended just before the interrupt. */
   outcome?: Outcome
-  /** What was stopped, ended, released and handed back; not there if it was not waited for. */
+  /**
+   * Receipt of the stopped tools, ended processes, closed asks and returned prompts; absent if the
+   * call did not wait for it.
+   */
   receipt?: Receipt
 }
 
-/** What an attachment begins with. */
+/** The beginning of an attachment. */
 export interface Attached {
-  /** Names the attachment, for `sessionDetach`. */
+  /** Number of the attachment, for `sessionDetach`. */
   attachment: number
-  /** The session at the moment of attaching. */
+  /** Snapshot of the session at the moment of attaching. */
   snapshot: Snapshot
 }
 
-/** Why no more events come. */
+/** The end of a stream of events. */
 export interface StreamEnd {
   /**
-   * It was detached; the session was closed, or is gone; the daemon was told to stop; the connection to it broke; or a
-   * fault of this package.
+   * Reason of the end: `detached` by this program, `closed` with the session, `ended` because the
+   * session's actor is gone, `stopped` or `disconnected` like the daemon or the connection to it,
+   * or `failed` because of a bug in this package.
    */
   reason: 'detached' | 'closed' | 'ended' | 'stopped' | 'disconnected' | 'failed'
-  /** All up to this number was delivered: attaching after it continues there. */
+  /** Number up to which all events were delivered. Attaching after it continues there. */
   after: number
 }
 
-/** Something that was logged. Its texts are of one line each, with secrets masked. */
+/** A record of the log. Its texts have one line each, with secrets masked. */
 export interface LogRecord {
-  /** When. */
+  /** Time of the record. */
   at: Timestamp
   level: 'error' | 'warn' | 'info' | 'debug' | 'trace'
-  /** The part of the program that says so. */
+  /** Module of the program that logged the record. */
   target: string
   message: string
-  /** The session that it is about, if it is about one. */
+  /** Session that the record is about, if any. */
   session?: SessionId
-  /** What else is said, and where in the session it was: `turn`, `step`, `call`. */
+  /** Further fields, among them the position in the session: `turn`, `step`, `call`. */
   fields: Record<string, string | number | boolean>
 }
 
-/** What is received by iterating. */
+/** The options of `sessionEvents`. */
 export interface EventsOptions {
-  /** Only what comes after this number: the last event you have. */
+  /** Number of the last event that you have; only later events are delivered. Default: 0. */
   after?: number
-  /** Of the past, at most so many facts: the newest. */
+  /** Maximum number of past facts to deliver; the newest ones are delivered. Default: all. */
   limit?: number
 }
 
-/** What goes wrong. */
+/** The error that functions of this package throw or reject with. */
 export interface HoldpointError extends Error {
-  /** Which error it is. */
+  /** Stable code of the error. */
   code: ErrorCode
-  /** What to do about it. */
+  /** Advice on how to solve the problem. */
   hint?: string
-  /** Why an answer had no effect, if it was one: for `alreadyAnswered`, with who was first. */
+  /**
+   * Reason why an answer had no effect. For `alreadyAnswered` it has the origin of the first
+   * answer.
+   */
   answer?: AnswerError
-  /** `ambiguous`: the sessions that may be meant. */
+  /** Sessions that the error is about; for `ambiguous`, all sessions that match. */
   ids?: SessionId[]
 }
 
-/** Which error it is. A later daemon may have others. */
+/** The code of an error. A later daemon may send others. */
 export type ErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'damaged'
-  // What a session does not take.
+  // Requests that a session refuses.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
   | 'tooManyClients' | 'tooManyConnections' | 'unknownEvent'
-  // Answers without effect.
+  // Answers without an effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
-  // Arguments and settings that can't be meant.
+  // Invalid arguments and settings.
   | 'invalidArgument' | 'config' | 'alreadyStarted'
-  // Saving, and daemons.
+  // Saving, and the connection to a daemon.
   | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion'
   // A session that is gone, thrown by hooks; a daemon or process that is about to end.
   | 'ended' | 'stopped'
-  // Faults: of a session's actor, of this package, of how it was installed.
+  // Bugs and failures: of a session's actor, of this package, of its installation.
   | 'gone' | 'failed' | 'panicked' | 'noAddon'
   | (string & {})

@@ -1,15 +1,18 @@
 'use strict'
-// How events reach JavaScript: a batch at a time, of which one is on its way, and the next comes when it was taken.
+// Delivery of events to JavaScript. One batch is in flight at a time; the next one is sent when it
+// was taken.
 
 const { caller, warning } = require('./callbacks.js')
 const { checkType, optionsOf } = require('./refusals.js')
 
-/** Milliseconds of callbacks after which other things have their turn. */
-const SLICE = 8
+/** Milliseconds of callbacks after which the event loop runs other work. */
+const TIME_SLICE = 8
 
-const others = () => new Promise((resolve) => setImmediate(resolve))
+const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve))
 
-/** What takes batches and gives a callback their events, one after the other. */
+/**
+ * Returns a function that takes batches and passes their events to a callback, one after the other.
+ */
 function toCallback(callback, { onEnd = () => {}, onError = warning('sessionAttach') } = {}) {
   for (const [name, value] of Object.entries({ callback, 'options.onEnd': onEnd, 'options.onError': onError })) {
     checkType(name, 'function', value)
@@ -17,67 +20,71 @@ function toCallback(callback, { onEnd = () => {}, onError = warning('sessionAtta
   const call = caller('sessionAttach', onError)
   return async (events, end) => {
     if (end) return call(onEnd, JSON.parse(end))
-    if (!events) throw new Error('nothing was delivered')
+    if (!events) throw new Error('the delivery is empty')
     let since = performance.now()
     for (const event of JSON.parse(events)) {
       call(callback, event)
-      if (performance.now() - since > SLICE) {
-        await others()
+      if (performance.now() - since > TIME_SLICE) {
+        await yieldToEventLoop()
         since = performance.now()
       }
     }
   }
 }
 
-/** The events of a session, to be iterated: the next batch comes when the last was taken. */
+/** Iterates over the events of a session. The next batch is sent when the last one was taken. */
 function iterate(attach, detach, options) {
-  const arriving = { batches: [], isLeft: false, wake: () => {} }
-  const events = generate(arriving, attach, detach, options)
-  for (const way of ['return', 'throw']) {
-    const leave = events[way]
-    // A generator does so only when the event that is waited for has come.
-    events[way] = (value) => {
-      arriving.isLeft = true
-      arriving.wake()
-      return leave.call(events, value)
+  const queue = { batches: [], isClosed: false, wake: () => {} }
+  const events = generate(queue, attach, detach, options)
+  for (const method of ['return', 'throw']) {
+    const original = events[method]
+    // The generator's own method would first wait for the next event.
+    events[method] = (value) => {
+      queue.isClosed = true
+      queue.wake()
+      return original.call(events, value)
     }
   }
   return events
 }
 
-async function* generate(arriving, attach, detach, options) {
-  const { batches } = arriving
+async function* generate(queue, attach, detach, options) {
+  const { batches } = queue
   const { attachment } = await attach(
     (events, end) =>
-      new Promise((taken) => {
-        batches.push({ events, end, taken })
-        arriving.wake()
+      new Promise((acknowledge) => {
+        batches.push({ events, end, acknowledge })
+        queue.wake()
       }),
     { ...optionsOf(options, ['after', 'limit']), keepAlive: true },
   )
-  let taken = () => {}
+  let acknowledge = () => {}
   try {
     for (;;) {
-      while (batches.length === 0 && !arriving.isLeft) await new Promise((resolve) => (arriving.wake = resolve))
-      if (arriving.isLeft) return
+      while (batches.length === 0 && !queue.isClosed) {
+        await new Promise((resolve) => (queue.wake = resolve))
+      }
+      if (queue.isClosed) return
       const batch = batches.shift()
-      taken = batch.taken
-      if (batch.end) return ended(JSON.parse(batch.end))
+      acknowledge = batch.acknowledge
+      if (batch.end) return endOfLoop(JSON.parse(batch.end))
       yield* JSON.parse(batch.events)
-      taken()
+      acknowledge()
     }
   } finally {
-    // Whatever comes until it is detached is taken by nobody.
-    taken()
-    const left = detach(attachment)
-    arriving.wake = () => batches.splice(0).forEach((batch) => batch.taken())
-    arriving.wake()
-    await left
+    // Batches that arrive before the detach are acknowledged and dropped.
+    acknowledge()
+    const detached = detach(attachment)
+    queue.wake = () => batches.splice(0).forEach((batch) => batch.acknowledge())
+    queue.wake()
+    await detached
   }
 }
 
-/** What a loop over events sees of their end: an error, if it can be gone on from there. */
-function ended(end) {
+/**
+ * Handles the end of the events in a loop. It is an error if the program can attach again after it.
+ */
+function endOfLoop(end) {
   if (end.reason !== 'disconnected' && end.reason !== 'failed') return end
   const error = new Error(`the stream of events has ended: ${end.reason}, after event ${end.after}`)
   throw Object.assign(error, { code: end.reason, after: end.after })

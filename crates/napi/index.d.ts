@@ -7,669 +7,753 @@ import type {
 
 export type * from './types'
 
-/** An open pause, flat: a tool has stopped and waits for you. */
+/** An open pause in one flat object: a tool waits for you. */
 export interface PauseState extends PauseRequest {
-  /** Names the ask for ever. */
+  /** Id of the ask, which is never used again. */
   id: AskId
-  /** The tool call it belongs to. */
+  /** Tool call that the ask belongs to. */
   call: CallId
-  /** Since when it is open. */
+  /** Time at which the ask was raised. */
   since: Timestamp
 }
 
 /**
- * The effect of a key on an `AskForm`: none; the words or their cursor have changed; the keys that answer have changed;
- * another question is shown; the user interrupts; or the user answers.
+ * The effect of a key on an `AskForm`: `nothing`; `typed` if the text or its cursor has changed;
+ * `turned` if the keys have another meaning; `moved` if another question is current; `interrupt` if
+ * the user interrupts the turn; or `answer` with the user's answer.
  */
 export type Pressed =
   | { type: 'nothing' | 'typed' | 'turned' | 'moved' | 'interrupt' }
   | { type: 'answer'; answer: Answer }
 
-/** What an interrupt found. */
+/** The effect of an interrupt. */
 export interface Interrupted {
-  /** A turn, which is cut; a run between two turns, which is over; or nothing, and nothing has changed. */
+  /**
+   * The interrupted work: the open turn, a run between two turns, or nothing, in which case nothing
+   * has changed.
+   */
   found: 'turn' | 'run' | 'nothing'
-  /** The turn. */
+  /** Id of the turn. */
   turn?: TurnId
-  /** How it ended; it may have been done just before. */
+  /** Outcome of the turn, which may have ended just before the interrupt. */
   outcome?: Outcome
-  /** What was stopped, ended, released and handed back; not there if it was not waited for. */
+  /**
+   * Receipt of the stopped tools, ended processes, closed asks and returned prompts; absent if the
+   * call did not wait for it.
+   */
   receipt?: Receipt
 }
 
-/** What an attachment begins with. */
+/** The beginning of an attachment. */
 export interface Attached {
-  /** Names the attachment, for `sessionDetach`. */
+  /** Number of the attachment, for `sessionDetach`. */
   attachment: number
-  /** The session at the moment of attaching. */
+  /** Snapshot of the session at the moment of attaching. */
   snapshot: Snapshot
 }
 
-/** Why no more events come. */
+/** The end of a stream of events. */
 export interface StreamEnd {
   /**
-   * It was detached; the session was closed, or is gone; the daemon was told to stop; the connection to it broke; or a
-   * fault of this package.
+   * Reason of the end: `detached` by this program, `closed` with the session, `ended` because the
+   * session's actor is gone, `stopped` or `disconnected` like the daemon or the connection to it,
+   * or `failed` because of a bug in this package.
    */
   reason: 'detached' | 'closed' | 'ended' | 'stopped' | 'disconnected' | 'failed'
-  /** All up to this number was delivered: attaching after it continues there. */
+  /** Number up to which all events were delivered. Attaching after it continues there. */
   after: number
 }
 
-/** Something that was logged. Its texts are of one line each, with secrets masked. */
+/** A record of the log. Its texts have one line each, with secrets masked. */
 export interface LogRecord {
-  /** When. */
+  /** Time of the record. */
   at: Timestamp
   level: 'error' | 'warn' | 'info' | 'debug' | 'trace'
-  /** The part of the program that says so. */
+  /** Module of the program that logged the record. */
   target: string
   message: string
-  /** The session that it is about, if it is about one. */
+  /** Session that the record is about, if any. */
   session?: SessionId
-  /** What else is said, and where in the session it was: `turn`, `step`, `call`. */
+  /** Further fields, among them the position in the session: `turn`, `step`, `call`. */
   fields: Record<string, string | number | boolean>
 }
 
-/** What is received by iterating. */
+/** The options of `sessionEvents`. */
 export interface EventsOptions {
-  /** Only what comes after this number: the last event you have. */
+  /** Number of the last event that you have; only later events are delivered. Default: 0. */
   after?: number
-  /** Of the past, at most so many facts: the newest. */
+  /** Maximum number of past facts to deliver; the newest ones are delivered. Default: all. */
   limit?: number
 }
 
-/** What goes wrong. */
+/** The error that functions of this package throw or reject with. */
 export interface HoldpointError extends Error {
-  /** Which error it is. */
+  /** Stable code of the error. */
   code: ErrorCode
-  /** What to do about it. */
+  /** Advice on how to solve the problem. */
   hint?: string
-  /** Why an answer had no effect, if it was one: for `alreadyAnswered`, with who was first. */
+  /**
+   * Reason why an answer had no effect. For `alreadyAnswered` it has the origin of the first
+   * answer.
+   */
   answer?: AnswerError
-  /** `ambiguous`: the sessions that may be meant. */
+  /** Sessions that the error is about; for `ambiguous`, all sessions that match. */
   ids?: SessionId[]
 }
 
-/** Which error it is. A later daemon may have others. */
+/** The code of an error. A later daemon may send others. */
 export type ErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'damaged'
-  // What a session does not take.
+  // Requests that a session refuses.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
   | 'tooManyClients' | 'tooManyConnections' | 'unknownEvent'
-  // Answers without effect.
+  // Answers without an effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
-  // Arguments and settings that can't be meant.
+  // Invalid arguments and settings.
   | 'invalidArgument' | 'config' | 'alreadyStarted'
-  // Saving, and daemons.
+  // Saving, and the connection to a daemon.
   | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion'
   // A session that is gone, thrown by hooks; a daemon or process that is about to end.
   | 'ended' | 'stopped'
-  // Faults: of a session's actor, of this package, of how it was installed.
+  // Bugs and failures: of a session's actor, of this package, of its installation.
   | 'gone' | 'failed' | 'panicked' | 'noAddon'
   | (string & {})
 
 /**
- * Swallows the keys that were meant for an ask that has closed, until none was pressed for 300 ms.
- * Times are those of `AskForm`.
+ * A filter for the keys after an ask has closed. It swallows keys that were meant for the ask,
+ * until none was pressed for 300 ms. Times are as in `AskForm`.
  */
 export declare class AfterAsk {
-  /** No ask has closed yet. */
+  /** Creates a filter that swallows no keys yet. */
   constructor()
-  /** An ask has closed: by an answer, an interrupt, or another client. */
+  /** Reports that an ask has closed: by an answer, an interrupt or another client. */
   begin(at: number): void
   /**
-   * Whether this key is to be ignored. Keys are named as in `AskForm.press`; `esc` and `ctrl+c`
-   * are never swallowed.
+   * Whether to ignore this key. Keys are named as in `AskForm.press`; `esc` and `ctrl+c` are
+   * never swallowed.
    */
   swallows(key: string, at: number): boolean
 }
 
 /**
- * An open ask, and the user's answer so far: keys go in, an answer comes out. The screen of
- * `holdpoint` and `holdpoint/ink` use the same one.
+ * A form for an open ask: it takes key presses and produces the user's answer. The screen of
+ * `holdpoint` and `holdpoint/ink` use the same form.
  *
- * Keys that answer count only 300 ms after the ask appeared, and after the last key that does not
- * answer; a second `A` counts only 700 ms after the first, so that a held key does not approve
- * always. `tab`, `backtab` and the arrows act at any time, and so do `esc` and `ctrl+c`. Pass every
- * input of the terminal to `press` or `paste`, also those that mean nothing to your program. Send
- * the answer yourself.
+ * Keys that answer count only 300 ms after the ask appeared, and 300 ms after the last key that
+ * does not answer. A second `A` counts only 700 ms after the first, so that a held key does not
+ * approve *always*. `tab`, `backtab`, the arrows, `esc` and `ctrl+c` act at any time. Pass every
+ * input of the terminal to `press` or `paste`, even if it has no meaning in your program. The form
+ * does not send the answer; your program does.
  *
  * All times are milliseconds of one clock that never goes back, such as `performance.now()`.
  * Methods throw `invalidArgument`.
  */
 export declare class AskForm {
-  /** A form for an ask of a snapshot that is shown from now on. */
+  /** Creates a form for an ask that appears at the time `at`. */
   constructor(ask: Ask, at: number)
   /**
-   * Passes a key in. Keys are `enter`, `esc`, `tab`, `backtab` (Shift+Tab), `left`, `right`,
-   * `home`, `end`, `backspace`, `delete`, a single character such as `y`, and `ctrl+x` for any
-   * letter. All else means another input of the terminal.
+   * Passes a key press to the form. Key names are `enter`, `esc`, `tab`, `backtab` (Shift+Tab),
+   * `left`, `right`, `home`, `end`, `backspace`, `delete`, a single character such as `y`, and
+   * `ctrl+x` for any letter. Any other name stands for another input of the terminal.
    */
   press(key: string, at: number): Pressed
   /**
-   * Passes pasted text in, or a character of several code points: it is part of the words, and
-   * never answers.
+   * Passes pasted text, or a character of several code points, to the form. It becomes part of
+   * the typed text, and never answers.
    */
   paste(text: string, at: number): Pressed
   /**
-   * The ask, or another question of it, is on the screen from now on: the 300 ms begin. Call this
-   * also when a `moved` has been drawn. `turned` does not need it: `press` has restarted the time.
-   * The time of an earlier key changes nothing.
+   * Reports that the ask, or another question of it, has appeared on the screen: the 300 ms
+   * start again. Call this after a `moved` has been drawn. `turned` does not need it, because
+   * `press` restarts the time. A time before that of an earlier key has no effect.
    */
   appear(at: number): void
   /**
-   * The answer was refused and the ask is still open: another answer can be given. Earlier
-   * replies are kept.
+   * Reports that the answer was refused and the ask is still open, so that another answer can be
+   * given. Earlier replies are kept.
    */
   reopen(at: number): void
-  /** The number of the question that is shown, from 1; 0 for a pause. */
+  /** Number of the current question, counted from 1; 0 for a pause. */
   get questionNumber(): number
-  /** How many questions there are; 0 for a pause. */
+  /** Number of questions; 0 for a pause. */
   get questionCount(): number
   /**
-   * How keys are understood now: each is a choice; they are the words of a question without
-   * options; or they are words that the user has chosen to type (`ownWords`), from which Esc
-   * goes back to the choice.
+   * Meaning of the keys: `choice` if each key is a choice, `words` if the keys type the reply to
+   * a question without options, and `ownWords` if the user chose to type, so that Esc returns to
+   * the choice.
    */
   get entry(): 'choice' | 'words' | 'ownWords'
-  /** The words typed so far: for the question that is shown, or as the reason of a denial. */
+  /** Text typed so far: the reply to the current question, or the reason of a denial. */
   get text(): string
-  /** The place of the cursor in `text`, as an index of JavaScript. */
+  /** Position of the cursor in `text`, in UTF-16 code units. */
   get cursor(): number
   /**
-   * The reply to the question that is shown, if the user has come back to it: `answer` is `null`
-   * if it is skipped.
+   * Earlier reply to the current question, if the user has returned to it. A skipped question
+   * has the answer `null`.
    */
   get reply(): { answer: string | null } | null
-  /** Whether `A` was pressed, so that a second press approves always. */
+  /** Whether `A` was pressed once, so that a second press approves *always*. */
   get isArmed(): boolean
-  /** Whether there are words or replies that the user has not sent. */
+  /** Whether the form has text or replies that were not sent. */
   get isBegun(): boolean
   /** Whether this user has answered, or interrupted the turn. */
   get isDone(): boolean
 }
 
 /**
- * Sessions, and all that can be done with them. The functions of this package are those of one of these: that of the
- * engine in this process. `connect` gives that of a daemon.
+ * The sessions of one engine, with all functions on them. The functions of this package are the
+ * methods of such an object, for the engine in this process. `connect` returns one for a daemon's
+ * sessions.
  *
- * A session is named by its id, a unique prefix of it (4 characters or more), or its name, wherever a promise is given. What fails has a
- * `code`: {@link HoldpointError}.
+ * Methods that return a promise accept a session's id, a unique prefix of it with at least 4
+ * characters, or its name. Errors have a `code`: {@link HoldpointError}.
  */
 export declare class Sessions {
   private constructor()
   /**
-   * Answers a Continue: the tool goes on.
+   * Resumes a Continue, so that its tool proceeds.
    *
-   * Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
-   * `nothingShown`. Whichever it is, nothing has changed.
+   * Rejects with `alreadyAnswered` (`error.answer.by` is the origin of the first answer),
+   * `askClosed`, `kindMismatch`, `unknownAsk`, or `nothingShown` if `askId` is missing and no
+   * ask was shown. An answer that is rejected changes nothing.
    */
   sessionPauseResume(id: string, options?: AnswerOptions): Promise<Answered>
   /**
-   * Answers a Confirm.
+   * Approves or denies a Confirm.
    *
-   * Rejects as `sessionPauseResume` does.
+   * Rejects like `sessionPauseResume`.
    */
   sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions): Promise<Answered>
   /**
-   * Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
-   * if the ask that was shown here last is not open, or none was shown.
+   * Interrupts the turn of the ask that this program was shown last, as Esc does. Resolves to
+   * the effect of the interrupt; `found` is `nothing` if no ask was shown or it is no longer
+   * open.
    */
   sessionPauseInterrupt(id: string): Promise<Interrupted>
   /**
-   * Answers a question: each by its id, with `answer: null` for one that is skipped; or all by `null`, to decline.
+   * Replies to the questions of an ask, or declines them all with `null`. There must be one
+   * reply per question, with `answer: null` for a skipped one.
    *
-   * Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
+   * Rejects like `sessionPauseResume`, and with `incompleteAnswer` if a reply is missing, empty
+   * or one too many.
    */
   sessionAnswerQuestion(id: string, answers: QuestionReply[] | null, options?: AnswerOptions): Promise<Answered>
   /**
-   * Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
-   * numbers. Node stays for it while a turn is open, or always with `keepAlive`.
+   * Attaches a callback to a session's events: first the past ones that `options` select, then
+   * new ones, with strictly rising numbers. Node stays alive for it while a turn is open, or
+   * always with `keepAlive`.
    *
-   * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB, or 32 MiB of a
-   * daemon's session; beyond, facts still come all, and of text and output whose pieces are gone an `itemSoFar` says what
-   * they had come to.
+   * The session never waits for the callback. While it is busy, up to 64 MiB of events wait, or
+   * 32 MiB for a daemon's session. Beyond that, all facts are still delivered, but pieces of
+   * text and output may be replaced by an `itemSoFar` with the text so far.
    *
-   * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
-   * session from being opened.
+   * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if the session has no event
+   * `after`, or the error that prevents a saved session from being opened.
    */
   sessionAttach(id: string, callback: (event: Event) => void, options?: AttachOptions): Promise<Attached>
   /**
-   * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
-   * more is delivered; a loop ends with what it has in hand. The session goes on as before: nothing is answered or
-   * interrupted.
+   * Detaches one attachment, or all attachments of this program to the session. When the promise
+   * resolves, no more events are delivered; a loop still gets the rest of its current batch. The
+   * session continues: no ask is answered and no turn is interrupted.
    */
   sessionDetach(id: string, attachment?: number): Promise<void>
   /**
-   * Gives a session another name, which is its title, too. One that is only saved stays so.
+   * Renames a session. The name also becomes its title. A saved session stays saved.
    *
-   * Rejects with `nameTaken` or `badName`.
+   * Rejects with `nameTaken`, or with `badName` if the name is not allowed.
    */
   sessionRename(id: string, name: string): Promise<void>
   /**
-   * Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
+   * Changes the model of a session, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
    *
    * Rejects with `modelSetup`.
    */
   sessionSetModel(id: string, model: string): Promise<void>
   /**
-   * Has a session log at debug level, or not any more: to the `log` that was given to `start`, or to that of its daemon. Its
-   * snapshot's `isDebugEnabled` says what it is.
+   * Turns the debug log of a session on or off. The lines go to the `log` callback of `start`,
+   * or to the daemon's log. The snapshot has the setting as `isDebugEnabled`.
    */
   sessionSetDebug(id: string, enabled: boolean): Promise<void>
-  /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
+  /**
+   * Holds a session at its next boundary, or at once if it is idle. Resolves to the new state of
+   * the hold.
+   */
   sessionHold(id: string): Promise<Hold>
-  /** Lets a session go on. Gives what the hold is now. */
+  /** Releases a held session, so that it continues. Resolves to the new state of the hold. */
   sessionRelease(id: string): Promise<Hold>
   /**
-   * Holds or releases: the other of what the client was showing, which without `shown` is what the session has last
-   * published. If that is no longer so, nothing changes. Gives what the hold is now.
+   * Releases a session that the user sees as held, or holds it otherwise. `shown` is the state
+   * that the user sees; its default is that of the current snapshot. If the session is in
+   * another state, nothing changes. Resolves to the new state of the hold.
    */
   sessionToggleHold(id: string, shown?: HoldShown): Promise<Hold>
-  /** Every session: live ones first, the newest first. */
+  /** Lists all sessions: live ones first, then the newest first. */
   sessionList(): Promise<SessionSummary[]>
-  /** The open asks of all sessions, live and saved: the oldest first. */
+  /** Lists the open asks of all sessions, live and saved, the oldest first. */
   sessionInbox(): Promise<InboxAsk[]>
   /**
-   * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that
-   * is only saved is opened, also if it was closed by another.
+   * Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
+   * and resolves to its id. A saved session is opened, even if another client closed it.
    *
-   * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
+   * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.ids`).
    */
   sessionFind(what: string): Promise<SessionId>
   /**
-   * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
-   * saved, and opens when it is used again. One that is only saved is not opened for this.
+   * Closes a session: its turn is cut, its asks are closed, its processes end and its name
+   * becomes free. The session stays saved, and opens when it is used again. A saved session is
+   * closed without being opened.
    *
-   * Rejects with `inexact` for a prefix of an id, with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
-   * `notSaving` if what it has done can't be saved at present.
+   * Rejects with `inexact` for a prefix of an id, `closed` if the session is closed already,
+   * `inUse` if `unusedSince` prevents the close, and `notSaving` if the session's events can't
+   * be saved at present.
    */
   sessionClose(id: string, options?: CloseOptions): Promise<void>
   /**
-   * Deletes a closed session, with all that was said in it.
+   * Deletes a saved session and its log.
    *
-   * Rejects with `live` if it was not closed, with `inexact` for a prefix of an id.
+   * Rejects with `live` if the session is live, with `inexact` for a prefix of an id, and with
+   * `ambiguous` if several sessions have the name.
    */
   sessionDelete(id: string): Promise<void>
   /**
-   * What a session is doing. Read at once, of a session that was opened, found or attached from here, by its id.
+   * Opens a new session, and resolves to its id.
+   *
+   * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or
+   * `tooManySessions`.
+   */
+  sessionOpen(options?: OpenOptions): Promise<SessionId>
+  /**
+   * Returns the status of a session, at once. The session must have been opened, found or
+   * attached in this program; it is named by its id.
    *
    * Throws `unknownSession`.
    */
   sessionGetStatus(id: string): SessionStatus
   /**
-   * The open pause that is to be shown, or `null`: a question may be before it, or nothing waits. Read at once.
+   * Returns the pause that clients should show, or `null` if no ask is open or a question comes
+   * first. Reads at once, like `sessionGetStatus`.
    *
-   * What it gives counts as shown: an answer without an id goes to it.
+   * The returned pause counts as shown: an answer without an id goes to it.
    */
   sessionGetPauseState(id: string): PauseState | null
   /**
-   * The session as it has last published itself; it is replaced before the event that changed it reaches a callback.
-   * Read at once, and a new object each time: ask for it when an event says that something has changed.
+   * Returns the last snapshot of a session, at once. Each call returns a new object. The
+   * snapshot is replaced before the event that changed it reaches a callback, so read it when an
+   * event arrives.
    *
-   * Its first ask counts as shown: an answer without an id goes to it.
+   * The first ask of the snapshot counts as shown: an answer without an id goes to it.
    */
   sessionSnapshot(id: string): Snapshot
   /**
-   * Opens a fresh session, and gives its id.
-   *
-   * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or `tooManySessions`.
-   */
-  sessionOpen(options?: OpenOptions): Promise<SessionId>
-  /**
-   * Gives a session something to do. It runs, or the prompt waits, before this resolves. Node stays until it has
-   * settled; of a daemon's session, if anyone is attached to it from here.
+   * Sends a prompt to a session. When the promise resolves, the prompt's turn has started or the
+   * prompt is queued. Node stays alive until the session has settled; for a daemon's session,
+   * only if this program is attached to it.
    *
    * Rejects with `emptyPrompt`, `promptTooLong`, `queueFull` or `notSaving`.
    */
   sessionPrompt(id: string, text: string): Promise<Prompted>
   /**
-   * Begins a run: a goal, worked through in iterations until no task is left or it is interrupted.
+   * Starts a run: a goal that is worked through in iterations until no task is left or the run
+   * is interrupted. Node stays alive as for `sessionPrompt`.
    *
    * Rejects with `emptyGoal`, `promptTooLong`, `badTask`, `turnOpen` or `runOpen`.
    */
   sessionRun(id: string, run: RunRequest): Promise<RunStarted>
   /**
-   * Waits until no turn and no run is open and no prompt waits, or the session is held; and until callbacks that are
-   * attached from here have been given all of it.
+   * Waits until a session has no open turn, no run and no queued prompt, or is held, and until
+   * this program's callbacks have got all its events. Resolves to the snapshot.
    */
   sessionSettled(id: string): Promise<Snapshot>
-  /** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */
+  /**
+   * Interrupts the open turn, or ends a run that is between two turns. Resolves to the effect,
+   * with the receipt of the stopped tools, ended processes, closed asks and returned prompts.
+   */
   sessionInterrupt(id: string, options?: InterruptOptions): Promise<Interrupted>
 
   /**
-   * A session's events, to be iterated: the past as `options` say, then what happens. The session never waits; leaving the
-   * loop detaches. Node stays for it. It ends with the session; if the connection to a daemon breaks, it throws.
+   * Iterates over a session's events: first the past ones that `options` select, then new ones, with
+   * strictly rising numbers. Leaving the loop detaches. The session never waits for the loop, and
+   * Node stays alive during it. The loop ends when the session is closed, and throws if the
+   * connection to a daemon breaks.
    */
   sessionEvents(id: string, options?: EventsOptions): AsyncGenerator<Event, StreamEnd, void>
 }
 
-/** Which ask is answered. */
+/** The options of an answer. */
 export interface AnswerOptions {
   /**
-   * This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
-   * first now.
+   * Id of the ask. Default: the ask that this program was shown last, by an event or by reading
+   * the session, even if another ask is first by now.
    */
   askId?: AskId
 }
 
-/** What is received. */
+/** The options of `sessionAttach`. */
 export interface AttachOptions {
-  /** Only what comes after this number: the last event you have. */
+  /** Number of the last event that you have; only later events are delivered. Default: 0. */
   after?: number
-  /** Of the past, at most so many facts: the newest. */
+  /** Maximum number of past facts to deliver; the newest ones are delivered. Default: all. */
   limit?: number
-  /** Whether Node stays for as long as this is attached, also while nothing happens: `false`. */
+  /**
+   * Whether Node stays alive while the callback is attached, even if the session is idle.
+   * Default: `false`.
+   */
   keepAlive?: boolean
-  /** Called once, when nothing more will come. */
+  /** Called once, after the last event. */
   onEnd?: (end: StreamEnd) => void
   /**
-   * Called with what the callback, or `onEnd`, has thrown, or rejected with if it is async. Without it, that is told by
-   * a warning of the process.
+   * Called with the errors that the callback or `onEnd` throws or, if it is async, rejects with.
+   * Default: the process emits a warning.
    */
   onError?: (error: unknown) => void
 }
 
 /**
- * A client of an event by its name and process, as users know it, to follow a verb: `from the command line (pid 7)`,
- * `from the screen (pid 7)`, `from Node.js (pid 7)`, `by curl/8.5.0`. Throws `invalidArgument`.
+ * Describes the client of an event by its name and process id, in words that follow a verb:
+ * `from the command line (pid 7)`, `from the screen (pid 7)`, `from Node.js (pid 7)`,
+ * `by curl/8.5.0`.
+ *
+ * Throws `invalidArgument`.
  */
 export declare function clientOrigin(name: string, pid?: number): string
 
-/** When a session is closed. */
+/** The options of `sessionClose`. */
 export interface CloseOptions {
   /**
-   * Only if it has nothing to do, and nobody has given it a prompt or a run, and no turn began, behind the event of this
-   * number.
+   * Close the session only if it is unused: it has no turn, run or queued prompt, and got none
+   * after the event with this number. Default: close in any case.
    */
   unusedSince?: number
 }
 
-/** How a Confirm is answered. */
+/** The options of `sessionPauseConfirm`. */
 export interface ConfirmOptions {
   /**
-   * This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
-   * first now.
+   * Id of the ask. Default: the ask that this program was shown last, by an event or by reading
+   * the session, even if another ask is first by now.
    */
   askId?: AskId
-  /** Approves what it is about from now on, for as long as the session lives. */
+  /**
+   * Whether to approve later calls with the same key as well, for the life of the session.
+   * Default: `false`.
+   */
   always?: boolean
-  /** Why it is denied, for the model to read. */
+  /** Reason of a denial, which the model reads. */
   reason?: string
 }
 
 /**
- * Connects to the daemon that `holdpoint` has started: the same functions, with its sessions.
+ * Connects to a running `holdpoint` daemon. The returned object has the functions of this package,
+ * for the daemon's sessions.
  *
- * Rejects with `unreachable` if none runs, with `otherVersion` if it can't be spoken to.
+ * Rejects with `unreachable` if no daemon runs, with `disconnected` if it does not answer, with
+ * `otherVersion` if it has another version of the API, and with `config` if the configuration is
+ * wrong.
  */
 export declare function connect(options?: ConnectOptions): Promise<Sessions>
 
-/** Which daemon is connected to. */
+/** The options of `connect`. */
 export interface ConnectOptions {
-  /** The folder that its state lies in, as `--state-dir` names it. Without it, the user's own. */
+  /** State folder of the daemon, as its `--state-dir` names it. Default: the user's own. */
   stateDir?: string
-  /** The socket it listens on. It goes before `stateDir`. */
+  /** Path of the daemon's socket. It overrides `stateDir`. */
   socket?: string
   /**
-   * The text of a configuration for the sessions that are opened here, as the program's `config.toml` has it. Without it,
-   * the user's own.
+   * Configuration for sessions opened through this connection, as TOML text in the format of
+   * `config.toml`. Default: the user's own configuration.
    */
   config?: string
 }
 
-/** How a turn is interrupted. */
+/** The options of `sessionInterrupt`. */
 export interface InterruptOptions {
-  /** Only if it is this one. */
+  /** Turn to interrupt. If another turn is open, nothing changes. Default: the open turn. */
   turn?: TurnId
-  /** Whether to wait until nothing of it runs any more, for the receipt: `true`. */
+  /**
+   * Whether to wait until nothing of the turn runs any more, so that the result has a receipt.
+   * Default: `true`.
+   */
   wait?: boolean
 }
 
-/** What a session is opened with. What is left out is as the configuration says, else as usual. */
+/**
+ * The options of `sessionOpen`. The configuration, if it has a value, overrides the default of an
+ * option.
+ */
 export interface OpenOptions {
-  /** The folder it works in; without it, that of this process. */
+  /** Workspace of the session. Default: the current folder of this process. */
   cwd?: string
-  /** What it is called; without it, as the folder is, with a number where that is taken. */
+  /**
+   * Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
+   * name of the workspace's folder, with a number if it is taken.
+   */
   name?: string
   /**
-   * The model, as `PROVIDER/NAME` or `PROVIDER`. Without it: the configuration's, else the first provider whose key
-   * is set, else `rehearsal`.
+   * Model of the session, as `PROVIDER/NAME` or `PROVIDER`. Default: the model of the
+   * configuration, else the first provider whose key is set, else `rehearsal`.
    */
   model?: string
-  /** What its tools may do unasked: `ask`. */
+  /** Mode of the session's policy. Default: `ask`. */
   policy?: PolicyMode
-  /** What is allowed, asked or denied besides. */
+  /** Rules of the session's policy, in addition to those of the configuration. */
   rules?: OpenRules
-  /** Who answers its asks: `wait`. */
+  /** Asks mode of the session. Default: `wait`. */
   asks?: AsksMode
-  /** The most steps (requests to the model) one turn may take; 0, as usual, for no limit. */
+  /** Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0. */
   maxSteps?: number
-  /** The most tokens one turn may take; 0, as usual, for no limit. */
+  /**
+   * Maximum number of tokens that one turn may use; 0 means no limit. The limit is checked
+   * before each request. Default: 0.
+   */
   maxTurnTokens?: number
   /**
-   * The environment, of which an allow-list goes to its tools, and where keys of models are found; without it, that of
-   * this process.
+   * Environment of the session. Tools get the variables on an allow-list, and keys of models are
+   * read from it. Default: the environment of this process.
    */
   env?: Record<string, string | undefined>
 }
 
 /**
- * Rules that say more than the policy: `TOOL` or `TOOL(PATTERN)`, for example `shell(git status)`. Deny beats ask beats
- * allow.
+ * Policy rules, written `TOOL` or `TOOL(PATTERN)`, for example `shell(git status)`. They override
+ * the mode. Deny overrides ask, and ask overrides allow.
  */
 export interface OpenRules {
-  /** What is allowed unasked. */
+  /** Calls that run without an ask. */
   allow?: Array<string>
-  /** What is asked, even where it would be allowed. */
+  /** Calls that are asked about, even if they would be allowed. */
   ask?: Array<string>
-  /** What is denied, unasked. */
+  /** Calls that are denied without an ask. */
   deny?: Array<string>
 }
 
 /**
- * Says what the engine of this process is to be started with, before it is first used. Without it, it is started with
- * what is usual.
+ * Sets up the engine of this process, before its first use. An engine that is used without this
+ * call has the default settings.
  *
- * Throws `alreadyStarted` if it has been used, `config` if the configuration is wrong, `start` if another process has
- * the saved sessions, and `store` if they can't be opened.
+ * Throws `alreadyStarted` if the engine has been set up or used, `config` if the configuration is
+ * wrong, `start` if another process uses the saved sessions, and `store` if they can't be opened.
  */
 export declare function start(options?: StartOptions): void
 
-/** What the engine of the process is started with. */
+/** The options of `start`. */
 export interface StartOptions {
   /**
-   * The text of a configuration, as the program's `config.toml` has it: models, policy, limits. Nothing else is read
-   * from anywhere but the environment.
+   * Configuration as TOML text, in the format of `config.toml`: models, policy, limits. Apart
+   * from this text, only the environment is read. Default: empty.
    */
   config?: string
   /**
-   * A folder that sessions are saved in, so that they outlive the process; without it, they end with it. It is that of
-   * a daemon, too (`--state-dir`), but of one process at a time.
+   * Folder in which sessions are saved, so that they outlive the process. It is the state folder
+   * of a daemon as well (`--state-dir`), but only one process can use it at a time.
+   * Default: sessions are not saved and end with the process.
    */
   stateDir?: string
   /**
-   * Called with what is logged: `info` and worse of all that is done here, `debug` of sessions for which that is set
-   * (`sessionSetDebug`). `HOLDPOINT_LOG`, or else `log` of the configuration, says other levels. Without a callback,
-   * nothing is logged.
+   * Called with each record of the log: those of level `info` and above, and those of level
+   * `debug` for sessions with debug logging (`sessionSetDebug`). The environment variable
+   * `HOLDPOINT_LOG`, or else `log` in the configuration, sets other levels. Default: no log.
    *
-   * Nobody waits for it. Up to 1 MiB of records wait while it is busy; beyond, a record says how many were left out. Node
-   * does not stay for it; what waits when Node exits is given to it then. What it throws, or rejects with if it is
-   * async, is told by a warning of the process.
+   * The engine never waits for the callback. While it is busy, up to 1 MiB of records wait;
+   * further ones are dropped, and a record reports their number. The callback does not keep Node
+   * alive, but gets the waiting records when Node exits. If it throws or, being async, rejects,
+   * the process emits a warning.
    */
   log?: (record: LogRecord) => void
 }
 
-/** The version of the package. */
+/** Returns the version of the package. */
 export declare function version(): string
 
 /**
- * Answers a Continue: the tool goes on.
+ * Resumes a Continue, so that its tool proceeds.
  *
- * Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
- * `nothingShown`. Whichever it is, nothing has changed.
+ * Rejects with `alreadyAnswered` (`error.answer.by` is the origin of the first answer),
+ * `askClosed`, `kindMismatch`, `unknownAsk`, or `nothingShown` if `askId` is missing and no
+ * ask was shown. An answer that is rejected changes nothing.
  */
 export declare function sessionPauseResume(id: string, options?: AnswerOptions): Promise<Answered>
 
 /**
- * Answers a Confirm.
+ * Approves or denies a Confirm.
  *
- * Rejects as `sessionPauseResume` does.
+ * Rejects like `sessionPauseResume`.
  */
 export declare function sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions): Promise<Answered>
 
 /**
- * Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
- * if the ask that was shown here last is not open, or none was shown.
+ * Interrupts the turn of the ask that this program was shown last, as Esc does. Resolves to
+ * the effect of the interrupt; `found` is `nothing` if no ask was shown or it is no longer
+ * open.
  */
 export declare function sessionPauseInterrupt(id: string): Promise<Interrupted>
 
 /**
- * Answers a question: each by its id, with `answer: null` for one that is skipped; or all by `null`, to decline.
+ * Replies to the questions of an ask, or declines them all with `null`. There must be one
+ * reply per question, with `answer: null` for a skipped one.
  *
- * Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
+ * Rejects like `sessionPauseResume`, and with `incompleteAnswer` if a reply is missing, empty
+ * or one too many.
  */
 export declare function sessionAnswerQuestion(id: string, answers: QuestionReply[] | null, options?: AnswerOptions): Promise<Answered>
 
 /**
- * Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
- * numbers. Node stays for it while a turn is open, or always with `keepAlive`.
+ * Attaches a callback to a session's events: first the past ones that `options` select, then
+ * new ones, with strictly rising numbers. Node stays alive for it while a turn is open, or
+ * always with `keepAlive`.
  *
- * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB, or 32 MiB of a
- * daemon's session; beyond, facts still come all, and of text and output whose pieces are gone an `itemSoFar` says what
- * they had come to.
+ * The session never waits for the callback. While it is busy, up to 64 MiB of events wait, or
+ * 32 MiB for a daemon's session. Beyond that, all facts are still delivered, but pieces of
+ * text and output may be replaced by an `itemSoFar` with the text so far.
  *
- * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
- * session from being opened.
+ * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if the session has no event
+ * `after`, or the error that prevents a saved session from being opened.
  */
 export declare function sessionAttach(id: string, callback: (event: Event) => void, options?: AttachOptions): Promise<Attached>
 
 /**
- * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
- * more is delivered; a loop ends with what it has in hand. The session goes on as before: nothing is answered or
- * interrupted.
+ * Detaches one attachment, or all attachments of this program to the session. When the promise
+ * resolves, no more events are delivered; a loop still gets the rest of its current batch. The
+ * session continues: no ask is answered and no turn is interrupted.
  */
 export declare function sessionDetach(id: string, attachment?: number): Promise<void>
 
 /**
- * Gives a session another name, which is its title, too. One that is only saved stays so.
+ * Renames a session. The name also becomes its title. A saved session stays saved.
  *
- * Rejects with `nameTaken` or `badName`.
+ * Rejects with `nameTaken`, or with `badName` if the name is not allowed.
  */
 export declare function sessionRename(id: string, name: string): Promise<void>
 
 /**
- * Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
+ * Changes the model of a session, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
  *
  * Rejects with `modelSetup`.
  */
 export declare function sessionSetModel(id: string, model: string): Promise<void>
 
 /**
- * Has a session log at debug level, or not any more: to the `log` that was given to `start`, or to that of its daemon. Its
- * snapshot's `isDebugEnabled` says what it is.
+ * Turns the debug log of a session on or off. The lines go to the `log` callback of `start`,
+ * or to the daemon's log. The snapshot has the setting as `isDebugEnabled`.
  */
 export declare function sessionSetDebug(id: string, enabled: boolean): Promise<void>
 
-/** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
+/**
+ * Holds a session at its next boundary, or at once if it is idle. Resolves to the new state of
+ * the hold.
+ */
 export declare function sessionHold(id: string): Promise<Hold>
 
-/** Lets a session go on. Gives what the hold is now. */
+/** Releases a held session, so that it continues. Resolves to the new state of the hold. */
 export declare function sessionRelease(id: string): Promise<Hold>
 
 /**
- * Holds or releases: the other of what the client was showing, which without `shown` is what the session has last
- * published. If that is no longer so, nothing changes. Gives what the hold is now.
+ * Releases a session that the user sees as held, or holds it otherwise. `shown` is the state
+ * that the user sees; its default is that of the current snapshot. If the session is in
+ * another state, nothing changes. Resolves to the new state of the hold.
  */
 export declare function sessionToggleHold(id: string, shown?: HoldShown): Promise<Hold>
 
-/** Every session: live ones first, the newest first. */
+/** Lists all sessions: live ones first, then the newest first. */
 export declare function sessionList(): Promise<SessionSummary[]>
 
-/** The open asks of all sessions, live and saved: the oldest first. */
+/** Lists the open asks of all sessions, live and saved, the oldest first. */
 export declare function sessionInbox(): Promise<InboxAsk[]>
 
 /**
- * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that
- * is only saved is opened, also if it was closed by another.
+ * Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
+ * and resolves to its id. A saved session is opened, even if another client closed it.
  *
- * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
+ * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.ids`).
  */
 export declare function sessionFind(what: string): Promise<SessionId>
 
 /**
- * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
- * saved, and opens when it is used again. One that is only saved is not opened for this.
+ * Closes a session: its turn is cut, its asks are closed, its processes end and its name
+ * becomes free. The session stays saved, and opens when it is used again. A saved session is
+ * closed without being opened.
  *
- * Rejects with `inexact` for a prefix of an id, with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
- * `notSaving` if what it has done can't be saved at present.
+ * Rejects with `inexact` for a prefix of an id, `closed` if the session is closed already,
+ * `inUse` if `unusedSince` prevents the close, and `notSaving` if the session's events can't
+ * be saved at present.
  */
 export declare function sessionClose(id: string, options?: CloseOptions): Promise<void>
 
 /**
- * Deletes a closed session, with all that was said in it.
+ * Deletes a saved session and its log.
  *
- * Rejects with `live` if it was not closed, with `inexact` for a prefix of an id.
+ * Rejects with `live` if the session is live, with `inexact` for a prefix of an id, and with
+ * `ambiguous` if several sessions have the name.
  */
 export declare function sessionDelete(id: string): Promise<void>
 
 /**
- * What a session is doing. Read at once, of a session that was opened, found or attached from here, by its id.
+ * Opens a new session, and resolves to its id.
+ *
+ * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or
+ * `tooManySessions`.
+ */
+export declare function sessionOpen(options?: OpenOptions): Promise<SessionId>
+
+/**
+ * Returns the status of a session, at once. The session must have been opened, found or
+ * attached in this program; it is named by its id.
  *
  * Throws `unknownSession`.
  */
 export declare function sessionGetStatus(id: string): SessionStatus
 
 /**
- * The open pause that is to be shown, or `null`: a question may be before it, or nothing waits. Read at once.
+ * Returns the pause that clients should show, or `null` if no ask is open or a question comes
+ * first. Reads at once, like `sessionGetStatus`.
  *
- * What it gives counts as shown: an answer without an id goes to it.
+ * The returned pause counts as shown: an answer without an id goes to it.
  */
 export declare function sessionGetPauseState(id: string): PauseState | null
 
 /**
- * The session as it has last published itself; it is replaced before the event that changed it reaches a callback.
- * Read at once, and a new object each time: ask for it when an event says that something has changed.
+ * Returns the last snapshot of a session, at once. Each call returns a new object. The
+ * snapshot is replaced before the event that changed it reaches a callback, so read it when an
+ * event arrives.
  *
- * Its first ask counts as shown: an answer without an id goes to it.
+ * The first ask of the snapshot counts as shown: an answer without an id goes to it.
  */
 export declare function sessionSnapshot(id: string): Snapshot
 
 /**
- * Opens a fresh session, and gives its id.
- *
- * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or `tooManySessions`.
- */
-export declare function sessionOpen(options?: OpenOptions): Promise<SessionId>
-
-/**
- * Gives a session something to do. It runs, or the prompt waits, before this resolves. Node stays until it has
- * settled; of a daemon's session, if anyone is attached to it from here.
+ * Sends a prompt to a session. When the promise resolves, the prompt's turn has started or the
+ * prompt is queued. Node stays alive until the session has settled; for a daemon's session,
+ * only if this program is attached to it.
  *
  * Rejects with `emptyPrompt`, `promptTooLong`, `queueFull` or `notSaving`.
  */
 export declare function sessionPrompt(id: string, text: string): Promise<Prompted>
 
 /**
- * Begins a run: a goal, worked through in iterations until no task is left or it is interrupted.
+ * Starts a run: a goal that is worked through in iterations until no task is left or the run
+ * is interrupted. Node stays alive as for `sessionPrompt`.
  *
  * Rejects with `emptyGoal`, `promptTooLong`, `badTask`, `turnOpen` or `runOpen`.
  */
 export declare function sessionRun(id: string, run: RunRequest): Promise<RunStarted>
 
 /**
- * Waits until no turn and no run is open and no prompt waits, or the session is held; and until callbacks that are
- * attached from here have been given all of it.
+ * Waits until a session has no open turn, no run and no queued prompt, or is held, and until
+ * this program's callbacks have got all its events. Resolves to the snapshot.
  */
 export declare function sessionSettled(id: string): Promise<Snapshot>
 
-/** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */
+/**
+ * Interrupts the open turn, or ends a run that is between two turns. Resolves to the effect,
+ * with the receipt of the stopped tools, ended processes, closed asks and returned prompts.
+ */
 export declare function sessionInterrupt(id: string, options?: InterruptOptions): Promise<Interrupted>
 
 /**
- * A session's events, to be iterated: the past as `options` say, then what happens. The session never waits; leaving the
- * loop detaches. Node stays for it. It ends with the session; if the connection to a daemon breaks, it throws.
+ * Iterates over a session's events: first the past ones that `options` select, then new ones, with
+ * strictly rising numbers. Leaving the loop detaches. The session never waits for the loop, and
+ * Node stays alive during it. The loop ends when the session is closed, and throws if the
+ * connection to a daemon breaks.
  */
 export declare function sessionEvents(id: string, options?: EventsOptions): AsyncGenerator<Event, StreamEnd, void>

@@ -1,32 +1,33 @@
 'use strict'
-// How what is logged reaches JavaScript: when it is told that records wait, it takes them, and at its exit what is left.
+// Delivery of log records to JavaScript: the addon wakes it when records wait, and the rest is
+// taken at exit.
 
 const { caller } = require('./callbacks.js')
 const { checkType } = require('./refusals.js')
 
-/** Milliseconds of callbacks after which other things have their turn. */
-const SLICE = 8
+/** Milliseconds of callbacks after which the event loop runs other work. */
+const TIME_SLICE = 8
 
-/** Starts with options, of which `log` is called with the records that `takeLog` gives. */
+/** Starts the engine. If the options have a `log` callback, it gets the records of `takeLog`. */
 function startLogging(start, takeLog, options) {
   if (options.log === undefined) return start(options)
   const { log, ...rest } = options
   checkType('options.log', 'function', log)
   const call = caller('start')
-  const taken = []
-  /** Calls with records, for as long as there are some and there is time. */
-  const tell = (until) => {
+  const records = []
+  /** Calls the callback with records, until there are none or the time is over. */
+  const deliver = (until) => {
     do {
-      if (taken.length === 0) taken.push(...JSON.parse(takeLog() ?? '[]'))
-      if (taken.length === 0) return
-      call(log, taken.shift())
+      if (records.length === 0) records.push(...JSON.parse(takeLog() ?? '[]'))
+      if (records.length === 0) return
+      call(log, records.shift())
     } while (performance.now() < until)
-    // Not `setImmediate`, which an idle loop forgets if it does not stay for it.
-    setTimeout(tellSome).unref()
+    // An idle event loop drops an unreferenced `setImmediate`.
+    setTimeout(deliverSlice).unref()
   }
-  const tellSome = () => tell(performance.now() + SLICE)
-  start(rest, tellSome)
-  process.once('exit', () => tell(Infinity))
+  const deliverSlice = () => deliver(performance.now() + TIME_SLICE)
+  start(rest, deliverSlice)
+  process.once('exit', () => deliver(Infinity))
 }
 
 module.exports = { startLogging }

@@ -1,5 +1,5 @@
 'use strict'
-// Loads the addon, and tells it where the program is that supervises the processes of tools.
+// Loads the addon, and gives it the path of the program that supervises the processes of tools.
 
 const { existsSync } = require('node:fs')
 const path = require('node:path')
@@ -7,13 +7,16 @@ const { isMainThread } = require('node:worker_threads')
 
 const target = `${process.platform}-${process.arch}`
 
-/** Where the addon and its program may be: built or packed along, or in the package of this platform. */
+/**
+ * Yields the folders that may contain the addon and its program: built or packed here, or in the
+ * package for this platform.
+ */
 function* folders() {
   yield path.join(__dirname, 'native', target)
   try {
     yield path.dirname(require.resolve(`@holdpoint/${target}/package.json`))
   } catch {
-    // It was not installed.
+    // The package for this platform is not installed.
   }
 }
 

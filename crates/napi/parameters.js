@@ -1,6 +1,6 @@
 'use strict'
-// Written by scripts/declarations.mjs: the parameters of every function, as they are declared. What is `data` is checked by
-// the addon.
+// Written by scripts/declarations.mjs: the declared parameters of every function. The addon itself
+// checks those of type `data`.
 
 module.exports = {
   'sessionPauseResume': [{ name: 'id', type: 'string', isOptional: false }, { name: 'options', type: 'data', isOptional: true }],
@@ -20,10 +20,10 @@ module.exports = {
   'sessionFind': [{ name: 'what', type: 'string', isOptional: false }],
   'sessionClose': [{ name: 'id', type: 'string', isOptional: false }, { name: 'options', type: 'data', isOptional: true }],
   'sessionDelete': [{ name: 'id', type: 'string', isOptional: false }],
+  'sessionOpen': [{ name: 'options', type: 'data', isOptional: true }],
   'sessionGetStatus': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionGetPauseState': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionSnapshot': [{ name: 'id', type: 'string', isOptional: false }],
-  'sessionOpen': [{ name: 'options', type: 'data', isOptional: true }],
   'sessionPrompt': [{ name: 'id', type: 'string', isOptional: false }, { name: 'text', type: 'string', isOptional: false }],
   'sessionRun': [{ name: 'id', type: 'string', isOptional: false }, { name: 'run', type: 'data', isOptional: false }],
   'sessionSettled': [{ name: 'id', type: 'string', isOptional: false }],

@@ -1,15 +1,16 @@
 'use strict'
-// Refuses arguments before the addon has them, and makes the addon's errors those of this package.
+// Checks arguments before they reach the addon, and converts the addon's errors to those of this
+// package.
 
 const parameters = require('./parameters.js')
 
-/** The error for an argument that is refused. */
-function refused(message) {
+/** Creates the error for an invalid argument. */
+function argumentError(message) {
   return Object.assign(new TypeError(message), { code: 'invalidArgument' })
 }
 
-/** A value's type, as an error says it. */
-function kindOf(value) {
+/** Returns a value's type for error messages. */
+function typeName(value) {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
   return typeof value === 'number' && !Number.isFinite(value) ? String(value) : typeof value
@@ -17,94 +18,98 @@ function kindOf(value) {
 
 const PRIMITIVES = { string: 'a string', number: 'a number', boolean: 'a boolean', function: 'a function' }
 
-/** Refuses a value that is not of this primitive type. */
+/** Refuses a value that does not have this primitive type. */
 function checkType(name, type, value) {
-  const fits = typeof value === type && (type !== 'number' || Number.isFinite(value))
-  if (!fits) throw refused(`\`${name}\` must be ${PRIMITIVES[type]}, got ${kindOf(value)}`)
+  const isValid = typeof value === type && (type !== 'number' || Number.isFinite(value))
+  if (!isValid) throw argumentError(`\`${name}\` must be ${PRIMITIVES[type]}, got ${typeName(value)}`)
 }
 
-/** Refuses values that JSON would turn into `null`, `{}` or nothing: with a limit of `NaN` there would be no limit. */
-function checkPlain(name, value, around = []) {
+/**
+ * Refuses values that JSON would turn into `null` or `{}`, or leave out: a limit of `NaN` would
+ * become no limit.
+ */
+function checkPlain(name, value, ancestors = []) {
   if (typeof value === 'number') checkType(name, 'number', value)
-  if (['bigint', 'function', 'symbol'].includes(typeof value)) throw refused(`\`${name}\` can't be a ${typeof value}`)
+  if (['bigint', 'function', 'symbol'].includes(typeof value)) throw argumentError(`\`${name}\` can't be a ${typeof value}`)
   if (typeof value !== 'object' || value === null) return
-  if (around.includes(value)) throw refused(`\`${name}\` refers back to an object that it is in`)
+  if (ancestors.includes(value)) throw argumentError(`\`${name}\` contains a circular reference`)
   checkCollection(name, value)
   for (const [key, part] of Object.entries(value)) {
-    checkPlain(Array.isArray(value) ? `${name}[${key}]` : `${name}.${key}`, part, [...around, value])
+    checkPlain(Array.isArray(value) ? `${name}[${key}]` : `${name}.${key}`, part, [...ancestors, value])
   }
 }
 
 /** Refuses collections that JSON would turn into `{}`. */
 function checkCollection(name, value) {
   if (!(value instanceof Map) && !(value instanceof Set)) return
-  throw refused(`\`${name}\` must be plain data, got ${value.constructor.name}`)
+  throw argumentError(`\`${name}\` must be plain data, got ${value.constructor.name}`)
 }
 
-/** The options that a call was given, as an object. Those that are not among `known` are refused. */
+/** Returns the options of a call as an object. Options that are not among `known` are refused. */
 function optionsOf(options, known) {
   if (options === undefined || options === null) return {}
   if (typeof options !== 'object' || Array.isArray(options)) {
-    throw refused(`\`options\` must be an object, got ${kindOf(options)}`)
+    throw argumentError(`\`options\` must be an object, got ${typeName(options)}`)
   }
   checkCollection('options', options)
   const unknown = Object.keys(options).find((name) => !known.includes(name))
   if (unknown === undefined) return options
   const names = known.map((name) => `\`${name}\``)
-  throw refused(`\`options.${unknown}\` is not known; it can be one of ${names.slice(0, -1).join(', ')} and ${names.at(-1)}`)
+  throw argumentError(`\`options.${unknown}\` is unknown; it can be one of ${names.slice(0, -1).join(', ')} and ${names.at(-1)}`)
 }
 
-/** Refuses arguments that the function of this name does not take. */
-function check(name, args) {
-  for (const [at, { name: parameter, type, isOptional }] of (parameters[name] ?? []).entries()) {
-    const value = args[at]
+/** Refuses arguments that the function with this name does not accept. */
+function checkArguments(name, args) {
+  for (const [index, { name: parameter, type, isOptional }] of (parameters[name] ?? []).entries()) {
+    const value = args[index]
     if (isOptional && (value === undefined || value === null)) continue
     if (type in PRIMITIVES) checkType(parameter, type, value)
-    else if (value === undefined) throw refused(`\`${parameter}\` is missing`)
-    else readable(parameter, value)
+    else if (value === undefined) throw argumentError(`\`${parameter}\` is missing`)
+    else checkData(parameter, value)
   }
 }
 
-function readable(parameter, value) {
+/** Refuses a value that can't be converted to JSON as it is. */
+function checkData(parameter, value) {
   try {
     checkPlain(parameter, value)
   } catch (error) {
-    // A getter may throw, and objects may be too deep.
-    throw error.code === 'invalidArgument' ? error : refused(`\`${parameter}\` can't be read: ${error.message}`)
+    // A getter may throw, and objects may be nested too deeply.
+    throw error.code === 'invalidArgument' ? error : argumentError(`\`${parameter}\` can't be read: ${error.message}`)
   }
 }
 
-/** An error of the addon as one of this package. */
-function ours(error) {
-  // The types of arguments are checked above: this is about `this`.
-  if (/Expected$|^InvalidArg$/.test(error?.code)) return refused('`this` must be an object of the class of this method')
+/** Converts an error of the addon to one of this package. */
+function toPackageError(error) {
+  // The arguments have passed the checks, so this error is about `this`.
+  if (/Expected$|^InvalidArg$/.test(error?.code)) return argumentError('`this` must be an object of the class of this method')
   if (error?.code === 'GenericFailure') error.code = 'failed'
   if (error?.code !== 'invalidArgument' || error instanceof TypeError) return error
   return Object.assign(new TypeError(error.message), error)
 }
 
-/** The function of this name, with its arguments checked and errors of this package. */
-function thrown(call, name) {
+/** Wraps the function with this name: checks its arguments and converts its errors. */
+function checked(call, name) {
   return function (...args) {
     try {
-      check(name, args)
+      checkArguments(name, args)
       return call.apply(this, args)
     } catch (error) {
-      throw ours(error)
+      throw toPackageError(error)
     }
   }
 }
 
-/** The same for a function that returns a promise, which rejects with the errors. */
-function promised(call, name) {
-  const throwing = thrown(call, name)
+/** Like `checked`, for a function that returns a promise. The promise rejects with the errors. */
+function checkedAsync(call, name) {
+  const checkedCall = checked(call, name)
   return async function (...args) {
     try {
-      return await throwing.apply(this, args)
+      return await checkedCall.apply(this, args)
     } catch (error) {
-      throw ours(error)
+      throw toPackageError(error)
     }
   }
 }
 
-module.exports = { checkType, optionsOf, promised, thrown }
+module.exports = { checkType, checked, checkedAsync, optionsOf }

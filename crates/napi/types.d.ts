@@ -1,65 +1,65 @@
 // Written by scripts/types.mjs.
 
 /**
- * A point in time: milliseconds since 1970-01-01 UTC.
+ * A point in time, in milliseconds since 1970-01-01 UTC.
  */
 export type Timestamp = number
 /**
- * Names one session for ever.
+ * Permanent id of a session.
  */
 export type SessionId = string
 /**
- * Why an answer had no effect. Whichever it is, nothing changed.
+ * The reason why an answer had no effect. The session is unchanged.
  */
 export type AnswerError =
   | {
       type: 'alreadyAnswered'
       /**
-       * The ask.
+       * Id of the ask.
        */
       ask: AskId
       /**
-       * Who answered it.
+       * The client or setting that answered first.
        */
       by: AnsweredBy
     }
   | {
       type: 'closed'
       /**
-       * The ask.
+       * Id of the ask.
        */
       ask: AskId
       /**
-       * Why.
+       * Reason why the ask closed.
        */
       cause: AskCloseCause
     }
   | {
       type: 'unknown'
       /**
-       * What was named.
+       * Id that the session does not know.
        */
       ask: AskId
     }
   | {
       type: 'kindMismatch'
       /**
-       * What it waits for.
+       * Kinds of answer that the ask accepts.
        */
       expected: string
       /**
-       * What was given.
+       * Kind of the refused answer.
        */
       given: string
     }
   | {
       type: 'incomplete'
       /**
-       * The question's id.
+       * Id of the question.
        */
       question: string
       /**
-       * What is wrong with its reply.
+       * Description of the fault, to follow the question's id.
        */
       what: string
     }
@@ -67,11 +67,11 @@ export type AnswerError =
       type: 'nothingShown'
     }
 /**
- * Names one ask for ever: its session, and the number of its event.
+ * Permanent id of an ask: its session and the number of its event.
  */
 export type AskId = string
 /**
- * Who gave an answer.
+ * The origin of an answer: a client or a setting.
  */
 export type AnsweredBy =
   | (Who & {
@@ -80,21 +80,21 @@ export type AnsweredBy =
   | {
       type: 'setting'
       /**
-       * The setting.
+       * The asks mode of the session, which is `deny` or `approve`.
        */
       asks: AsksMode
     }
 /**
- * Who answers a session's asks: a property of the session, given when it opens.
+ * The asks mode of a session, set when the session is opened.
  */
 export type AsksMode = 'wait' | 'deny' | 'approve'
 /**
- * Why an ask closed without an answer.
+ * The reason why an ask closed without an answer.
  */
 export type AskCloseCause =
   'interrupted' | 'sessionClosed' | 'callEnded' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
 /**
- * News of all sessions: a stream's frame, by its SSE `event` field.
+ * A frame of the stream of all sessions. The SSE field `event` says which kind it is.
  */
 export type SessionNews =
   | {
@@ -106,34 +106,34 @@ export type SessionNews =
       data: SessionId
     }
 /**
- * What a session is doing. Computed from its state, never stored.
+ * The status of a session. It is computed from the state, never stored.
  *
- * The numbers and the words are stable: clients in other languages rely on them.
+ * The numbers and the names are stable, because clients in other languages rely on them.
  */
 export type SessionStatus = 'idle' | 'running' | 'interrupted' | 'paused'
 /**
- * Names one turn within its session, counted from 1.
+ * Id of a turn within its session, counted from 1.
  */
 export type TurnId = number
 /**
- * How a turn ended.
+ * The outcome of a turn.
  */
 export type Outcome = 'done' | 'failed' | 'panicked' | 'interrupted' | 'limit'
 /**
- * Why a turn was cut.
+ * The reason why a turn was cut.
  */
 export type CutCause =
   | {
       type: 'user'
       /**
-       * Who.
+       * Client that interrupted the turn.
        */
       by: Who
     }
   | {
       type: 'close'
       /**
-       * Who.
+       * Client that closed the session.
        */
       by: Who
     }
@@ -147,20 +147,20 @@ export type CutCause =
       type: 'panic'
     }
 /**
- * How a run ended.
+ * The reason why a run ended.
  */
 export type RunEnd = 'done' | 'interrupted' | 'closed'
 /**
- * Names one tool call within its session. Drawn from the same counter as [`ItemId`], for a call's
- * output is the item of the same number.
+ * Id of a tool call within its session. Calls and items share one counter: the output of a
+ * call is the item with the same number.
  */
 export type CallId = number
 /**
- * Where an ask comes from.
+ * The origin of an ask.
  */
 export type AskOrigin = 'policy' | 'tool'
 /**
- * What is asked: a pause or a question.
+ * The request of an ask: a pause or a question.
  */
 export type AskRequest =
   | (PauseRequest & {
@@ -170,11 +170,11 @@ export type AskRequest =
       type: 'question'
     })
 /**
- * What kind of answer a pause waits for.
+ * The kind of a pause, which determines the answers it accepts.
  */
 export type PauseKind = 'continue' | 'confirm'
 /**
- * Whether a session is held.
+ * The hold of a session.
  */
 export type Hold =
   | {
@@ -183,33 +183,33 @@ export type Hold =
   | {
       state: 'requested'
       /**
-       * Why it will.
+       * Reason for the hold.
        */
       cause: HoldCause
       /**
-       * Since when.
+       * Time of the request.
        */
       since: Timestamp
     }
   | {
       state: 'standing'
       /**
-       * Why it stands.
+       * Reason for the hold.
        */
       cause: HoldCause
       /**
-       * Since when.
+       * Time at which the session stopped.
        */
       since: Timestamp
     }
 /**
- * Why a hold stands, or will.
+ * The reason for a hold.
  */
 export type HoldCause =
   | {
       type: 'user'
       /**
-       * Who.
+       * Client that requested the hold.
        */
       by: Who
     }
@@ -221,7 +221,7 @@ export type HoldCause =
           type: 'limit'
           limit: 'iterations'
           /**
-           * How many it was granted.
+           * Number of iterations that were granted.
            */
           count: number
         }
@@ -229,7 +229,7 @@ export type HoldCause =
           type: 'limit'
           limit: 'tokens'
           /**
-           * How many it was granted.
+           * Number of tokens that were granted.
            */
           count: number
         }
@@ -237,7 +237,7 @@ export type HoldCause =
           type: 'limit'
           limit: 'time'
           /**
-           * How many milliseconds it was granted.
+           * Granted working time in milliseconds.
            */
           ms: number
         }
@@ -245,37 +245,37 @@ export type HoldCause =
           type: 'limit'
           limit: 'failures'
           /**
-           * How many.
+           * Number of iterations that failed in a row.
            */
           count: number
         }
     )
 /**
- * The gaps of a session, in order: at most 64.
+ * The gaps of a session in ascending order, at most 64.
  */
 export type Gaps = Gap[]
 /**
- * What is allowed unasked.
+ * The mode of a policy: its verdict on calls that no rule covers.
  */
 export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
 /**
- * Names one accepted prompt within its session, counted from 1.
+ * Id of an accepted prompt within its session, counted from 1.
  */
 export type PromptId = number
 /**
- * Where in a run a hold stands.
+ * The boundary at which a hold of a run takes effect.
  */
 export type HoldAt = 'iteration' | 'step'
 /**
- * Names one task within its session, counted from 1.
+ * Id of a task within its session, counted from 1.
  */
 export type TaskId = number
 /**
- * How far a task is.
+ * The state of a task.
  */
 export type TaskState = 'todo' | 'doing' | 'done' | 'dropped'
 /**
- * One event of a session's stream, by its SSE `event` field; with an SSE `id` only where it is a session's event.
+ * A frame of a session's event stream. The SSE field `event` says which kind it is.
  */
 export type StreamFrame =
   | {
@@ -294,7 +294,7 @@ export type StreamFrame =
       data: ClientEnd
     }
 /**
- * What an [`Event`](super::Event) says.
+ * The content of an event: a fact or a delta.
  */
 export type Body = Fact | Delta
 /**
@@ -304,186 +304,187 @@ export type Fact =
   | {
       type: 'sessionOpened'
       /**
-       * With what settings.
+       * Settings of the session.
        */
       settings: SessionSettings
     }
   | {
       type: 'sessionRestored'
       /**
-       * What had ended it.
+       * Reason why the previous actor had ended.
        */
       cause: RestoreCause
     }
   | {
       type: 'sessionClosed'
       /**
-       * Who closed it.
+       * Client that closed the session.
        */
       by: Who
     }
   | {
       type: 'sessionRenamed'
       /**
-       * The name.
+       * New name of the session.
        */
       name: string
       /**
-       * Who gave it.
+       * Client that renamed the session.
        */
       by: Who
     }
   | {
       type: 'modelChanged'
       /**
-       * The model, as `provider/name`.
+       * New model, as `provider/name`.
        */
       model: string
       /**
-       * Who gave it.
+       * Client that changed the model.
        */
       by: Who
     }
   | {
       type: 'debugChanged'
       /**
-       * Whether it is.
+       * Whether the session is logged at debug level.
        */
       enabled: boolean
       /**
-       * Who wants it.
+       * Client that changed the setting.
        */
       by: Who
     }
   | {
       type: 'promptAccepted'
       /**
-       * Its name.
+       * Id of the prompt.
        */
       prompt: PromptId
       /**
-       * Its words. Shared with the snapshots that show it waiting.
+       * Text of the prompt. Snapshots with this prompt in their queue share it.
        */
       text: string
       /**
-       * Whose it is.
+       * Client that sent the prompt.
        */
       by: Who
     }
   | {
       type: 'promptReturned'
       /**
-       * Its name.
+       * Id of the prompt.
        */
       prompt: PromptId
       /**
-       * Its words, so that nothing typed is lost.
+       * Text of the prompt, so that the client can restore it.
        */
       text: string
     }
   | {
       type: 'promptDelivered'
       /**
-       * Its name.
+       * Id of the prompt.
        */
       prompt: PromptId
       /**
-       * The iteration it was given to.
+       * Iteration that received the prompt, counted from 1.
        */
       iteration: number
     }
   | {
       type: 'runStarted'
       /**
-       * With what.
+       * Goal, limits and hold boundary of the run.
        */
       run: RunSettings
       /**
-       * Who began it.
+       * Client that started the run.
        */
       by: Who
     }
   | {
       type: 'iterationStarted'
       /**
-       * The turn.
+       * Turn of the iteration.
        */
       turn: TurnId
       /**
-       * Which iteration, counted from 1.
+       * Number of the iteration, counted from 1.
        */
       iteration: number
       /**
-       * A restart had cut it: it goes on, with all that was said in it.
+       * Whether the iteration was cut by a restart and now continues, with its conversation.
        */
       resumed?: boolean
     }
   | {
       type: 'runWaiting'
       /**
-       * When.
+       * Time at which the next iteration starts.
        */
       until: Timestamp
     }
   | {
       type: 'runExtended'
       /**
-       * What it may take from now on.
+       * New limits of the run.
        */
       limits: RunLimits
     }
   | {
       type: 'runFinished'
       /**
-       * How.
+       * Reason why the run ended.
        */
       end: RunEnd
       /**
-       * How far it was.
+       * Progress of the run at its end.
        */
       progress: RunProgress
       /**
-       * Who interrupted it between two iterations. In an iteration, its turn was cut, and tells it.
+       * Client that interrupted the run between two iterations. If the run ended with a
+       * turn, the cause of the turn's cut names the client.
        */
       by?: Who | null
     }
   | {
       type: 'taskAdded'
       /**
-       * Its name.
+       * Id of the task.
        */
       task: TaskId
       /**
-       * What is to be done.
+       * Title of the task, on one line.
        */
       title: string
     }
   | {
       type: 'taskMoved'
       /**
-       * The task.
+       * Id of the task.
        */
       task: TaskId
       /**
-       * How far it is now.
+       * New state of the task.
        */
       to: TaskState
     }
   | {
       type: 'noteTaken'
       /**
-       * The note.
+       * Text of the note, with its task and iteration.
        */
       note: Note
     }
   | {
       type: 'turnStarted'
       /**
-       * The turn.
+       * Id of the turn.
        */
       turn: TurnId
       /**
-       * The prompt it works on.
+       * Prompt that the turn works on.
        */
       prompt: PromptId
     }
@@ -496,7 +497,7 @@ export type Fact =
   | {
       type: 'toolStarted'
       /**
-       * The call.
+       * Id of the call.
        */
       call: CallId
     }
@@ -506,7 +507,7 @@ export type Fact =
   | {
       type: 'projectCut'
       /**
-       * How much is missing, and why: one line.
+       * Description of the missing part and the reason, on one line.
        */
       reason: string
     }
@@ -516,153 +517,154 @@ export type Fact =
   | {
       type: 'filesChanged'
       /**
-       * Their paths, relative to the workspace.
+       * Paths of the files, relative to the workspace.
        */
       paths: string[]
     }
   | {
       type: 'jobStarted'
       /**
-       * Which, and what it runs.
+       * Id, turn and command of the job.
        */
       job: Job
     }
   | {
       type: 'jobEnded'
       /**
-       * The call that had started it.
+       * Tool call that started the job.
        */
       job: CallId
       /**
-       * How.
+       * Reason why the job ended.
        */
       end: JobEnd
     }
   | {
       type: 'stepFinished'
       /**
-       * What it used.
+       * Usage of the step.
        */
       usage: Usage
       /**
-       * How full the model's context is.
+       * Fill level of the model's context; absent if it is not known.
        */
       context?: ContextFill | null
       /**
-       * The provider refused its request, and no omission helped: the user's words since the last answer are left out
-       * of later ones.
+       * Whether the provider refused the request, and nothing that could be left out helped.
+       * Later requests leave out the user's words since the last answer.
        */
       refused?: boolean
       /**
-       * The provider refused its request, and the conversation is sent again without this.
+       * Part that is left out when the conversation is sent again, because the provider
+       * refused the request.
        */
       omitted?: Omission | null
     }
   | {
       type: 'askRaised'
       /**
-       * What a client needs to show it.
+       * The ask, with everything that a client needs to show it.
        */
       ask: Ask
     }
   | {
       type: 'askAnswered'
       /**
-       * The ask.
+       * Id of the ask.
        */
       ask: AskId
       /**
-       * The answer.
+       * The answer to the ask.
        */
       answer: Answer
       /**
-       * Whose it was.
+       * Client or setting that answered.
        */
       by: AnsweredBy
     }
   | {
       type: 'askClosed'
       /**
-       * The ask.
+       * Id of the ask.
        */
       ask: AskId
       /**
-       * Why.
+       * Reason why the ask closed.
        */
       cause: AskCloseCause
     }
   | {
       type: 'holdChanged'
       /**
-       * What it is now.
+       * New state of the hold.
        */
       hold: Hold
     }
   | {
       type: 'turnCut'
       /**
-       * Why.
+       * Reason for the cut.
        */
       cause: CutCause
     }
   | {
       type: 'turnFinished'
       /**
-       * How.
+       * Outcome of the turn.
        */
       outcome: Outcome
       /**
-       * What went wrong, in words, where something did.
+       * Description of the error, if there was one.
        */
       error?: string | null
       /**
-       * Why it was cut, if it was.
+       * Reason for the cut; absent if the turn was not cut.
        */
       cause?: CutCause | null
       /**
-       * What the cut found and ended, if it was cut.
+       * What the cut found and ended; absent if the turn was not cut.
        */
       receipt?: Receipt | null
       /**
-       * What the whole turn used.
+       * Usage of the whole turn.
        */
       usage: Usage
     }
 /**
- * What had ended a session's actor before the session was rebuilt from its log.
+ * The reason why a session had no actor before it was restored.
  */
 export type RestoreCause = 'restart' | 'panic' | 'unloaded'
 /**
- * Names one item within its session: a block of text, of thought, or a tool call's output.
+ * Id of an item within its session: a block of text or thought, or the output of a tool call.
  */
 export type ItemId = number
 /**
- * What a block of an answer is.
+ * The kind of a block.
  */
 export type BlockKind = 'text' | 'thought'
 /**
- * How a tool call ended.
+ * The way a tool call ended.
  */
 export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
 /**
- * A limit of the conversation that a model is sent.
+ * A limit of the conversation that is sent to a model.
  */
 export type HistoryLimit = 'lines' | 'tokens' | 'window'
 /**
- * How a background job ended.
+ * The reason why a background job ended.
  */
 export type JobEnd =
   | {
       type: 'exited'
       /**
-       * The code.
+       * Exit code of the command.
        */
       code: number
     }
   | {
       type: 'signalled'
       /**
-       * Its number.
+       * Number of the signal.
        */
       signal: number
     }
@@ -685,11 +687,11 @@ export type JobEnd =
       type: 'lost'
     }
 /**
- * A part that is left out of a conversation which a provider has refused.
+ * The part of a refused conversation that is left out when it is sent again.
  */
 export type Omitted = 'calls' | 'thoughts' | 'results' | 'history'
 /**
- * What a client answers to an ask.
+ * A client's answer to an ask.
  */
 export type Answer =
   | {
@@ -698,21 +700,22 @@ export type Answer =
   | {
       type: 'approve'
       /**
-       * Also approve the same thing for as long as this session lives.
+       * Also approve later calls with the same key, for the life of the session.
+       * Default: `false`.
        */
       always?: boolean
     }
   | {
       type: 'deny'
       /**
-       * Why; the model reads it in the same step.
+       * Reason for the model, which reads it in the same step.
        */
       reason?: string | null
     }
   | {
       type: 'reply'
       /**
-       * One reply for each question; the reply to one that is skipped has no answer.
+       * One reply per question. The reply to a skipped question has the answer `null`.
        */
       answers: QuestionReply[]
     }
@@ -720,7 +723,7 @@ export type Answer =
       type: 'cancel'
     }
 /**
- * How a tool call stopped.
+ * The way a tool call stopped.
  */
 export type StopHow = 'returned' | 'left' | 'lost'
 /**
@@ -730,92 +733,94 @@ export type Delta =
   | {
       type: 'text'
       /**
-       * The item it adds to.
+       * Item that the piece belongs to.
        */
       item: ItemId
       /**
-       * At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
+       * The piece, at most 4 KiB. At an attach it may have up to 68 KiB, where pieces that
+       * left the buffer are joined.
        */
       text: string
     }
   | {
       type: 'thought'
       /**
-       * The item it adds to.
+       * Item that the piece belongs to.
        */
       item: ItemId
       /**
-       * At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
+       * The piece, at most 4 KiB. At an attach it may have up to 68 KiB, where pieces that
+       * left the buffer are joined.
        */
       text: string
     }
   | {
       type: 'output'
       /**
-       * The item it adds to: the call's.
+       * Item that the piece belongs to: the output of the call.
        */
       item: ItemId
       /**
-       * At most 32 KiB.
+       * The piece, at most 32 KiB.
        */
       text: string
     }
   | {
       type: 'status'
       /**
-       * To this.
+       * New status of the session.
        */
       status: SessionStatus
     }
   | {
       type: 'itemSoFar'
       /**
-       * The item.
+       * Id of the item.
        */
       item: ItemId
       /**
-       * What it is.
+       * Kind of the item.
        */
       kind: ItemKind
       /**
-       * Its text so far: for text and thoughts in the head, for output head and tail.
+       * Text so far. For text and thoughts it is in the head; output has a head and a tail.
        */
       soFar: Kept
     }
   | {
       type: 'retrying'
       /**
-       * Which try is next, counted from 1.
+       * Number of the next try, counted from 1.
        */
       try: number
       /**
-       * How many there are at most.
+       * Maximum number of tries.
        */
       tries: number
       /**
-       * Milliseconds until then.
+       * Milliseconds until the next try.
        */
       waitMs: number
       /**
-       * Why the last one failed.
+       * Reason why the last try failed.
        */
       reason: string
     }
   | {
       type: 'gap'
       /**
-       * The first missing number.
+       * Number of the first missing fact.
        */
       from: number
       /**
-       * The last missing number.
+       * Number of the last missing fact.
        */
       to: number
     }
   | {
       type: 'notSaved'
       /**
-       * Why.
+       * Reason why events are not saved.
        */
       reason: string
     }
@@ -823,11 +828,11 @@ export type Delta =
       type: 'savedAgain'
     }
 /**
- * What an item is.
+ * The kind of an item.
  */
 export type ItemKind = 'text' | 'thought' | 'output'
 /**
- * Why a client's stream ended.
+ * The reason why a client's event stream ended.
  */
 export type ClientEnd =
   | {
@@ -836,7 +841,7 @@ export type ClientEnd =
   | {
       reason: 'lagged'
       /**
-       * The last event it was sent.
+       * Number of the last event that was sent.
        */
       after: number
     }
@@ -849,126 +854,129 @@ export type ClientEnd =
   | {
       reason: 'disconnected'
       /**
-       * The last event that came.
+       * Number of the last event that was received.
        */
       after: number
     }
 /**
- * The names of tool calls in requests.
+ * The ids of tool calls in requests.
  */
 export type ToolIds = 'provider' | 'own'
 /**
- * The field that the most tokens of an answer are sent in.
+ * The name of the request field with the maximum number of tokens of an answer.
  */
 export type MaxTokensField = 'max_tokens' | 'max_completion_tokens'
 /**
- * The three states of a [`Hold`], as a client shows them and sends them back with a toggle.
+ * The three states of a hold, as clients show them and send them back with a toggle.
  */
 export type HoldShown = 'off' | 'requested' | 'standing'
 
 /**
- * The daemon itself. Read by programs of all versions: what a daemon leaves out is taken as nothing.
+ * The state of the daemon. Programs of every version can read it: a missing field has its empty
+ * value.
  */
 export interface DaemonStatus {
   /**
-   * The program's version.
+   * Version of the program.
    */
   version: string
   /**
-   * The version of what is said over its socket: [`API_VERSION`].
+   * Version of the API.
    */
   api: number
   /**
-   * Its process id.
+   * Process id of the daemon.
    */
   pid: number
   /**
-   * The socket it listens on; empty if all of its sockets were removed.
+   * Path of the socket that the daemon listens on; empty if all its sockets were removed.
    */
   socket: string
   /**
-   * The folder it keeps sessions in.
+   * Folder in which sessions are saved.
    */
   data: string
   /**
-   * Since when it runs.
+   * Time at which the daemon started.
    */
   since: Timestamp
   /**
-   * Seconds without work and clients after which it stops.
+   * Seconds without work and clients after which the daemon stops; absent if it never stops by
+   * itself.
    */
   idleStopS?: number | null
   /**
-   * What it goes by of the configuration, by key: `limits`, `log`, `notify`, `web`. It has read it when it started.
+   * Parts of the configuration that the daemon read when it started, by key: `limits`, `log`,
+   * `notify`, `web`.
    */
   config: {
     [k: string]: unknown
   }
   /**
-   * Its log.
+   * Path of the log file.
    */
   log?: string | null
   /**
-   * Lines that were left out of it, because more came than could be written.
+   * Number of lines missing from the log, because they came faster than they could be written.
    */
   logLinesLost: number
   /**
-   * Sessions, counted.
+   * Numbers of sessions, by activity.
    */
   sessions: SessionCounts & {
     [k: string]: unknown
   }
   /**
-   * Connections that are open.
+   * Number of open connections.
    */
   connections: number
   /**
-   * Clients that are attached to sessions.
+   * Number of clients attached to sessions.
    */
   clients: number
   /**
-   * Prompts that wait for their turn, over all sessions.
+   * Number of queued prompts in all sessions.
    */
   queuedPrompts: number
   /**
-   * Everything is saved.
+   * Whether everything is saved.
    */
   saved: boolean
   /**
-   * The browsers that run for sessions.
+   * Browsers that run for sessions.
    */
   browsers?: BrowserStatus[]
   /**
-   * What was found damaged and kept aside, in words.
+   * Descriptions of damaged databases that the daemon found and set aside.
    */
   damaged?: string[]
 }
 /**
- * Sessions, counted by what they do.
+ * The numbers of live sessions, by activity.
  */
 export interface SessionCounts {
   /**
-   * Live ones.
+   * Number of live sessions.
    */
   live: number
   /**
-   * Of these, with a turn, a run or a background job: running, being interrupted, or paused, or with a job only.
+   * Number of live sessions with a turn, a run, a hold, an open ask or a background job.
    */
   busy: number
   /**
-   * Of these, running.
+   * Number of live sessions with the status `running`.
    */
   running: number
   /**
-   * Of these, paused by an ask.
+   * Number of live sessions with an open ask.
    */
   waiting: number
   /**
-   * Of these, held.
+   * Number of live sessions that are held.
    */
   held: number
   /**
-   * How many may be live.
+   * Maximum number of live sessions.
    */
   most: number
 }
@@ -977,324 +985,330 @@ export interface SessionCounts {
  */
 export interface BrowserStatus {
   /**
-   * The session.
+   * Id of the session.
    */
   session: SessionId
   /**
-   * Its process id.
+   * Process id of the browser.
    */
   pid: number
   /**
-   * Where it listens for developer tools, on this machine alone and for whoever is on it: `127.0.0.1:PORT`.
+   * Address of the developer tools, as `127.0.0.1:PORT`. Every user of this machine can connect
+   * to it.
    */
   debugging: string
   /**
-   * It has a window.
+   * Whether the browser has a window.
    */
   visible: boolean
   /**
-   * Its own sandbox is on.
+   * Whether the browser's own sandbox is on.
    */
   sandbox: boolean
 }
 /**
- * What went wrong.
+ * The body of an error response.
  */
 export interface ErrorBody {
   /**
-   * Which error it is: a stable word.
+   * Stable name of the error, for programs.
    */
   code: string
   /**
-   * What is wrong, for people.
+   * Description of the error, for people.
    */
   message: string
   /**
-   * What to do about it, for people.
+   * Advice on how to solve the problem, for people.
    */
   hint?: string | null
   /**
-   * Why an answer had no effect, if it was one.
+   * Reason why an answer had no effect. Absent for other errors.
    */
   answer?: AnswerError | null
   /**
-   * `ambiguous`: the sessions that may be meant. `notLive`, `gone`: the session.
+   * Sessions that the error is about. For `ambiguous`, all sessions that match; for `inexact`,
+   * `notLive`, `gone` and `damaged`, the session.
    */
   ids?: SessionId[]
 }
 /**
- * A client as others see it: its name and, where it has one of its own, its process.
+ * A client as others see it: its name and its process.
  */
 export interface Who {
   /**
-   * What the client calls itself, for example `run` or `tui`.
+   * Name that the client gives itself, for example `run` or `tui`.
    */
   name: string
   /**
-   * Its process id.
+   * Process id of the client; absent if the client has no process of its own.
    */
   pid?: number | null
 }
 /**
- * A session's line in a list.
+ * The summary of a session, as lists show it.
  */
 export interface SessionSummary {
   /**
-   * The session.
+   * Id of the session.
    */
   id: SessionId
   /**
-   * Its name.
+   * Name of the session.
    */
   name: string
   /**
-   * The first line of its first prompt until it is renamed; without either, its name.
+   * First line of the first prompt or goal. After a rename, and before the first prompt, it is
+   * the name.
    */
   title: string
   /**
-   * The last line that its model has said.
+   * Last line of text that the model wrote, at most 200 characters; absent before the first
+   * answer.
    */
   lastLine?: string | null
   /**
-   * It has an actor now.
+   * Whether the session is live.
    */
   live: boolean
   /**
-   * What it is doing.
+   * Status of the session.
    */
   status: SessionStatus
   /**
-   * Since when.
+   * Time of the last change of the status.
    */
   since: Timestamp
   /**
-   * How its last turn ended.
+   * End of the last turn; `null` before it.
    */
   lastTurn: LastTurn | null
   /**
-   * How its last run ended.
+   * End of the last run; absent before it.
    */
   lastRun?: LastRun | null
   /**
-   * Its first open ask.
+   * First open ask; `null` if there is none.
    */
   waitsFor: Ask | null
   /**
-   * How many of its asks are open.
+   * Number of open asks.
    */
   asks: number
   /**
-   * Whether it is held.
+   * Hold of the session.
    */
   hold: Hold
   /**
-   * How far its run is.
+   * Progress of the run that has not ended, if there is one.
    */
   run?: RunProgress | null
   /**
-   * Its tasks, counted.
+   * Numbers of tasks, by state.
    */
   tasks?: TaskCounts
   /**
-   * Its model.
+   * Model of the session, as `provider/name`.
    */
   model: string
   /**
-   * Its folder.
+   * Absolute path of the session's workspace.
    */
   workspace: string
   /**
-   * Which of its events can't be read.
+   * Ranges of events that can't be read.
    */
   gaps?: Gaps
 }
 /**
- * How a session's last turn ended.
+ * The end of a session's last turn.
  */
 export interface LastTurn {
   /**
-   * The turn.
+   * Id of the turn.
    */
   turn: TurnId
   /**
-   * How it ended.
+   * Outcome of the turn.
    */
   outcome: Outcome
   /**
-   * Why it was cut, if it was.
+   * Reason for the cut; absent if the turn was not cut.
    */
   cause?: CutCause | null
   /**
-   * What went wrong, where something did.
+   * Description of the error, if there was one.
    */
   error?: string | null
 }
 /**
- * How a session's last run ended.
+ * The end of a session's last run.
  */
 export interface LastRun {
   /**
-   * How.
+   * Reason why the run ended.
    */
   end: RunEnd
   /**
-   * The session's last turn when it ended; one that came later is none of its own.
+   * Last turn of the session when the run ended. Later turns do not belong to the run.
    */
   turn?: TurnId | null
   /**
-   * How far it was.
+   * Progress of the run at its end.
    */
   progress: RunProgress
 }
 /**
- * How far a run is.
+ * The progress of a run.
  */
 export interface RunProgress {
   /**
-   * The iteration it is in, or was in last, counted from 1; 0 before the first.
+   * Current or last iteration, counted from 1; 0 before the first.
    */
   iteration: number
   /**
-   * Tokens used.
+   * Number of tokens used, requests and answers together.
    */
   tokens: number
   /**
-   * Milliseconds of work until `workingSince`: without the time it was held or asked.
+   * Working time in milliseconds up to `workingSince`, without the time that the run was held or
+   * waited for an answer.
    */
   workedMs: number
   /**
-   * Since when it works; nothing while it is held or asks.
+   * Time since which the run has been working; absent while it is held or waits for an answer.
    */
   workingSince?: Timestamp | null
 }
 /**
- * An open ask: what a client needs to show it and to answer it.
+ * An open ask, with everything that a client needs to show and answer it.
  */
 export interface Ask {
   /**
-   * Names it for ever.
+   * Id of the ask, which is never used again.
    */
   id: AskId
   /**
-   * The tool call it belongs to.
+   * Tool call that the ask belongs to.
    */
   call: CallId
   /**
-   * Where it comes from.
+   * Origin of the ask.
    */
   origin: AskOrigin
   /**
-   * Since when it is open.
+   * Time at which the ask was raised.
    */
   since: Timestamp
   /**
-   * What is asked.
+   * The pause or the questions.
    */
   request: AskRequest
   /**
-   * What an *always* would remember, in words; without it, *always* counts as once.
+   * Description of the calls that approving *always* would cover. If it is absent, *always*
+   * approves only this call.
    */
   always?: string | null
 }
 /**
- * A tool stops and waits for the user.
+ * A pause: a tool waits for the user.
  */
 export interface PauseRequest {
   /**
-   * What kind of answer it waits for.
+   * Kind of the pause.
    */
   kind: PauseKind
   /**
-   * The tool that asks.
+   * Name of the tool that asks.
    */
   toolName: string
   /**
-   * One line for the user.
+   * Message for the user, on one line.
    */
   message: string
   /**
-   * What the user needs to see before answering: the exact command, an address, a diff.
+   * Text that the user needs before answering, such as the exact command, an address or a diff.
    */
   details?: string | null
 }
 /**
- * A tool asks for words or a choice.
+ * A request for words or a choice from the user.
  */
 export interface QuestionRequest {
   /**
-   * The tool that asks.
+   * Name of the tool that asks.
    */
   toolName: string
   /**
-   * What it asks, each to be answered by its id.
+   * Questions, each answered by its id.
    */
   questions: Question[]
 }
 /**
- * One thing a tool wants to know.
+ * A question to the user.
  */
 export interface Question {
   /**
-   * Names the question within its request; the reply carries it.
+   * Id of the question, unique in its request. The reply refers to it.
    */
   id: string
   /**
-   * A few words to head it with.
+   * Short heading of the question.
    */
   header: string
   /**
-   * The question itself.
+   * Text of the question.
    */
   question: string
   /**
-   * Ready answers; free text is always possible too.
+   * Suggested answers. The user can always reply with other words.
    */
   options?: QuestionOption[]
 }
 /**
- * A ready answer to a [`Question`].
+ * A suggested answer to a question.
  */
 export interface QuestionOption {
   /**
-   * The answer.
+   * Text of the answer.
    */
   label: string
   /**
-   * What choosing it means.
+   * Explanation of the consequences of this choice.
    */
   description?: string
 }
 /**
- * Tasks, counted by how far they are.
+ * The numbers of tasks, by state.
  */
 export interface TaskCounts {
   /**
-   * Done.
+   * Number of finished tasks.
    */
   done: number
   /**
-   * Being worked on.
+   * Number of tasks being worked on.
    */
   doing: number
   /**
-   * Not begun.
+   * Number of tasks not started.
    */
   todo: number
   /**
-   * Given up.
+   * Number of tasks given up.
    */
   dropped: number
 }
 /**
- * Events of a session that can't be read, because they are damaged or lost in the store.
+ * A range of events that can't be read, because they are damaged or lost in the store.
  */
 export interface Gap {
   /**
-   * The number of the first event.
+   * Number of the first event.
    */
   from: number
   /**
-   * The number of the last event.
+   * Number of the last event.
    */
   to: number
 }
@@ -1303,611 +1317,624 @@ export interface Gap {
  */
 export interface Inbox {
   /**
-   * The asks.
+   * The open asks with their sessions.
    */
   asks: InboxAsk[]
 }
 /**
- * An open ask, and whose it is.
+ * An open ask and its session.
  */
 export interface InboxAsk {
   /**
-   * The session.
+   * Id of the session.
    */
   session: SessionId
   /**
-   * Its name.
+   * Name of the session.
    */
   name: string
   /**
-   * Its folder.
+   * Absolute path of the session's workspace.
    */
   workspace: string
   /**
-   * It has an actor now.
+   * Whether the session is live.
    */
   live: boolean
   /**
-   * The ask.
+   * Ask that waits for an answer.
    */
   ask: Ask
 }
 /**
- * An answer counted.
+ * The response to an answer that took effect.
  */
 export interface Answered {
   /**
-   * The ask.
+   * Id of the answered ask.
    */
   ask: AskId
   /**
-   * The answer is saved.
+   * Whether the answer is saved on disk.
    */
   saved: boolean
 }
 /**
- * Every session: live ones first, the newest first.
+ * All sessions: live ones first, then the newest first.
  */
 export interface SessionList {
   /**
-   * The sessions.
+   * Summaries of the sessions.
    */
   sessions: SessionSummary[]
 }
 /**
- * A session at one moment. Everything in it follows from the events up to `seq`.
+ * A session at one moment. It reflects all events up to `seq`.
  */
 export interface Snapshot {
   /**
-   * What it was opened with, under the name and with the model that it has now.
+   * Settings of the session, with its current name and model.
    */
   settings: SessionSettings
   /**
-   * The first line of its first prompt until it is renamed; without either, its name.
+   * First line of the first prompt or goal. After a rename, and before the first prompt, it is
+   * the name.
    */
   title: string
   /**
-   * The last line that its model has said.
+   * Last line of text that the model wrote, at most 200 characters; absent before the first
+   * answer.
    */
   lastLine?: string | null
   /**
-   * The number of the last event.
+   * Number of the last event.
    */
   seq: number
   /**
-   * What it is doing.
+   * Status of the session.
    */
   status: SessionStatus
   /**
-   * Since when.
+   * Time of the last change of the status.
    */
   since: Timestamp
   /**
-   * How long it has worked in all, in milliseconds: without the time it waited, was asking or was held.
+   * Total working time in milliseconds up to `workingSince`, without the time that the session
+   * was idle, held or waiting for an answer.
    */
   workedMs: number
   /**
-   * It works now, and has since then; that is not yet counted.
+   * Time since which the session has been working; absent while it is idle, held or waiting for
+   * an answer.
    */
   workingSince?: Timestamp | null
   /**
-   * The open turn.
+   * Open turn; `null` if there is none.
    */
   turn: TurnId | null
   /**
-   * Its step, counted from 1.
+   * Current step of the open turn, counted from 1; `null` before the first.
    */
   step: number | null
   /**
-   * Its open asks; the first is the one to show.
+   * Open asks, the oldest first. Clients show the first one.
    */
   asks: Ask[]
   /**
-   * Whether it is held.
+   * Hold of the session.
    */
   hold: Hold
   /**
-   * Prompts that wait.
+   * Queued prompts, in order.
    */
   queue: QueuedPrompt[]
   /**
-   * Its background jobs that run, the oldest first.
+   * Running background jobs, the oldest first.
    */
   jobs: Job[]
   /**
-   * How the last turn ended.
+   * End of the last turn; `null` before it.
    */
   lastTurn: LastTurn | null
   /**
-   * The run that is under way.
+   * Run that has not ended, if there is one.
    */
   run?: Run | null
   /**
-   * How the last run ended.
+   * End of the last run; absent before it.
    */
   lastRun?: LastRun | null
   /**
-   * Its tasks, the oldest first.
+   * Tasks of the session, the oldest first.
    */
   tasks: Task[]
   /**
-   * Its newest notes, the oldest first.
+   * Newest notes, at most 20, the oldest first.
    */
   notes: Note[]
   /**
-   * What all turns used.
+   * Usage of all turns.
    */
   usage: Usage
   /**
-   * How full the model's context is; nothing before the first answer.
+   * Fill level of the model's context; absent before the first answer.
    */
   context?: ContextFill | null
   /**
-   * Files its tools changed.
+   * Paths of the files that the session has changed, relative to the workspace if they are
+   * inside.
    */
   filesModified: string[]
   /**
-   * How many clients are attached.
+   * Number of attached clients.
    */
   clients: number
   /**
-   * Everything up to `seq` is saved: it is on disk.
+   * Whether all events up to `seq` are saved on disk.
    */
   saved: boolean
   /**
-   * Why not everything is saved; absent if it is.
+   * Reason why some events are not saved; absent if all are.
    */
   notSaved?: string | null
   /**
-   * Which of its events can't be read.
+   * Ranges of events that can't be read.
    */
   gaps?: Gaps
   /**
-   * It is logged at debug level.
+   * Whether the session is logged at debug level.
    */
   isDebugEnabled: boolean
 }
 /**
- * What a session is opened with.
+ * The settings that a session is opened with.
  */
 export interface SessionSettings {
   /**
-   * The session.
+   * Id of the session.
    */
   id: SessionId
   /**
-   * What people call it; unique among live sessions.
+   * Name of the session, unique among live sessions.
    */
   name: string
   /**
-   * The folder it works in: absolute.
+   * Absolute path of the session's workspace.
    */
   workspace: string
   /**
-   * The model, as `provider/name`.
+   * Model of the session, as `provider/name`.
    */
   model: string
   /**
-   * Who answers its asks.
+   * Asks mode of the session.
    */
   asks: AsksMode
   /**
-   * What its tools may do unasked.
+   * Mode of the session's policy.
    */
   policy: PolicyMode
   /**
-   * What is allowed, asked or denied besides.
+   * Rules of the session's policy, in addition to the mode.
    */
   rules?: PolicyRules
   /**
-   * The most steps one turn may take; 0 for no limit.
+   * Maximum number of steps (model requests) in one turn; 0 means no limit.
    */
   maxSteps: number
   /**
-   * The most tokens one turn may take, of requests and answers together; 0 for no limit.
+   * Maximum number of tokens that one turn may use, requests and answers together; 0 means no
+   * limit.
    */
   maxTurnTokens: number
 }
 /**
- * Rules that say more than the mode. Deny beats ask beats allow.
+ * The rules of a policy, which override its mode. Deny overrides ask, and ask overrides allow.
  */
 export interface PolicyRules {
   /**
-   * What is allowed unasked.
+   * Calls that run without an ask.
    */
   allow?: string[]
   /**
-   * What is asked, even where it would be allowed.
+   * Calls that are asked about, even if the mode or an allow rule allows them.
    */
   ask?: string[]
   /**
-   * What is denied, unasked.
+   * Calls that are denied without an ask.
    */
   deny?: string[]
 }
 /**
- * A prompt that waits for its turn.
+ * A prompt in the queue of a session.
  */
 export interface QueuedPrompt {
   /**
-   * Its name.
+   * Id of the prompt.
    */
   prompt: PromptId
   /**
-   * Its words.
+   * Text of the prompt.
    */
   text: string
 }
 /**
- * A background job that runs. It ends with its session at the latest, and with an interrupt of its turn.
+ * A running background job. It ends with its session at the latest, or when its turn is
+ * interrupted.
  */
 export interface Job {
   /**
-   * The call that started it; the job goes by this name.
+   * Tool call that started the job, which is also the id of the job.
    */
   id: CallId
   /**
-   * The turn of that call.
+   * Turn of that call.
    */
   turn: TurnId
   /**
-   * What runs: the command.
+   * Shell command that runs.
    */
   command: string
   /**
-   * Since when.
+   * Time at which the job started.
    */
   since: Timestamp
 }
 /**
- * A run that is under way.
+ * A run that has not ended.
  */
 export interface Run {
   /**
-   * What it was begun with.
+   * Settings that the run was started with.
    */
   settings: RunSettings
   /**
-   * What it may take by now.
+   * Current limits, including later grants.
    */
   limits: RunLimits
   /**
-   * How far it is.
+   * Progress of the run.
    */
   progress: RunProgress
   /**
-   * Iterations in a row that failed.
+   * Number of iterations that failed in a row.
    */
   failures: number
   /**
-   * After a failed iteration: when the next begins.
+   * Start of the next iteration after a failed one; absent if the run does not wait.
    */
   waitsUntil?: Timestamp | null
   /**
-   * A restart has cut its iteration, which goes on when the run is released.
+   * Whether the current iteration was cut by a restart or a failure. It continues when the run
+   * is released.
    */
   cut?: boolean
 }
 /**
- * What a run is begun with.
+ * The settings that a run is started with.
  */
 export interface RunSettings {
   /**
-   * What is to be reached.
+   * Goal of the run.
    */
   goal: string
   /**
-   * What it may take before it is held. Each release of such a hold grants as much again.
+   * Limits at which the run is held. Each release of such a hold grants the same amount again.
    */
   limits: RunLimits & {
     [k: string]: unknown
   }
   /**
-   * Where a hold stands.
+   * Boundary at which a hold takes effect.
    */
   holdAt: HoldAt & string
 }
 /**
- * What a run may take. None of it cuts an iteration: tokens and time are looked at before every request to the model,
- * iterations when one is over.
+ * The limits of a run. A run that reaches one is held, never cut: tokens and time are checked
+ * before each model request, iterations at the end of each one.
  */
 export interface RunLimits {
   /**
-   * Iterations: 50 where nothing is said, `null` for no limit.
+   * Maximum number of iterations; `null` means no limit. Default: 50.
    */
   iterations: number | null
   /**
-   * Tokens, of requests and answers together.
+   * Maximum number of tokens, requests and answers together; `null` means no limit.
+   * Default: `null`.
    */
   tokens: number | null
   /**
-   * Milliseconds of work: without the time it was held or asked.
+   * Maximum working time in milliseconds, without the time that the run is held or waits for an
+   * answer; `null` means no limit. Default: `null`.
    */
   timeMs: number | null
 }
 /**
- * Something a session has set out to do.
+ * A task of a session.
  */
 export interface Task {
   /**
-   * Its name.
+   * Id of the task.
    */
   id: TaskId
   /**
-   * What is to be done, on one line.
+   * Title of the task, on one line.
    */
   title: string
   /**
-   * How far it is.
+   * State of the task.
    */
   state: TaskState
 }
 /**
- * Something a session wants to remember.
+ * A note that the model leaves for later iterations.
  */
 export interface Note {
   /**
-   * Its words.
+   * Text of the note.
    */
   text: string
   /**
-   * The task it is about.
+   * Task that the note is about, if any.
    */
   task?: TaskId | null
   /**
-   * The iteration it was taken in, if it was in a run.
+   * Iteration in which the note was taken; absent outside of a run.
    */
   iteration?: number | null
 }
 /**
- * Tokens used, by the provider's own count unless `estimated`.
+ * The tokens and the cost of model requests, as counted by the provider unless `estimated` is set.
  */
 export interface Usage {
   /**
-   * Tokens of the request, cached ones included.
+   * Number of request tokens, including cached ones.
    */
   input: number
   /**
-   * Those of the request that came from the provider's cache.
+   * Number of request tokens that were read from the provider's cache.
    */
   cached: number
   /**
-   * Those of the request that the provider has put into its cache, where it counts them.
+   * Number of request tokens that were written to the provider's cache; 0 if the provider does
+   * not count them.
    */
   cacheWritten?: number
   /**
-   * Tokens of the answer, thoughts included.
+   * Number of answer tokens, including thoughts.
    */
   output: number
   /**
-   * What it cost, in millionths of the currency of the price that is configured for the model; nothing without one.
+   * Cost in millionths of the currency of the model's configured price; absent without a price.
    */
   cost?: number | null
   /**
-   * Some of it is our own estimate, because the provider sent no count.
+   * Whether some numbers are estimates, because the provider sent none.
    */
   estimated: boolean
 }
 /**
- * How full the context of a session's model is.
+ * The fill level of the context of a session's model.
  */
 export interface ContextFill {
   /**
-   * Tokens of the last request and its answer.
+   * Number of tokens of the last request and its answer.
    */
   tokens: number
   /**
-   * Tokens that a request may have; beyond, its oldest messages are left out.
+   * Maximum number of tokens of a request. Beyond it, the oldest messages are left out.
    */
   limit: number
 }
 /**
- * Something that happened to a session.
+ * An event of a session.
  */
 export interface Event {
   /**
-   * Its number: rising, never repeated, not always by one.
+   * Number of the event. Numbers rise strictly, but not always by one, and are never used again.
    */
   seq: number
   /**
-   * When it happened.
+   * Time of the event.
    */
   at: Timestamp
   /**
-   * The turn it belongs to.
+   * Turn that the event belongs to; absent if it belongs to no turn.
    */
   turn?: TurnId | null
   /**
-   * The step of the turn, counted from 1.
+   * Step of the turn, counted from 1; absent if the event belongs to no step.
    */
   step?: number | null
   /**
-   * What happened.
+   * Content of the event.
    */
   body: Body
 }
 /**
- * One whole answer of a model: what a step's request brought.
+ * One answer of a model, received in one step.
  */
 export interface AssistantMessage {
   /**
-   * Text and thoughts, in the order they came.
+   * Text and thoughts, in the order in which they arrived.
    */
   blocks: Block[]
   /**
-   * The tools it wants called, in order.
+   * Tool calls, in order.
    */
   calls?: ToolCall[]
   /**
-   * The answer was cut before its end: this is what had come.
+   * Whether the answer was cut before its end.
    */
   partial?: boolean
   /**
-   * The model that gave it, as `provider/name`.
+   * Model that answered, as `provider/name`.
    */
   model?: string | null
   /**
-   * The tokens that its request used.
+   * Tokens used by the request and the answer.
    */
   usage?: Usage | null
 }
 /**
- * One stretch of text or thought: an item, and what its deltas add up to.
+ * One block of text or thought. It is an item, and the sum of the item's deltas.
  */
 export interface Block {
   /**
-   * The item its deltas name.
+   * Id of the item.
    */
   item: ItemId
   /**
-   * Text or thought.
+   * Kind of the block.
    */
   kind: BlockKind
   /**
-   * All of it.
+   * Whole text of the block.
    */
   text: string
   /**
-   * What the provider wants back unchanged with a thought.
+   * Opaque data that the provider expects back unchanged with a thought.
    */
   signature?: string | null
   /**
-   * How many calls of the answer the model had written before it.
+   * Number of calls in the answer that the model wrote before this block.
    */
   callsBefore?: number
 }
 /**
- * A tool that a model wants called.
+ * A request of a model to call a tool.
  */
 export interface ToolCall {
   /**
-   * Our own name for the call.
+   * Id of the call in the session.
    */
   id: CallId
   /**
-   * The provider's name for it, which it is sent back under.
+   * Id of the call at the provider, which is sent back with the result.
    */
   providerId?: string | null
   /**
-   * The tool.
+   * Name of the tool.
    */
   name: string
   /**
-   * Its arguments: an object.
+   * Arguments of the call, as an object.
    */
   input: {
     [k: string]: unknown
   }
   /**
-   * What the provider wants back unchanged with the call.
+   * Opaque data that the provider expects back unchanged with the call.
    */
   signature?: string | null
 }
 /**
- * The end of a tool call: what the model reads.
+ * The end of a tool call, as the model reads it.
  */
 export interface ToolResult {
   /**
-   * The call.
+   * Id of the call.
    */
   call: CallId
   /**
-   * How it ended.
+   * Way the call ended.
    */
   status: ToolStatus
   /**
-   * What is kept of what it streamed: the call's finished item.
+   * Kept part of the output that the call streamed.
    */
   output?: Kept
   /**
-   * What it said at its end.
+   * Text that the tool returned at its end.
    */
   result: string
   /**
-   * Files it read.
+   * Files that the call read.
    */
   read?: FileMark[]
   /**
-   * Files it wrote.
+   * Files that the call wrote.
    */
   wrote?: FileMark[]
 }
 /**
  * The head and the tail of a text of any length.
  *
- * Pushing the same text in other pieces gives the same value, so what a client folds from deltas equals
- * what the finishing fact carries. At most [`KEPT_HEAD`] + 2 × [`KEPT_TAIL`] bytes are held.
+ * The finished value does not depend on the pieces in which the text was pushed. A client that
+ * folds deltas therefore gets the same value as the fact that ends the item. At most 48 KiB are
+ * held.
  */
 export interface Kept {
   /**
-   * The beginning, cut at a character's boundary.
+   * Beginning of the text, at most 16 KiB, cut at a character boundary.
    */
   head?: string
   /**
-   * Bytes left out between head and tail.
+   * Number of bytes left out between head and tail.
    */
   dropped?: number
   /**
-   * The end, where the head could not hold it all.
+   * End of the text, if the head does not hold all of it.
    */
   tail?: string
 }
 /**
- * A file as a tool saw it or left it: enough to notice that someone else has changed it since.
+ * The state of a file as a tool read or left it, which shows later changes by others.
  */
 export interface FileMark {
   /**
-   * Its path, relative to the workspace where it lies inside.
+   * Path of the file, relative to the workspace if it is inside.
    */
   path: string
   /**
-   * Its size in bytes.
+   * Size of the file in bytes.
    */
   size: number
   /**
-   * When it was last changed, in nanoseconds since 1970.
+   * Time of the last modification, in nanoseconds since 1970.
    */
   modified: number
   /**
-   * What is in it: the first 128 bits of its BLAKE3 hash, in hexadecimal. Not of a file above 64 MiB.
+   * First 128 bits of the content's BLAKE3 hash, in hexadecimal; absent for files larger than
+   * 64 MiB.
    */
   hash?: string | null
 }
 /**
- * What was left out of a request to a model, and how much was left in.
+ * The parts that were left out of a model request, and the size of the rest.
  */
 export interface HistoryCut {
   /**
-   * Messages that were left out.
+   * Number of messages that were left out.
    */
   messages: number
   /**
-   * Results of tools that were cut.
+   * Number of tool results that were shortened.
    */
   results: number
   /**
-   * Tokens of what was left in, by our own count.
+   * Number of tokens that were sent, by Holdpoint's estimate.
    */
   tokens: number
   /**
-   * Tokens that a request may have.
+   * Maximum number of tokens of a request.
    */
   limit: number
   /**
-   * Lines of what was left in.
+   * Number of lines that were sent.
    */
   lines: number
   /**
-   * Lines that a request may have.
+   * Maximum number of lines of a request.
    */
   lineLimit: number
   /**
-   * The limit that was reached.
+   * Limit that was reached.
    */
   reached: HistoryLimit
 }
 /**
- * An omission and its reason.
+ * A part that is left out, with the reason.
  */
 export interface Omission {
   /**
@@ -1915,471 +1942,497 @@ export interface Omission {
    */
   what: Omitted
   /**
-   * The provider's refusal of the conversation with it.
+   * Provider's refusal of the conversation that contained the part.
    */
   reason: string
 }
 /**
- * The reply to one [`Question`].
+ * The reply to one question.
  */
 export interface QuestionReply {
   /**
-   * The question's id.
+   * Id of the question.
    */
   id: string
   /**
-   * An option's label or free text, never empty; none (`null`) if the user skips the question.
+   * Label of an option or free text, not blank; `null` if the user skips the question.
    */
   answer: string | null
 }
 /**
- * What an interrupt found and ended. Part of the turn's last event.
+ * The receipt of an interrupt: what it found and ended. It is part of the turn's last event.
  */
 export interface Receipt {
   /**
-   * The tool calls that were running, and how each stopped.
+   * Tool calls that were running, and how each stopped.
    */
   tools: StoppedTool[]
   /**
-   * The processes that were ended.
+   * Numbers of processes that were ended.
    */
   processes: EndedProcesses
   /**
-   * The asks that were answered Interrupted.
+   * Asks that the interrupt closed.
    */
   asks: AskId[]
   /**
-   * The queued prompts that were handed back.
+   * Queued prompts that were handed back.
    */
   prompts: PromptId[]
   /**
-   * The runtime, or the session's actor, had ended before the turn was: its processes were not counted.
+   * Whether the runtime or the session's actor had ended before the turn, so that its processes
+   * were not counted.
    */
   uncounted?: boolean
 }
 /**
- * A tool call that the cut of its turn found running.
+ * A tool call that was running when its turn was cut.
  */
 export interface StoppedTool {
   /**
-   * The call.
+   * Id of the call.
    */
   call: CallId
   /**
-   * The tool.
+   * Name of the tool.
    */
   name: string
   /**
-   * How it stopped.
+   * Way the call stopped.
    */
   how: StopHow
 }
 /**
- * How many processes were ended, and how.
+ * The numbers of processes that were ended, by signal.
  */
 export interface EndedProcesses {
   /**
-   * Ended by TERM within the grace.
+   * Number of processes that ended after TERM, within the grace.
    */
   terminated: number
   /**
-   * Had to be killed.
+   * Number of processes that were ended with KILL.
    */
   killed: number
   /**
-   * Could not be ended: their process ids.
+   * Ids of processes that could not be ended.
    */
   left?: number[]
 }
 /**
- * A prompt was accepted.
+ * The response to an accepted prompt.
  */
 export interface Prompted {
   /**
-   * Its name.
+   * Id of the prompt.
    */
   prompt: PromptId
   /**
-   * 0 = its turn has started, 1 = it is next.
+   * Position in the queue, where 1 is next; 0 if the prompt's turn has started.
    */
   position: number
   /**
-   * It is saved.
+   * Whether the prompt is saved on disk.
    */
   saved: boolean
 }
 /**
- * A run began.
+ * The response to the start of a run.
  */
 export interface RunStarted {
   /**
-   * The turn of its first iteration; nothing if the session is held, and the run begins when it is released.
+   * Turn of the first iteration; absent if the session is held. The run then starts when it is
+   * released.
    */
   turn?: TurnId | null
   /**
-   * It is saved.
+   * Whether the run is saved on disk.
    */
   saved: boolean
 }
 /**
- * What an interrupt found.
+ * The effect of an interrupt.
  */
 export interface InterruptReply {
   /**
-   * The turn that is cut; nothing if there was no such turn, and nothing changed.
+   * The interrupted turn; absent if no such turn was open.
    */
   turn?: TurnId | null
   /**
-   * No turn was open, but a run: it is over.
+   * Whether the interrupt ended a run that had no open turn.
    */
   run?: boolean
   /**
-   * The turn's end comes after this number in the session's events.
+   * Number of the session's last event before the interrupt. The end of the turn follows it.
    */
   after: number
   /**
-   * The turn's end, if it was waited for.
+   * End of the turn; absent if the request did not wait for it.
    */
   end?: TurnEnd | null
 }
 /**
- * How a turn ended.
+ * The end of a turn.
  */
 export interface TurnEnd {
   /**
-   * The turn.
+   * Id of the turn.
    */
   turn: TurnId
   /**
-   * How it ended.
+   * Outcome of the turn.
    */
   outcome: Outcome
   /**
-   * What the cut found and ended, if it was cut.
+   * What the interrupt found and ended; absent if the turn was not cut.
    */
   receipt?: Receipt | null
 }
 /**
- * Opens a fresh session.
+ * A request to open a new session.
  */
 export interface OpenRequest {
   /**
-   * The folder it works in: absolute.
+   * Absolute path of the session's workspace.
    */
   workspace: string
   /**
-   * What people call it.
+   * Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
+   * name of the workspace's folder, with a number if it is taken.
    */
   name?: string | null
   /**
-   * Its model, as `PROVIDER/NAME` or `PROVIDER`.
+   * Model of the session, as `PROVIDER/NAME` or `PROVIDER`. Default: the model in `supplies`,
+   * else the first provider with a key, else `rehearsal`.
    */
   model?: string | null
   /**
-   * Who answers its asks.
+   * Asks mode of the session. Default: `wait`.
    */
   asks?: AsksMode & string
   /**
-   * What its tools may do unasked.
+   * Mode of the session's policy. Default: `ask`.
    */
   policy?: PolicyMode & string
   /**
-   * What is allowed, asked or denied besides.
+   * Rules of the session's policy, in addition to the mode. Default: none.
    */
   rules?: PolicyRules
   /**
-   * The most steps one turn may take; 0 for no limit.
+   * Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
    */
   maxSteps?: number
   /**
-   * The most tokens one turn may take, of requests and answers together; 0 for no limit.
+   * Maximum number of tokens that one turn may use, requests and answers together; 0 means no
+   * limit. The limit is checked before each request, so the last request may exceed it.
+   * Default: 0.
    */
   maxTurnTokens?: number
   /**
-   * What the client brings along for it.
+   * Environment, provider settings and system prompt that the client supplies. Default: none.
    */
   supplies?: Supplies & {
     [k: string]: unknown
   }
 }
 /**
- * What a client brings along for the sessions it opens: kept in memory for those sessions, never saved.
+ * The environment, provider settings and system prompt that a client brings for the sessions it
+ * opens. They are kept in memory while the session is live, and never saved.
  */
 export interface Supplies {
   /**
-   * The environment that tools' processes are started from; of it, what an allow-list lets through.
+   * Environment for the processes of tools, as pairs of name and value. Only variables on an
+   * allow-list reach the processes.
    */
   env?: [unknown, unknown][]
   /**
-   * How models are reached. Without it, as the engine was told.
+   * Settings for access to models. Default: those of the engine.
    */
   models?: ModelSupplies | null
   /**
-   * What models are told about themselves. Without it, what the engine was told.
+   * System prompt for models. Default: that of the engine.
    */
   systemPrompt?: string | null
 }
 /**
- * How models are reached: what a client's configuration and environment say.
+ * The settings for access to models, from a client's configuration and environment.
  */
 export interface ModelSupplies {
   /**
-   * The model of a session that names none.
+   * Model of sessions that name none, as `PROVIDER/NAME` or `PROVIDER`.
    */
   model?: string | null
   /**
-   * Providers, by name.
+   * Settings of providers, by name.
    */
   providers?: {
-    [k: string]: Provider
+    [k: string]: ProviderSettings
   }
   /**
-   * What is known of single models, by `PROVIDER/NAME`.
+   * Settings of single models, by `PROVIDER/NAME`.
    */
   models?: {
     [k: string]: ModelSettings
   }
   /**
-   * What stands between here and them.
+   * Proxies for requests to models.
    */
   proxies?: Proxies & {
     [k: string]: unknown
   }
   /**
-   * The certificate authorities that their servers are checked by.
+   * Certificate authorities that the servers of models are checked against.
    */
   certificates?: Certificates & {
     [k: string]: unknown
   }
 }
 /**
- * How a provider of models is reached. What is not set here is read from the environment.
+ * The access to a provider of models. Settings that are missing here are read from the
+ * environment.
  */
-export interface Provider {
+export interface ProviderSettings {
   /**
-   * The key. Without it: the provider's own variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`.
+   * API key. Default: the provider's environment variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`
+   * or `GEMINI_API_KEY`.
    */
   api_key?: string | null
   /**
-   * Where it is, for example `http://localhost:8080/v1` (with `/v1` for `openai` alone). Without it: the provider's
-   * own variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `GEMINI_BASE_URL` or `OLLAMA_HOST`, else its public
-   * address, for Ollama this machine.
+   * Base URL, for example `http://localhost:8080/v1`; only that of `openai` includes `/v1`.
+   * Default: the provider's environment variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`,
+   * `GEMINI_BASE_URL` or `OLLAMA_HOST`, else the provider's public address or, for `ollama`,
+   * this machine.
    */
   base_url?: string | null
 }
 /**
- * What the user says of a model. Every key may be left out.
+ * The settings of one model. Every key is optional.
  */
 export interface ModelSettings {
   /**
-   * Tokens that a request and its answer may have together. Requests stay within it; Ollama is told it as `num_ctx`.
-   * Without it, `limits.max_history_tokens` alone holds.
+   * Maximum number of tokens of a request and its answer together. Requests stay within it.
+   * Ollama receives it as `num_ctx`. Default: none, so that only `limits.max_history_tokens`
+   * bounds requests.
    */
   window?: number | null
   /**
-   * The most tokens of one answer. Without it, the provider's own bound; for Anthropic, who wants one, 32,000.
+   * Maximum number of tokens of one answer. Default: the provider's own maximum; for Anthropic,
+   * which requires a value, 32,000 but at most half of the window.
    */
   max_output?: number | null
   /**
-   * Tokens that the model may think for: Anthropic and Gemini before 3; for Ollama, only whether it is above 0 counts.
-   * Without it, the model decides.
+   * Number of tokens that the model may use for thinking. Anthropic, Gemini from 2.5 on and
+   * Ollama support it; for Ollama, only 0 or more than 0 makes a difference. Default: the model
+   * decides.
    */
   thinking?: number | null
   /**
-   * How much the model is to think, in its provider's words: `low`, `medium`, `high`, … Sent as `reasoning_effort` to
-   * OpenAI, `output_config.effort` to Anthropic, `thinkingLevel` to Gemini and `think` to Ollama.
+   * Amount of thinking, as a word of the provider such as `low`, `medium` or `high`. OpenAI
+   * receives it as `reasoning_effort`, Anthropic as `output_config.effort`, Gemini as
+   * `thinkingLevel` and Ollama as `think`. Gemini and Ollama accept it only without `thinking`.
    */
   effort?: string | null
   /**
-   * Fields that are added to the body of every request; those of the same name are replaced, objects are merged.
+   * Fields that are added to the body of every request. A field with the same name is replaced;
+   * objects are merged.
    */
   extra_body?: {
     [k: string]: unknown
   } | null
   /**
-   * The names of tool calls in requests. Without it, `provider`.
+   * Ids of tool calls in requests: `provider` or `own`. Default: `provider`.
    */
   tool_ids?: ToolIds | null
   /**
-   * Whether requests have `stream_options`, by which the server counts tokens: OpenAI alone. Without it, they do.
+   * Whether requests have `stream_options`, with which the server counts tokens. Only for OpenAI
+   * and compatible servers. Default: `true`.
    */
   stream_options?: boolean | null
   /**
-   * The field that `max_output` is sent in: OpenAI alone. Without it, `max_completion_tokens` at OpenAI itself and
-   * `max_tokens` at servers that are compatible.
+   * Name of the field for `max_output`, which must be set as well. Only for OpenAI and
+   * compatible servers. Default: `max_completion_tokens` for OpenAI itself, `max_tokens` for
+   * other servers.
    */
   max_tokens_field?: MaxTokensField | null
   /**
-   * What it costs. Without it, no cost is shown.
+   * Prices of the model. Default: none, so that no cost is shown.
    */
   price?: Price | null
 }
 /**
- * What a model costs, each for a million tokens, in any one currency.
+ * The prices of a model for one million tokens, in any currency.
  */
 export interface Price {
   /**
-   * Of the request.
+   * Price of request tokens.
    */
   input: number
   /**
-   * Of the request that came from the provider's cache. Without it, as `input`.
+   * Price of request tokens that were read from the provider's cache. Default: `input`.
    */
   cached?: number | null
   /**
-   * Of the request that the provider has put into its cache. Without it, 1.25 times `input`, as Anthropic has it.
+   * Price of request tokens that were written to the provider's cache. Default: 1.25 times
+   * `input`, as at Anthropic.
    */
   cache_written?: number | null
   /**
-   * Of the answer, thoughts included.
+   * Price of answer tokens, including thoughts.
    */
   output: number
 }
 /**
- * The proxies that requests to models go through: the usual variables of an environment, in lower or upper case.
- * Addresses begin with `http://`, `https://`, `socks5://` or `socks5h://`; without a scheme, it is `http`.
+ * The proxies for requests to models, from the usual environment variables in lower or upper case.
+ * An address begins with `http://`, `https://`, `socks5://` or `socks5h://`; without a scheme it
+ * is `http`.
  */
 export interface Proxies {
   /**
-   * For `http` addresses: `http_proxy`.
+   * Proxy for `http` addresses, from `http_proxy`.
    */
   http?: string | null
   /**
-   * For `https` addresses: `https_proxy`.
+   * Proxy for `https` addresses, from `https_proxy`.
    */
   https?: string | null
   /**
-   * For both: `all_proxy`.
+   * Proxy for both kinds of address if their own is not set, from `all_proxy`.
    */
   all?: string | null
   /**
-   * Hosts that are reached without: `no_proxy`.
+   * Hosts that are reached without a proxy, from `no_proxy`.
    */
   no?: string | null
 }
 /**
- * The certificate authorities that are trusted instead of the system's, where a client's environment names any.
+ * The certificate authorities that are trusted instead of the system's, if the client's
+ * environment sets any.
  */
 export interface Certificates {
   /**
-   * A file of certificates in PEM, by its absolute path: `SSL_CERT_FILE`.
+   * Absolute path of a PEM file with certificates, from `SSL_CERT_FILE`.
    */
   file?: string | null
   /**
-   * Folders of such files, by their absolute paths, with colons between them: `SSL_CERT_DIR`.
+   * Absolute paths of folders with such files, separated by colons, from `SSL_CERT_DIR`.
    */
   dir?: string | null
 }
 /**
- * Gives a session something to do.
+ * A request to give a session a prompt.
  */
 export interface PromptRequest {
   /**
-   * The words.
+   * Text of the prompt: not blank, at most `limits.max_prompt_bytes` bytes long.
    */
   text: string
 }
 /**
- * Begins a run: a goal, worked through in iterations.
+ * A request to start a run: a goal that is worked through in iterations.
  */
 export interface RunRequest {
   /**
-   * What is to be reached.
+   * Goal of the run: not blank, at most `limits.max_prompt_bytes` bytes long.
    */
   goal: string
   /**
-   * The first tasks. The model adds others.
+   * Titles of the first tasks, at most 500 bytes each. The model can add more. Default: none.
    */
   tasks?: string[]
   /**
-   * What it may take before it is held.
+   * Limits at which the run is held. Default: 50 iterations.
    */
   limits?: RunLimitsInput & {
     [k: string]: unknown
   }
   /**
-   * Where a hold stands.
+   * Boundary at which a hold takes effect. Default: `iteration`.
    */
   holdAt?: HoldAt & string
 }
 /**
- * What a run may take. None of it cuts an iteration: tokens and time are looked at before every request to the model,
- * iterations when one is over.
+ * The limits of a run. A run that reaches one is held, never cut: tokens and time are checked
+ * before each model request, iterations at the end of each one.
  */
 export interface RunLimitsInput {
   /**
-   * Iterations: 50 where nothing is said, `null` for no limit.
+   * Maximum number of iterations; `null` means no limit. Default: 50.
    */
   iterations?: number | null
   /**
-   * Tokens, of requests and answers together.
+   * Maximum number of tokens, requests and answers together; `null` means no limit.
+   * Default: `null`.
    */
   tokens?: number | null
   /**
-   * Milliseconds of work: without the time it was held or asked.
+   * Maximum working time in milliseconds, without the time that the run is held or waits for an
+   * answer; `null` means no limit. Default: `null`.
    */
   timeMs?: number | null
 }
 /**
- * Ends the open turn.
+ * A request to interrupt the open turn.
  */
 export interface InterruptRequest {
   /**
-   * Only if it is this one.
+   * Turn to interrupt. If another turn is open, nothing changes. Default: the open turn.
    */
   turn?: TurnId | null
   /**
-   * Answers at once instead of with the receipt.
+   * Respond at once, without the turn's end and its receipt. Default: `false`.
    */
   noWait?: boolean
 }
 /**
- * Holds or releases: the other of what the client was showing.
+ * A request to hold a session, or to release it if the client shows it as held.
  */
 export interface ToggleRequest {
   /**
-   * What it was showing.
+   * State that the client shows. If the session is in another state, nothing changes.
    */
   shown: HoldShown
 }
 /**
- * Calls a session something else.
+ * A request to rename a session.
  */
 export interface RenameRequest {
   /**
-   * The new name.
+   * New name, unique among live sessions: one line of at most 255 bytes. It also becomes the
+   * title.
    */
   name: string
 }
 /**
- * Gives a session another model, from its next turn on.
+ * A request to change the model of a session, from its next turn on.
  */
-export interface ModelRequest {
+export interface ChangeModelRequest {
   /**
-   * As `PROVIDER/NAME`, or `PROVIDER` for its default.
+   * New model, as `PROVIDER/NAME`, or `PROVIDER` for the provider's default model.
    */
   model: string
   /**
-   * How models are reached: what the client brings along for it. Without it, as the engine was told.
+   * Provider settings of the client, with which the model is found. Default: those of the
+   * engine.
    */
   supplies?: ModelSupplies | null
 }
 /**
- * Has a session logged at debug level, or not any more.
+ * A request to turn the debug log of a session on or off.
  */
 export interface DebugRequest {
   /**
-   * Whether it is to be.
+   * Whether the session is logged at debug level.
    */
   enabled: boolean
 }
 /**
- * Ends the session.
+ * A request to close a session. The session stays saved and can be opened again.
  */
 export interface CloseRequest {
   /**
-   * Only if it has nothing to do, and behind the event of this number nobody has given it a prompt or a run, and no turn
-   * began. Else it is refused as `inUse`, and nothing changes. Background jobs keep no session open.
+   * Close the session only if it is unused: it has no turn, run or queued prompt, and got none
+   * after the event with this number. Otherwise the request fails with `inUse` and changes
+   * nothing. Background jobs do not count. Default: close in any case.
    */
   unusedSince?: number | null
 }

@@ -1,12 +1,12 @@
-//! Crashes and full disks at one exact call of a program: a library that is preloaded into it.
-#![allow(clippy::expect_used, reason = "a part of tests: what goes wrong here ends the test")]
+//! Injection of crashes and full disks at one exact call of a program, by a preloaded library.
+#![allow(clippy::expect_used, reason = "test support: a failure ends the test")]
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// What happens at the call.
+/// The fault at the chosen call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The program is killed.
@@ -19,16 +19,17 @@ pub enum Fault {
     Full,
 }
 
-/// The library, built for one test.
+/// The preloaded library, built for one test.
 pub struct Faults {
     folder: TempDir,
 }
 
 impl Faults {
-    /// Builds the library. `None` where nothing can be preloaded: it is for Linux with glibc.
+    /// Builds the library. `None` on systems other than Linux with glibc, where it can't be
+    /// preloaded.
     ///
     /// # Panics
-    /// If the C compiler, which the SQLite of this workspace needs too, refuses it.
+    /// If the C compiler fails. The workspace's SQLite needs a C compiler too.
     #[must_use]
     pub fn build() -> Option<Self> {
         if !cfg!(all(target_os = "linux", target_env = "gnu")) {
@@ -44,8 +45,8 @@ impl Faults {
         Some(faults)
     }
 
-    /// Sets `fault` for the program at its `call`-th call that changes files, counted from 1. Processes that it
-    /// starts have a fault of their own if they inherit its environment.
+    /// Makes `fault` happen at the program's `call`-th call that changes files, counted from 1.
+    /// Child processes that inherit the environment count their own calls and have the fault too.
     pub fn inject(&self, program: &mut Command, fault: Fault, call: usize) {
         let fault = match fault {
             Fault::Kill => "kill",
@@ -57,7 +58,7 @@ impl Faults {
         program.env("HOLDPOINT_FAULT_AT", call.to_string());
     }
 
-    /// Whether the program made that many calls, by its standard error.
+    /// Whether the program reached the call, according to its standard error.
     #[must_use]
     pub fn was_reached(output: &Output) -> bool {
         String::from_utf8_lossy(&output.stderr).contains("the fault was reached")

@@ -1,4 +1,4 @@
-//! JSON for tests: what a schema describes, and the same with slips in it.
+//! Strategies for JSON values: values that match a schema, and values with random mistakes.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-/// How deep values go by themselves.
+/// The nesting depth to which a schema is followed.
 const DEPTH: u32 = 5;
 
-/// Texts that break readers, paths, terminals and counts.
+/// Texts that are likely to break parsers, paths, terminals and numbers.
 const ODD: [&str; 22] = [
     "",
     " ",
@@ -35,34 +35,34 @@ const ODD: [&str; 22] = [
     "%00%ff",
 ];
 
-/// The numbers at which counts turn over.
+/// Integers at the limits of common types.
 const EDGES: [i64; 12] =
     [0, 1, -1, 2, 7, 255, u32::MAX as i64, u32::MAX as i64 + 1, 1 << 48, (1 << 53) + 1, i64::MAX, i64::MIN];
 
-/// A schema, and what may be said where it takes any text.
+/// A schema's root document, and preferred words for its strings.
 #[derive(Clone, Copy)]
 pub struct Described<'a> {
-    /// What references are looked up in.
+    /// The document in which `$ref` is resolved.
     pub root: &'a Value,
-    /// Words that mean something there.
+    /// Words that the code under test gives a meaning.
     pub words: &'a [&'a str],
 }
 
-/// Something that goes wrong with a value, at one of its parts.
+/// A mistake in one part of a value.
 #[derive(Debug, Clone)]
-pub enum Slip {
-    /// It is another.
+pub enum Mistake {
+    /// The part is replaced by another value.
     Other(Index, Value),
-    /// It is missing.
-    Lost(Index),
-    /// It stands in an array, or in an object.
+    /// The part is missing.
+    Removed(Index),
+    /// The part is wrapped in an object if true, otherwise in an array.
     Wrapped(Index, bool),
-    /// It is where another should be.
+    /// The second part is replaced by a copy of the first.
     Moved(Index, Index),
 }
 
 impl Described<'_> {
-    /// Values that `schema` describes.
+    /// Generates values that match `schema`.
     pub fn values(self, schema: &Value) -> BoxedStrategy<Value> {
         self.fitting(schema, DEPTH)
     }
@@ -164,7 +164,7 @@ impl Described<'_> {
     }
 }
 
-/// Two objects as one; of two others, the second.
+/// Merges two objects; of other values, the second wins.
 fn joined(one: BoxedStrategy<Value>, other: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     let join = |(one, other)| match (one, other) {
         (Value::Object(one), Value::Object(other)) => Value::Object(one.into_iter().chain(other).collect()),
@@ -173,7 +173,7 @@ fn joined(one: BoxedStrategy<Value>, other: BoxedStrategy<Value>) -> BoxedStrate
     (one, other).prop_map(join).boxed()
 }
 
-/// Texts that nobody means well with.
+/// Generates texts that are likely to break a program.
 pub fn odd_texts() -> impl Strategy<Value = String> {
     let long = (select(vec!["x", "é", "\u{1f600}", "../", "\n"]), 60..3_000_usize);
     prop_oneof![
@@ -193,7 +193,7 @@ fn numbers() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Any value.
+/// Generates arbitrary values.
 pub fn anything() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -214,24 +214,24 @@ pub fn anything() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// What may happen to a value.
-pub fn slip() -> impl Strategy<Value = Slip> {
+/// Generates mistakes for [`Mistake::spoil`].
+pub fn slip() -> impl Strategy<Value = Mistake> {
     let at = any::<Index>;
     prop_oneof![
-        4 => (at(), anything()).prop_map(|(at, value)| Slip::Other(at, value)),
-        2 => at().prop_map(Slip::Lost),
-        1 => (at(), any::<bool>()).prop_map(|(at, object)| Slip::Wrapped(at, object)),
-        2 => (at(), at()).prop_map(|(from, to)| Slip::Moved(from, to)),
+        4 => (at(), anything()).prop_map(|(at, value)| Mistake::Other(at, value)),
+        2 => at().prop_map(Mistake::Removed),
+        1 => (at(), any::<bool>()).prop_map(|(at, object)| Mistake::Wrapped(at, object)),
+        2 => (at(), at()).prop_map(|(from, to)| Mistake::Moved(from, to)),
     ]
 }
 
-impl Slip {
-    /// Lets it happen.
+impl Mistake {
+    /// Applies the mistake to a value.
     pub fn spoil(&self, value: &mut Value) {
         let count = parts(value);
         match self {
             Self::Other(at, other) => with_part(value, at.index(count), |part| *part = other.clone()),
-            Self::Lost(at) => lose(value, at.index(count)),
+            Self::Removed(at) => lose(value, at.index(count)),
             Self::Wrapped(at, object) => with_part(value, at.index(count), |part| {
                 let inner = part.take();
                 *part = if *object { json!({ "value": inner }) } else { json!([inner]) };
@@ -245,7 +245,7 @@ impl Slip {
     }
 }
 
-/// How many parts a value has, itself included.
+/// The number of parts of a value, including itself.
 fn parts(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(parts).sum(),
@@ -254,7 +254,7 @@ fn parts(value: &Value) -> usize {
     }
 }
 
-/// Does something with the part of this number, counted as they are written.
+/// Calls `what` with the part at this index, in the order of the written value.
 fn with_part(value: &mut Value, at: usize, what: impl FnOnce(&mut Value)) {
     let mut left = at;
     if let Some(part) = part_mut(value, &mut left) {
@@ -274,11 +274,11 @@ fn part_mut<'a>(value: &'a mut Value, left: &mut usize) -> Option<&'a mut Value>
     }
 }
 
-/// Takes the part of this number away from what it stands in.
+/// Removes the part at this index from its array or object.
 fn lose(value: &mut Value, at: usize) {
     let mut first = 1;
     match value {
-        // It stands in nothing.
+        // The whole value has no parent.
         _ if at == 0 => {}
         Value::Array(items) => {
             for n in 0..items.len() {

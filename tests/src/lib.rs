@@ -1,21 +1,21 @@
-//! What the tests of whole stories stand on: real servers, real programs, scripted.
+//! Support for end-to-end tests: scripted servers, fault injection and real engines.
 
 pub mod faults;
 pub mod json;
+pub mod model_answer;
 pub mod model_server;
 #[cfg(target_os = "linux")]
 pub mod mounts;
 pub mod proxy_server;
-pub mod said;
 pub mod tls_server;
 pub mod world;
 
-/// The code in the README compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-/// The code on the page about embedding does what it says.
+/// Runs the code in the page about embedding.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/embedding.md")]
 struct Embedding;

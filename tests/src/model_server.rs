@@ -1,22 +1,26 @@
-//! A scripted model server on loopback: the real wires of the providers, byte by byte as the test wants them.
+//! A scripted model server on loopback that speaks the providers' real protocols, byte by byte as
+//! the test wants.
 //!
 //! ```no_run
 //! use holdpoint_tests::model_server::{ModelServer, Reply};
 //!
 //! let server = ModelServer::start();
-//! server.reply(Reply::calls([("shell", r#"{"command":"true"}"#)])).reply(Reply::text(["All ", "done."]));
+//! server
+//!     .reply(Reply::calls([("shell", r#"{"command":"true"}"#)]))
+//!     .reply(Reply::text(["All ", "done."]));
 //! // ... run the program with OPENAI_BASE_URL = server.base_url() ...
 //! assert_eq!(server.request(0).body["messages"][0]["role"], "system");
 //! server.assert_no_violations();
 //! ```
 //!
-//! One script plays on every wire: the path of the request says which one is spoken.
+//! One script works for every protocol; the path of the request decides which one is spoken.
 //!
-//! Real sockets, one thread that reads and one that writes per connection, HTTP/1.1 with chunked bodies.
-//! Everything is an event: a test waits for a request, for a gate, for a connection's end, never for time.
-//! Each request is judged as the strictest provider would; what it would refuse is refused with HTTP 400 and kept
-//! in [`ModelServer::violations`].
-#![allow(clippy::expect_used, clippy::panic, reason = "a part of tests: what goes wrong here ends the test")]
+//! The server uses real sockets with one reading and one writing thread per connection, and
+//! HTTP/1.1 with chunked bodies. Tests wait for events, such as a request, a gate or the end of a
+//! connection, and never for time. Each request is checked by the rules of the strictest provider;
+//! a request that breaks them is answered with HTTP 400 and recorded in
+//! [`ModelServer::violations`].
+#![allow(clippy::expect_used, clippy::panic, reason = "test support: a failure ends the test")]
 
 use std::collections::VecDeque;
 use std::io::BufReader;
@@ -40,24 +44,25 @@ mod wire;
 pub use reply::Reply;
 pub use wire::Wire;
 
-/// A scripted model server. Ends when dropped.
+/// A scripted model server, which stops when dropped.
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// When its last byte was read.
+    /// The time at which its last byte was read.
     pub at: Instant,
-    /// Its path, with what follows `?`: `/v1/chat/completions`; of a request to a proxy, the whole address.
+    /// The path with its query, such as `/v1/chat/completions`; for a request to a proxy, the whole
+    /// URL.
     pub path: String,
-    /// Its headers, names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The body as JSON, or as a string if it is not JSON.
     pub body: Value,
-    /// Which connection it came on, counted from 0.
+    /// The number of its connection, counted from 0.
     pub connection: usize,
 }
 
@@ -68,13 +73,13 @@ impl Request {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// What the user says last in it, whatever the wire; nothing if its last message holds results of calls.
+    /// The user's last prompt, on any wire. `None` if the last message holds only tool results.
     #[must_use]
     pub fn prompt(&self) -> Option<String> {
-        Wire::of(&self.path)?.prompt(&self.body)
+        Wire::for_path(&self.path)?.prompt(&self.body)
     }
 
-    /// The texts of its messages of this role, oldest first.
+    /// The texts of the messages with this role, oldest first.
     #[must_use]
     pub fn texts(&self, role: &str) -> Vec<String> {
         let messages = self.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -93,14 +98,14 @@ struct State {
     queue: VecDeque<Reply>,
     answer: Option<Answer>,
     requests: Vec<Request>,
-    /// When the client ended each connection.
+    /// The time at which the client ended each connection.
     ended: Vec<Option<Instant>>,
     gates: Vec<bool>,
     violations: Vec<String>,
     stopped: bool,
 }
 
-/// What the server's threads share.
+/// The state that the server's threads share.
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
@@ -118,7 +123,7 @@ impl Shared {
         result
     }
 
-    /// Waits until `ready` gives something; fails the test if it takes too long.
+    /// Waits until `ready` returns a value, and fails the test after [`patience`].
     fn wait<T>(&self, what: &str, mut ready: impl FnMut(&State) -> Option<T>) -> T {
         let until = Instant::now() + patience();
         let mut state = self.lock();
@@ -133,7 +138,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a gate, or for nothing; false once the client ended the connection or the server stops.
+    /// Waits until `gate` opens; without a gate, waits for the end. Returns false once the client
+    /// has ended the connection or the server stops.
     fn wait_open(&self, connection: usize, gate: Option<usize>) -> bool {
         let mut state = self.lock();
         loop {
@@ -147,11 +153,11 @@ impl Shared {
         }
     }
 
-    /// Records a request and says what to answer.
+    /// Records a request and returns its reply.
     fn receive(&self, request: Request) -> Reply {
-        // Asked as a proxy, it is the server.
+        // A request to a proxy has a whole URL as its path; the server answers it itself.
         let asked = request.path.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
-        let refused = match Wire::of(asked.unwrap_or(&request.path)) {
+        let refused = match Wire::for_path(asked.unwrap_or(&request.path)) {
             Some(wire) => wire.violations(&request),
             None => vec![format!("no such path: {}", request.path)],
         };
@@ -162,8 +168,8 @@ impl Shared {
                 let scripted = queue.pop_front();
                 let scripted = scripted.or_else(|| Some(answer.as_mut()?(requests.last()?)));
                 return scripted.unwrap_or_else(|| {
-                    violations.push("a request nothing was scripted for".into());
-                    Reply::status(500, &[], r#"{"error":{"message":"nothing is scripted for this request"}}"#)
+                    violations.push("a request without a scripted reply".into());
+                    Reply::status(500, &[], r#"{"error":{"message":"no reply is scripted for this request"}}"#)
                 });
             }
             let message = refused.join("; ");
@@ -179,7 +185,7 @@ impl ModelServer {
     #[must_use]
     pub fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("the server's address");
         let shared = Arc::new(Shared::default());
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
@@ -197,19 +203,19 @@ impl ModelServer {
         Self { address, shared }
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What to give as the base URL of `openai`.
+    /// The base URL for the provider `openai`.
     #[must_use]
     pub fn base_url(&self) -> String {
         self.url(Wire::OpenAi)
     }
 
-    /// What to give as the base URL of a provider.
+    /// The base URL for the provider of this wire.
     #[must_use]
     pub fn url(&self, wire: Wire) -> String {
         match wire {
@@ -218,19 +224,20 @@ impl ModelServer {
         }
     }
 
-    /// Queues the answer to the next request that has none yet.
+    /// Queues a reply; requests are answered in the order of the queue.
     pub fn reply(&self, reply: Reply) -> &Self {
         self.shared.change(|state| state.queue.push_back(reply));
         self
     }
 
-    /// Answers every request for which nothing is queued. `answer` must not use the server.
+    /// Sets the reply to every request for which the queue is empty. `answer` must not use the
+    /// server.
     pub fn answer(&self, answer: impl FnMut(&Request) -> Reply + Send + 'static) -> &Self {
         self.shared.change(|state| state.answer = Some(Box::new(answer)));
         self
     }
 
-    /// A closed gate, for [`Reply::gate`].
+    /// Creates a closed gate, for [`Reply::gate`].
     #[must_use]
     pub fn gate(&self) -> Gate {
         let id = self.shared.change(|state| {
@@ -240,19 +247,19 @@ impl ModelServer {
         Gate { id, shared: Arc::clone(&self.shared) }
     }
 
-    /// The `n`th request, counted from 0; waits for it.
+    /// Waits for the `n`th request, counted from 0, and returns it.
     #[must_use]
     pub fn request(&self, n: usize) -> Request {
         self.shared.wait(&format!("request {n}"), |state| state.requests.get(n).cloned())
     }
 
-    /// The requests so far.
+    /// The requests that were received so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.lock().requests.clone()
     }
 
-    /// When the client ended the connection on which request `n` came; waits for both.
+    /// Waits for request `n` and for the end of its connection, and returns the time of that end.
     #[must_use]
     pub fn dropped(&self, n: usize) -> Instant {
         self.shared.wait(&format!("end of the connection of request {n}"), |state| {
@@ -260,28 +267,28 @@ impl ModelServer {
         })
     }
 
-    /// What a strict provider would have refused, so far.
+    /// The rules of a strict provider that requests have broken so far.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.shared.lock().violations.clone()
     }
 
-    /// Fails the test if a strict provider would have refused anything so far.
+    /// Fails the test if a request has broken a rule of a strict provider.
     pub fn assert_no_violations(&self) {
         let violations = self.violations();
-        assert!(violations.is_empty(), "a strict provider would have refused: {violations:#?}");
+        assert!(violations.is_empty(), "a strict provider would refuse: {violations:#?}");
     }
 }
 
 impl Drop for ModelServer {
     fn drop(&mut self) {
         self.shared.change(|state| state.stopped = true);
-        // Wakes the thread that accepts; if it can't be reached it is gone already.
+        // Wakes the accepting thread; an error means that it has already ended.
         drop(TcpStream::connect(self.address));
     }
 }
 
-/// A point where a reply waits until the test opens it. Stays open.
+/// A point at which a reply waits until the test opens it. An open gate stays open.
 #[derive(Clone)]
 pub struct Gate {
     id: usize,
@@ -289,29 +296,31 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Lets the reply go on.
+    /// Lets the reply continue.
     pub fn open(&self) {
         self.shared.change(|state| state.gates[self.id] = true);
     }
 }
 
-/// Serves one connection: reads here, so that its end is seen at once, and writes on a thread of its own.
+/// Serves one connection. This thread reads, so that it notices the end at once; another one
+/// writes.
 fn serve(shared: &Arc<Shared>, connection: usize, stream: TcpStream) {
     let (Ok(()), Ok(mut output)) = (stream.set_nodelay(true), stream.try_clone()) else { return };
     let (requests, incoming) = mpsc::channel::<Request>();
     let writing = Arc::clone(shared);
     thread::spawn(move || {
         for request in incoming {
-            let wire = Wire::of(&request.path).unwrap_or(Wire::OpenAi);
+            let wire = Wire::for_path(&request.path).unwrap_or(Wire::OpenAi);
             let reply = writing.receive(request);
             let resets = reply.resets();
             if !reply.send(wire, &mut output, |gate| writing.wait_open(connection, gate.map(|gate| gate.id))) {
                 let how = if resets {
-                    // Nothing is said until both threads have closed it: then the kernel says that.
-                    set_socket_linger(&output, Some(Duration::ZERO)).expect("a socket that lingers");
+                    // Shuts down reading only: the kernel sends the RST when both threads have
+                    // closed the socket.
+                    set_socket_linger(&output, Some(Duration::ZERO)).expect("the socket option is set");
                     Shutdown::Read
                 } else {
-                    // Ends our side; the thread that reads sees the client's.
+                    // Ends the server's side; the reading thread sees the client's end.
                     Shutdown::Both
                 };
                 drop(output.shutdown(how));

@@ -1,5 +1,5 @@
-//! Proxies on loopback: HTTP with `CONNECT`, and SOCKS5. They resolve every name to the one server behind them.
-#![allow(clippy::expect_used, reason = "a part of tests: what goes wrong here ends the test")]
+//! Proxies on loopback: HTTP with `CONNECT`, and SOCKS5. Every connection leads to one server.
+#![allow(clippy::expect_used, reason = "test support: a failure ends the test")]
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,28 +12,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 
-/// A proxy. It ends with the process.
+/// A proxy, which runs until the process ends.
 pub struct ProxyServer {
-    /// Where it listens, on loopback.
+    /// The loopback address on which it listens.
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ProxyRequest>>>,
 }
 
-/// A connection that a proxy was asked for.
+/// A connection that a client requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Where to: a host as the client named it, and a port.
+pub struct ProxyRequest {
+    /// The requested host, as the client named it, and port.
     pub target: String,
-    /// The user and the password, with a colon between them.
+    /// The login as `user:password`.
     pub login: Option<String>,
 }
 
-/// How a proxy is spoken to.
+/// The protocol of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// HTTP, with `CONNECT`.
+    /// HTTP with the method `CONNECT`.
     Http,
-    /// SOCKS5 (RFC 1928), with users and passwords (RFC 1929).
+    /// SOCKS5 (RFC 1928), with login by user and password (RFC 1929).
     Socks5,
 }
 
@@ -41,17 +41,17 @@ struct Proxy {
     kind: Kind,
     target: SocketAddr,
     login: Option<String>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ProxyRequest>>>,
 }
 
 impl ProxyServer {
-    /// Starts one whose every connection leads to `target`.
+    /// Starts a proxy that connects every client to `target`.
     #[must_use]
     pub fn start(kind: Kind, target: SocketAddr) -> Self {
         Self::with(kind, target, None)
     }
 
-    /// The same, for this user and password alone: `user:password`.
+    /// Starts a proxy that requires this login, as `user:password`.
     #[must_use]
     pub fn locked(kind: Kind, target: SocketAddr, login: &str) -> Self {
         Self::with(kind, target, Some(login.to_owned()))
@@ -59,7 +59,7 @@ impl ProxyServer {
 
     fn with(kind: Kind, target: SocketAddr, login: Option<String>) -> Self {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("the server's address");
         listener.set_nonblocking(true).expect("a socket for tokio");
         let asked = Arc::new(Mutex::new(Vec::new()));
         let proxy = Arc::new(Proxy { kind, target, login, asked: Arc::clone(&asked) });
@@ -68,7 +68,7 @@ impl ProxyServer {
                 let listener = TcpListener::from_std(listener).expect("a socket for tokio");
                 while let Ok((stream, _)) = listener.accept().await {
                     let proxy = Arc::clone(&proxy);
-                    // Either side may hang up.
+                    // Either side may close the connection.
                     tokio::spawn(async move { drop(proxy.serve(stream).await) });
                 }
             });
@@ -76,9 +76,9 @@ impl ProxyServer {
         Self { address, asked }
     }
 
-    /// The connections that it was asked for so far, refused ones included.
+    /// The connections requested so far, including refused ones.
     #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ProxyRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -91,10 +91,10 @@ impl Proxy {
         }
     }
 
-    /// Whether this user may have this connection.
+    /// Records a requested connection and returns whether its login is right.
     fn lets(&self, target: String, login: Option<String>) -> bool {
         let lets = self.login.is_none() || self.login == login;
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked { target, login });
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(ProxyRequest { target, login });
         lets
     }
 
@@ -126,7 +126,7 @@ impl Proxy {
     }
 
     async fn socks5(&self, mut client: TcpStream) -> io::Result<()> {
-        // Version, then methods: 0 for no login, 2 for a user and a password.
+        // Version, then the methods: 0 is no login, 2 is a user and a password.
         let _version = client.read_u8().await?;
         let methods = piece(&mut client).await?;
         let wanted = if methods.contains(&2) { 2 } else { 0 };
@@ -147,7 +147,7 @@ impl Proxy {
             client.write_all(&[1, 0]).await?;
             login = Some(given);
         }
-        // Version, command (1: connect), reserved, and the kind of the address.
+        // Version, command (1 is connect), reserved, and the address type.
         let mut request = [0; 4];
         client.read_exact(&mut request).await?;
         let host = match request[3] {
@@ -162,7 +162,7 @@ impl Proxy {
     }
 }
 
-/// Bytes with their count before them.
+/// Reads a length byte and that many bytes.
 async fn piece(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; client.read_u8().await?.into()];
     client.read_exact(&mut bytes).await?;

@@ -1,5 +1,6 @@
-//! TLS before a scripted model server, with a self-signed certificate or one of an authority of the test's own.
-#![allow(clippy::expect_used, reason = "a part of tests: what goes wrong here ends the test")]
+//! A TLS server in front of a scripted model server, with a self-signed certificate or one of a
+//! test authority.
+#![allow(clippy::expect_used, reason = "test support: a failure ends the test")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,18 +21,18 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A server that speaks TLS and forwards to another.
 pub struct TlsServer {
-    /// Where it listens, on loopback.
+    /// The loopback address on which it listens.
     pub address: SocketAddr,
 }
 
-/// A certificate authority.
+/// A certificate authority with its own key.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    /// An authority of this name, with a key of its own.
+    /// Creates an authority with this name and a new key.
     ///
     /// # Panics
-    /// If it can't be made.
+    /// If the certificate can't be made.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
@@ -40,7 +41,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority"))
     }
 
-    /// Its certificate in PEM.
+    /// The authority's certificate in PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         let lines = BASE64_STANDARD.encode(self.0.der());
@@ -50,10 +51,11 @@ impl Authority {
 }
 
 impl TlsServer {
-    /// Starts one for `localhost` and 127.0.0.1, which passes on to `target`. It ends with the process.
+    /// Starts a server for `localhost` and 127.0.0.1 that forwards to `target` until the process
+    /// ends.
     ///
     /// # Panics
-    /// If it can't be started.
+    /// If the server can't be started.
     #[must_use]
     pub fn before(target: SocketAddr) -> Self {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
@@ -61,10 +63,11 @@ impl TlsServer {
         Self::with(target, cert.der().clone(), &signing_key)
     }
 
-    /// The same with a certificate of `authority`, for these names and addresses.
+    /// Like [`before`](Self::before), with a certificate of `authority` for these names and
+    /// addresses.
     ///
     /// # Panics
-    /// If it can't be started.
+    /// If the server can't be started.
     #[must_use]
     pub fn signed(authority: &Authority, names: &[&str], target: SocketAddr) -> Self {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -75,16 +78,16 @@ impl TlsServer {
     }
 
     fn with(target: SocketAddr, cert: CertificateDer<'static>, key: &KeyPair) -> Self {
-        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("its key");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("the server's key");
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring's versions of TLS")
+            .expect("the TLS versions of ring")
             .with_no_client_auth()
             .with_single_cert(vec![cert], key)
             .expect("a configuration");
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("the server's address");
         listener.set_nonblocking(true).expect("a socket for tokio");
         thread::spawn(move || {
             Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
@@ -97,7 +100,7 @@ impl TlsServer {
                         else {
                             return;
                         };
-                        // Either side may hang up.
+                        // Either side may close the connection.
                         let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
                     });
                 }

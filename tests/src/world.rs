@@ -1,5 +1,5 @@
-//! A real engine whose sessions talk to a scripted model server, in a folder of their own.
-#![allow(clippy::expect_used, clippy::panic, reason = "a part of tests: what goes wrong here ends the test")]
+//! A real engine with sessions that use a scripted model server and work in a temporary folder.
+#![allow(clippy::expect_used, clippy::panic, reason = "test support: a failure ends the test")]
 
 use holdpoint_common::{Config, Limits, PolicyMode, Supplies, Who};
 use holdpoint_session::model::Catalog;
@@ -9,35 +9,35 @@ use tempfile::TempDir;
 
 use crate::model_server::{ModelServer, Wire};
 
-/// The key that every provider is set up with.
+/// The API key that every provider is configured with.
 pub const KEY: &str = "sk-very-secret";
 
-/// An engine, and the server its sessions talk to.
-pub struct World {
-    /// The server.
+/// An engine and the model server of its sessions.
+pub struct TestEngine {
+    /// The model server that the sessions use.
     pub server: ModelServer,
-    /// The folder that sessions work in; removed at the end.
+    /// The folder that sessions work in, removed when dropped.
     pub folder: TempDir,
     engine: Engine,
     wire: Wire,
 }
 
-/// A session, and what it tells.
-pub struct Talk {
-    /// The session.
+/// A session and a client that is attached to it.
+pub struct TestSession {
+    /// The session's handle.
     pub session: SessionHandle,
-    /// An attached client.
+    /// The attached client, which records events.
     pub events: Recorder,
 }
 
-impl World {
-    /// An engine that talks on this wire. Tries of a request are a millisecond apart.
+impl TestEngine {
+    /// Starts an engine with models on this wire. It retries failed requests after one millisecond.
     #[must_use]
     pub fn start(wire: Wire) -> Self {
         Self::with(wire, "", |limits| limits)
     }
 
-    /// The same with more in the configuration, and other bounds.
+    /// Like [`start`](Self::start), with additional configuration and other limits.
     #[must_use]
     pub fn with(wire: Wire, config: &str, bounds: impl FnOnce(Limits) -> Limits) -> Self {
         let server = ModelServer::start();
@@ -50,35 +50,36 @@ impl World {
         Self { server, folder: TempDir::new().expect("a folder"), engine, wire }
     }
 
-    /// The sessions, for a client called `test`.
+    /// The engine's sessions, for a client called `test`.
     #[must_use]
     pub fn sessions(&self) -> Sessions {
         let path = std::env::var("PATH").unwrap_or_default();
         self.engine.sessions(Who::named("test")).with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
     }
 
-    /// A session in which everything is allowed.
+    /// Opens a session that allows every tool call.
     ///
     /// # Panics
-    /// If it can't be opened.
-    pub async fn open(&self) -> Talk {
+    /// If the session can't be opened.
+    pub async fn open(&self) -> TestSession {
         self.open_with(|open| open).await
     }
 
-    /// The same, opened with more.
+    /// Like [`open`](Self::open), with further options.
     ///
     /// # Panics
-    /// If it can't be opened.
-    pub async fn open_with(&self, more: impl FnOnce(OpenSession) -> OpenSession) -> Talk {
+    /// If the session can't be opened.
+    pub async fn open_with(&self, more: impl FnOnce(OpenSession) -> OpenSession) -> TestSession {
         let open = OpenSession::in_folder(self.folder.path())
             .model(format!("{}/scripted", self.wire.provider()))
             .policy(PolicyMode::All);
         let session = self.sessions().open(more(open)).await.expect("the session opens");
-        let events = Recorder::of(session.attach(AttachFrom::start()).await.expect("it can be attached to"));
-        Talk { session, events }
+        let events =
+            Recorder::new(session.attach(AttachFrom::start()).await.expect("the test attaches to the session"));
+        TestSession { session, events }
     }
 
-    /// What a file in the folder says; nothing if it is not there.
+    /// The content of a file in the folder, or an empty string if it does not exist.
     #[must_use]
     pub fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default()

@@ -1,17 +1,17 @@
-//! The keys of an ask in words, for the screen and the plain terminal.
+//! Texts for the keys of an ask, shared by the screen and the plain terminal.
 
 use holdpoint_common::{AskRequest, PauseKind};
 use holdpoint_session::form::{AskForm, Entry, Reply};
 
-/// The hints at the keys of a Confirm, in the order of their lines.
+/// The key hints of a Confirm, in the order of their lines.
 pub(crate) struct ConfirmKeys {
-    /// The key that remembers the approval, before the words of the rule; none where there is no rule to remember.
+    /// The hint in front of the rule that A would remember; `None` if there is no such rule.
     pub(crate) always: Option<&'static str>,
     pub(crate) reason: &'static str,
     pub(crate) answer: &'static str,
 }
 
-/// Those of a Confirm that is answered by a single key.
+/// The key hints of a Confirm that is answered by a single key.
 pub(crate) fn confirm(form: &AskForm) -> ConfirmKeys {
     let always = if form.is_armed() {
         "Press A again to approve always in this session:"
@@ -25,22 +25,22 @@ pub(crate) fn confirm(form: &AskForm) -> ConfirmKeys {
     }
 }
 
-/// The hint at the keys of anything else, in one line.
+/// The key hint of an ask, in one line.
 pub(crate) fn hint(form: &AskForm) -> String {
     match (&form.ask().request, form.entry()) {
         (AskRequest::Pause(pause), Entry::Choice) => match pause.kind {
             PauseKind::Continue => "[Enter] Continue (Esc to interrupt)".to_owned(),
             PauseKind::Confirm => confirm(form).answer.to_owned(),
         },
-        (AskRequest::Pause(_), Entry::Words { .. }) => "Why not, then Enter (Esc to go back)".to_owned(),
+        (AskRequest::Pause(_), Entry::Text { .. }) => "Reason, then Enter (Esc to go back)".to_owned(),
         (AskRequest::Question(_), Entry::Choice) => {
             let options = form.question().map_or(0, |(question, ..)| question.options.len().min(9));
             format!("[1-{options}] Choose [W] Your own words [S] Skip ({}Esc to interrupt)", others(form))
         }
-        (AskRequest::Question(_), Entry::Words { chosen }) => {
+        (AskRequest::Question(_), Entry::Text { chosen }) => {
             let esc = match chosen {
                 true => "Esc to go back",
-                false if form.words().text().is_empty() => "Esc to interrupt",
+                false if form.line().text().is_empty() => "Esc to interrupt",
                 false => "Esc to clear",
             };
             format!("Your words, then Enter (Ctrl+D: Skip, {}{esc})", others(form))
@@ -58,7 +58,8 @@ fn others(form: &AskForm) -> &'static str {
     }
 }
 
-/// Which question of how many is shown, and that it was skipped before; nothing of one that is alone.
+/// The position of the shown question among several, and whether it was skipped before. Empty for a
+/// single question.
 pub(crate) fn place(form: &AskForm) -> String {
     match (form.question(), form.reply()) {
         (Some((.., 1)), _) | (None, _) => String::new(),
@@ -72,11 +73,10 @@ pub(crate) fn chosen(form: &AskForm, label: &str) -> &'static str {
     if matches!(form.reply(), Some(Reply::Answer(answer)) if answer == label) { " ✓" } else { "" }
 }
 
-/// How many asks wait behind the one that is shown; nothing if none does.
+/// The number of asks that wait behind the shown one, in words; `None` for zero.
 pub(crate) fn behind(waiting: usize) -> Option<String> {
     match waiting {
         0 => None,
-        1 => Some("1 more waits".to_owned()),
-        more => Some(format!("{more} more wait")),
+        more => Some(format!("{more} more waiting")),
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: what can be said, and who carries it out.
+//! The command line: parses it and runs the command it names.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,16 +17,17 @@ use crate::runtime::runtime;
 use crate::tui;
 use crate::ui::Ui;
 
-/// Runs coding agents that stop and ask, that can be held, and that leave nothing running
+/// Run coding agents that stop and ask, can be held, and leave nothing running
 ///
-/// Without a command, on a terminal: the screen with all sessions.
+/// Without a command, on a terminal, holdpoint shows the screen with all sessions.
 #[derive(Debug, Parser)]
 #[command(name = "holdpoint", version, disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Keeps everything in this folder instead of the user's own: the configuration in `DIR/config/config.toml`
+    /// Keep all data, the configuration (`DIR/config/config.toml`) and the socket in this folder
+    /// instead of the user's own folders
     #[arg(long, global = true, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }
@@ -47,7 +48,7 @@ enum Command {
     Approve(answer::Approve),
     Deny(answer::Deny),
     Continue(answer::Continue),
-    Answer(answer::Words),
+    Answer(answer::AnswerArgs),
     #[command(alias = "pause")]
     Hold(hold::HoldArgs),
     #[command(alias = "play")]
@@ -67,14 +68,14 @@ enum Command {
     Man(man::Args),
 }
 
-/// Does what the command line says.
+/// Parses the command line and runs its command.
 pub(crate) fn main() -> ExitCode {
-    // A shell that completes what is typed asks by an environment variable, and gets its answer instead.
+    // A shell that requests completions sets an environment variable and is answered here.
     CompleteEnv::with_factory(Cli::command).complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help goes to stdout, faults to stderr; if nobody reads either, there is nobody to tell.
+            // Help goes to stdout, errors to stderr. A failed write can't be reported anywhere.
             let _ = error.print();
             return exit(error.exit_code());
         }
@@ -90,14 +91,14 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
-    // A daemon has a log of its own.
-    if !matches!(&cli.command, Some(Command::Daemon(args)) if args.serves()) {
+    // The daemon has a log of its own.
+    if !matches!(&cli.command, Some(Command::Daemon(args)) if args.runs_daemon()) {
         crate::log::start()?;
     }
     let folders = Folders::find(cli.state_dir.as_deref())?;
     carry_out_command(cli.command, &folders, ui).map_err(|error| match runtime() {
         Ok(runtime) => runtime.block_on(Daemon::explain(&folders, error)),
-        // If that can't be asked, what went wrong is told as it is.
+        // Without a runtime the error is returned unexplained.
         Err(_) => error,
     })
 }
@@ -116,8 +117,8 @@ fn carry_out_command(command: Option<Command>, folders: &Folders, ui: &mut Ui) -
         Some(Command::Inbox(args)) => inbox::carry_out(&args, folders, ui),
         Some(Command::Approve(args)) => answer::approve(&args, folders, ui),
         Some(Command::Deny(args)) => answer::deny(&args, folders, ui),
-        Some(Command::Continue(args)) => answer::go_on(&args, folders, ui),
-        Some(Command::Answer(args)) => answer::words(&args, folders, ui),
+        Some(Command::Continue(args)) => answer::continue_tool(&args, folders, ui),
+        Some(Command::Answer(args)) => answer::answer_question(&args, folders, ui),
         Some(Command::Hold(args)) => hold::hold(&args, folders, ui),
         Some(Command::Release(args)) => hold::release(&args, folders, ui),
         Some(Command::Interrupt(args)) => interrupt::carry_out(&args, folders, ui),
@@ -149,11 +150,11 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Texts for people name a client by its kind, not by its command.
+    /// Texts for users describe a client by its kind, not by its command.
     #[test]
     fn clients_that_are_commands_are_named_as_the_command_line() {
         for command in Cli::command().get_subcommands() {
-            // These speak to no session.
+            // These do not connect to sessions.
             if !matches!(command.get_name(), "policy" | "config" | "man") {
                 assert!(COMMANDS.contains(&command.get_name()), "{}", command.get_name());
             }

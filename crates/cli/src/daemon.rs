@@ -1,30 +1,30 @@
-//! The daemon: what keeps sessions running when nobody is there. One per user and state folder.
+//! The daemon: keeps sessions running without clients. There is one for each user and state folder.
 //!
-//! | file | what it does |
+//! | file | purpose |
 //! | --- | --- |
-//! | `claim` | makes sure that there is one: the lock, the socket |
-//! | `server`, `peer`, `connection`, `host` | serves HTTP on the socket, to this user alone, so many at once |
-//! | `api` | what is said there: every path and its handler |
-//! | `status` | what it says of itself |
-//! | `ending` | what ends it, and by when |
-//! | `memory` | that what is freed goes back to the system |
-//! | `log` | its log: bounded, private, without secrets |
-//! | `notify` | tells the user, by a command of theirs, that a session waits |
-//! | `desktop` | the variables of the desktop of the client that connected last, for that command |
-//! | `client`, `start`, `stop` | how a command finds it, starts it if there is none, and stops it |
+//! | `claim` | the lock and the sockets that make one process the daemon |
+//! | `server`, `peer`, `connection`, `host` | HTTP on the sockets, bounded and for this user only |
+//! | `api` | every path and its handler |
+//! | `status` | the daemon's report about itself |
+//! | `shutdown` | the causes of the daemon's end, and its time limit |
+//! | `memory` | the return of freed memory to the system |
+//! | `log` | the log: bounded, private, without secrets |
+//! | `notify` | the user's command for a session that waits |
+//! | `desktop` | the variables of the latest client's desktop, for that command |
+//! | `client`, `start`, `stop` | how a command finds, starts and stops the daemon |
 
 mod api;
 mod claim;
 mod client;
 mod connection;
 mod desktop;
-mod ending;
 mod host;
 mod log;
 mod memory;
 mod notify;
 mod peer;
 mod server;
+mod shutdown;
 mod start;
 mod status;
 mod stop;
@@ -43,7 +43,7 @@ use holdpoint_tools::Supervisor;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-pub(crate) use self::client::{Daemon, READS_ANEW};
+pub(crate) use self::client::{Daemon, RESTART_HINT};
 pub(crate) use self::start::{announce, detach};
 pub(crate) use self::stop::stop;
 
@@ -54,27 +54,28 @@ use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::web;
 
-/// How long sessions may take to end before clients are told no more of it: longer than they take with the usual grace,
-/// and so that the rest of [`ending::LIMIT`] is enough for what comes after.
+/// How long sessions may take to end while clients are kept informed. It is longer than the usual
+/// grace requires, and leaves enough of [`shutdown::LIMIT`] for the rest.
 const SESSIONS_END: Duration = Duration::from_millis(6500);
 
-/// How long it waits at its end for its store to be closed.
+/// How long the daemon waits at its end for its store to close.
 const STORE_CLOSES: Duration = Duration::from_secs(1);
 
-/// How a daemon runs.
+/// The options of a daemon process.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// It stops after so long without work and clients.
+    /// The time without work and clients after which the daemon stops.
     pub(crate) idle_stop: Option<Duration>,
-    /// If another daemon holds the claim and can't be reached, it is stopping, and this one waits for its place.
+    /// Whether to wait for the claim while another daemon holds it and can't be reached, because
+    /// that daemon is stopping.
     pub(crate) patient: bool,
 }
 
-/// Is the daemon until it is told to stop, or, if it is patient, not at all where another one serves. `ready` is called
-/// when it serves, with its status.
+/// Serves as the daemon until asked to stop. If another daemon serves, a patient one returns at
+/// once. `ready` receives the status when serving begins.
 ///
 /// # Errors
-/// It can't be: another one is, or something it needs is not as it should be.
+/// Fails if another daemon runs, or if something that the daemon needs is not usable.
 pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&DaemonStatus)) -> Result<(), CliError> {
     memory::keep_little();
     let config = folders.config()?;
@@ -82,19 +83,20 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     for file in Sqlite::files(folders.data()) {
         folders::check_file(&file)?;
     }
-    // Dropped last: who has it next finds the store closed, and the log written to its end.
+    // Dropped last, so that the next owner finds the store closed and the log complete.
     let (claim, listeners) = match claim(folders, options)? {
         Some(claimed) => claimed,
         None => return Ok(()),
     };
     let log = log::start(&folders.logs(), config.log.as_deref())?;
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
-    let asked = ending::watch(claim.sockets().clone()).map_err(|error| failed("signals can't be watched", &error))?;
+    let asked = shutdown::watch(claim.sockets().clone())
+        .map_err(|error| failed("signal handlers can't be installed", &error))?;
     let store = Sqlite::open(folders.data()).map_err(|error| {
         failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error)
-            .hint("it is left as it is: look at it, or name another place by --state-dir")
+            .hint("the folder is left unchanged: check it, or set another one with --state-dir")
     })?;
-    // The daemon's own environment counts for nothing.
+    // The daemon's own environment is ignored.
     let catalog = Catalog::new(&config, |_| None);
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
@@ -106,7 +108,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let about = About {
         sockets: claim.sockets().clone(),
         data: folders.data().to_owned(),
-        config: config.of_daemon(),
+        config: config.daemon_parts(),
         log: log.path.clone(),
         log_lost: log.lost.clone(),
         idle_stop: options.idle_stop,
@@ -114,44 +116,44 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let host = Data::new(Host::new(&engine, browsers, store.clone(), config.limits, about));
     runtime.block_on(async {
         let mut servers = Servers::default();
-        let server = servers.start(listeners, &host).map_err(|error| failed("no server", &error))?;
+        let server = servers.start(listeners, &host).map_err(|error| failed("the server can't be started", &error))?;
         let served = tokio::spawn(server);
         if let Some(command) = config.notify.command {
             let (sessions, desktops) = (engine.sessions(Who::named("notify")), Arc::clone(&host.desktops));
-            tokio::spawn(notify::of_asks(sessions, command, host.since, desktops));
+            tokio::spawn(notify::notify_asks(sessions, command, host.since, desktops));
         }
         tokio::spawn(memory::give_back(host.load.clone()));
-        let status = status::of(&host).await;
+        let status = status::daemon_status(&host).await;
         tracing::info!(version = status.version, pid = status.pid, socket = status.socket, "serving");
         ready(&status);
         let cause = tokio::select! {
-            asked = asked => asked.unwrap_or("its signals are no longer watched"),
-            () = ending::lost(&host, &claim, async |again| servers.renew(again, &host).await) => {
-                ending::limit(claim.sockets().clone());
-                "nobody can find it"
+            asked = asked => asked.unwrap_or("signals are no longer watched"),
+            () = shutdown::lost(&host, &claim, async |again| servers.renew(again, &host).await) => {
+                shutdown::limit(claim.sockets().clone());
+                "no client can find this daemon"
             }
             () = idle(&host) => {
-                ending::limit(claim.sockets().clone());
+                shutdown::limit(claim.sockets().clone());
                 "idle"
             }
         };
         tracing::info!(cause, "stopping");
-        // Who looks for a daemon from now on finds none, and starts the next one, which waits for the lock.
+        // From now on, clients find no daemon and start the next one, which waits for the lock.
         claim.sockets().remove();
         host.stopping.begin();
         let since = Instant::now();
         let mut ending = spawn_blocking(|| drop(engine));
-        // Whoever is attached is told how its session ends, unless that takes too long.
+        // Attached clients receive the end of their sessions, unless that takes too long.
         let ended = timeout(SESSIONS_END, &mut ending).await;
         host.stopping.end().await;
-        // What was written is read by whoever reads; the others are given up.
+        // Clients that read receive the rest of their data. The others are given up.
         servers.end().await;
         let ended = match ended {
             Ok(ended) => ended,
             Err(_) => ending.await,
         };
         if let Err(error) = ended {
-            tracing::error!(%error, "the engine failed at its end");
+            tracing::error!(%error, "the engine failed while it was stopping");
         }
         tracing::info!(engine_ms = since.elapsed().as_millis(), "sessions have ended");
         if let Ok(Err(error)) = served.await {
@@ -161,29 +163,29 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     })?;
     drop(host);
     if runtime.block_on(async { timeout(STORE_CLOSES, store.close()).await }).is_err() {
-        tracing::warn!("the store is still in use: what was saved last is in a file beside it");
+        tracing::warn!("the store is still in use: the newest data is in its write-ahead log");
     }
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Ends when the daemon has been idle for as long as it may be.
+/// Returns when the daemon has been idle for as long as it may be.
 async fn idle(host: &Host) {
     match host.about.idle_stop {
-        Some(patience) => ending::idle_for(host, patience).await,
+        Some(patience) => shutdown::idle_for(host, patience).await,
         None => std::future::pending().await,
     }
 }
 
-/// The claim, or nothing if another daemon has it and serves.
+/// Takes the claim. Returns `None` if another daemon holds it and serves.
 fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<Listener>)>, CliError> {
-    let by = Instant::now() + start::PATIENCE;
+    let by = Instant::now() + start::START_TIMEOUT;
     loop {
         let pid = match Claim::take(folders) {
             Ok(claimed) => return Ok(Some(claimed)),
             Err(ClaimError::Failed(error)) => return Err(error),
             Err(held @ ClaimError::Held { .. }) if !options.patient => {
-                let hint = "`holdpoint status` tells of it, `holdpoint daemon stop` ends it";
+                let hint = "`holdpoint status` shows it, `holdpoint daemon stop` stops it";
                 return Err(CliError::failed(held).hint(hint));
             }
             Err(ClaimError::Held { pid }) => pid,
@@ -191,11 +193,12 @@ fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<List
         if claim::is_served(folders)? {
             return Ok(None);
         }
-        // As the command that waits for this process reports it, and which of them is first is chance.
+        // The command that waits for this process reports the same, and either may be first.
         if Instant::now() > by {
             return Err(Unreachable { pid }.into());
         }
-        // A daemon takes up to 10 s to stop, and there is no lock with a time limit. Seldom: two commands in a row.
-        std::thread::sleep(start::AGAIN);
+        // Polls, because a lock has no timeout and a daemon takes up to 10 s to stop. This is rare:
+        // it needs two commands in a row.
+        std::thread::sleep(start::CLAIM_RETRY_INTERVAL);
     }
 }

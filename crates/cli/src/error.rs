@@ -1,4 +1,4 @@
-//! The one place where errors become words, a hint and an exit code.
+//! The program's error type, which turns every error into a message, a hint and an exit code.
 
 use std::fmt::Display;
 use std::io;
@@ -13,35 +13,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::Ui;
 
-/// What went wrong, what to do about it, and the program's exit code. A daemon that can't start tells it like this to
-/// whoever starts it.
+/// An error with a hint and the program's exit code. A daemon that can't start sends it, as JSON,
+/// to the process that started it.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[error("{what}")]
 pub(crate) struct CliError {
     what: String,
     hint: Option<String>,
     code: i32,
-    /// There is no such session. It may have been lost.
+    /// The named session does not exist. It may have been lost.
     #[serde(default)]
     misses_session: bool,
 }
 
-/// The command line, the configuration or the surroundings are not as they should be.
+/// The exit code for a wrong command line, configuration or environment.
 pub(crate) const USAGE: i32 = 2;
-/// It was tried and did not work.
+/// The exit code for an operation that failed.
 pub(crate) const FAILED: i32 = 1;
-/// Whoever reads the output is gone: 128 + SIGPIPE, as with any other program in a pipe.
+/// The exit code when the reader of the output is gone: 128 + SIGPIPE, as for any program in a
+/// pipe.
 pub(crate) const NO_READER: i32 = 141;
 
-/// Where to look when sessions are not there.
+/// The hint for missing sessions.
 pub(crate) const DAMAGED: &str =
-    "the store was damaged: `holdpoint status` says what is lost, and where the rest is kept";
+    "the store was damaged: `holdpoint status` shows what is lost, and where the rest is kept";
 
-/// What to do where there is no room for another session.
-const TOO_MANY: &str = "close one, or set `max_sessions` under [limits], which `holdpoint daemon restart` has read";
+/// The hint when too many sessions are live.
+const TOO_MANY: &str = "close one, or raise `max_sessions` under [limits] and run `holdpoint daemon restart`";
 
-/// Where rules are explained.
-const RULES: &str = "`holdpoint policy --help` says how rules are written";
+/// The hint for invalid rules.
+const RULES: &str = "`holdpoint policy --help` explains how to write rules";
 
 impl CliError {
     /// The command line or the configuration is wrong.
@@ -49,62 +50,62 @@ impl CliError {
         Self { what: what.to_string(), hint: None, code: USAGE, misses_session: false }
     }
 
-    /// It did not work.
+    /// An operation failed.
     pub(crate) fn failed(what: impl Display) -> Self {
         Self { what: what.to_string(), hint: None, code: FAILED, misses_session: false }
     }
 
-    /// The daemon was told to stop while it was needed.
+    /// The daemon was stopped while it was needed.
     pub(crate) fn stopped(hint: impl Display) -> Self {
         Self::failed("the daemon was stopped").hint(hint)
     }
 
-    /// The same, with what to do about it.
+    /// Sets the hint.
     pub(crate) fn hint(self, hint: impl Display) -> Self {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
-    /// Why a session that was opened for it did not take what it was to do.
-    pub(crate) fn of_first_prompt(error: SessionError) -> Self {
+    /// Converts the error of the first prompt in a session that was opened for it.
+    pub(crate) fn from_first_prompt(error: SessionError) -> Self {
         match &*error.code() {
-            // It made room for others before it had begun.
-            "notLive" => Self::failed("too many sessions are live: this one had to make room").hint(TOO_MANY),
+            // The session had to make room for others before its prompt was accepted.
+            "notLive" => Self::failed("too many sessions are live: this one was unloaded to make room").hint(TOO_MANY),
             _ => error.into(),
         }
     }
 
-    /// The same, of the session of this name.
+    /// Prefixes the message with the session's name.
     pub(crate) fn about(self, session: &str) -> Self {
         Self { what: format!("{}: {}", prose_line(session), self.what), ..self }
     }
 
-    /// Whether a session was named that is not there.
+    /// Whether the error is about a session that does not exist.
     pub(crate) fn misses_session(&self) -> bool {
         self.misses_session
     }
 
-    /// The same, where the store was found damaged.
+    /// Adds the hint that the store was damaged.
     pub(crate) fn in_damaged_store(self) -> Self {
         let hint = self.hint.iter().map(String::as_str).chain([DAMAGED]).collect::<Vec<_>>().join("; ");
         self.hint(hint)
     }
 
-    /// What is wrong with the configuration of this file.
+    /// The configuration in this file is wrong.
     pub(crate) fn config(path: &std::path::Path, error: &ConfigError) -> Self {
-        Self::usage(format!("{}: {error}", path.display())).hint("`holdpoint config schema` has every key")
+        Self::usage(format!("{}: {error}", path.display())).hint("`holdpoint config schema` lists every key")
     }
 
     pub(crate) fn code(&self) -> i32 {
         self.code
     }
 
-    /// All of it in one line that can be shown anywhere.
+    /// The message and the hint in one line that is safe to show anywhere.
     pub(crate) fn in_a_line(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
         prose_line(&format!("{}{hint}", self.what)).into_owned()
     }
 
-    /// Tells the user. That nobody reads the output any more is told by the exit code alone.
+    /// Shows the error to the user. If the output has no reader, only the exit code reports it.
     pub(crate) fn show(&self, ui: &mut Ui) {
         if self.code == NO_READER {
             return;
@@ -113,39 +114,41 @@ impl CliError {
     }
 }
 
-/// Of the engine here or of the daemon's: what it is called is the same.
+/// Covers the errors of an engine in this process and of a daemon, which share their codes.
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
         let what = error.to_string();
         let (usage, hint) = match &*error.code() {
-            "workspace" => (true, "--cwd names the folder to work in"),
+            "workspace" => (true, "set the folder to work in with --cwd"),
             "policy" => (true, RULES),
             "modelSetup" => (true, ""),
-            "emptyPrompt" => (true, "say what to do, or `-` to read it from standard input"),
-            "promptTooLong" => (true, "write it to a file and let the prompt name the file"),
-            "unknownSession" => (false, "`holdpoint list` has every session"),
-            "damaged" => (false, "`holdpoint rm` removes what is left of it"),
+            "emptyPrompt" => (true, "give a prompt, or `-` to read it from standard input"),
+            "promptTooLong" => (true, "write it to a file and name the file in the prompt"),
+            "unknownSession" => (false, "`holdpoint list` lists every session"),
+            "damaged" => (false, "`holdpoint rm` deletes the rest of it"),
             "unknownEvent" => (false, "leave out `after` to begin with the first event"),
-            "ambiguous" => (false, "give its id: `holdpoint list` has them"),
+            "ambiguous" => (false, "give its id, which `holdpoint list` shows"),
             "inexact" => (false, "give the whole id, or the name"),
             "live" => (false, "`holdpoint close` closes it"),
             "notLive" => (false, "`holdpoint attach` or `holdpoint prompt` opens it"),
             "tooManySessions" => (false, TOO_MANY),
             "notSaving" => {
-                (false, "make room on the disk of the data folder, which `holdpoint status` names, and try again")
+                (false, "free space on the disk of the data folder, which `holdpoint status` shows, and try again")
             }
-            "store" => (false, "look at its data folder, which `holdpoint status` names"),
-            "queueFull" => (false, "wait until it has done some of them: `holdpoint wait`"),
-            "kindMismatch" => (false, "`holdpoint inbox` says of what kind it is"),
-            "unknownAsk" | "askClosed" => (false, "`holdpoint inbox` lists what waits for an answer"),
-            "stopped" => (false, "it was told to stop: once it has, the next command starts another"),
-            "otherVersion" => (false, "`holdpoint daemon restart` starts this program's daemon"),
+            "store" => (false, "check its data folder, which `holdpoint status` shows"),
+            "queueFull" => (false, "wait until it has run some of them: `holdpoint wait`"),
+            "kindMismatch" => (false, "`holdpoint inbox` shows its kind"),
+            "unknownAsk" | "askClosed" => (false, "`holdpoint inbox` lists the open asks"),
+            "stopped" => {
+                (false, "the daemon was asked to stop: when it has stopped, the next command starts another one")
+            }
+            "otherVersion" => (false, "`holdpoint daemon restart` starts the daemon of this version"),
             _ => (false, ""),
         };
         let misses_session = error.code() == "unknownSession";
         let hint = match error {
             SessionError::Model(ModelError::Setup { hint, .. }) => hint,
-            SessionError::Elsewhere(body) => body.hint.unwrap_or_else(|| hint.to_owned()),
+            SessionError::Remote(body) => body.hint.unwrap_or_else(|| hint.to_owned()),
             _ => hint.to_owned(),
         };
         let error = if usage { Self::usage(what) } else { Self::failed(what) };
@@ -177,30 +180,28 @@ impl From<FoldersError> for CliError {
                     matches!(cause.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
                 let failed = Self::failed(error);
                 return if unwritable {
-                    failed.hint("make it writable, or --state-dir names another place")
+                    failed.hint("make it writable, or set another folder with --state-dir")
                 } else {
                     failed
                 };
             }
             FoldersError::Config { path, error } => return Self::config(path, error),
             FoldersError::NoHome => "set HOME, or use --state-dir".to_owned(),
-            FoldersError::SocketPath { .. } => "name a shorter place by --state-dir or XDG_RUNTIME_DIR".to_owned(),
+            FoldersError::SocketPath { .. } => "set a shorter path with --state-dir or XDG_RUNTIME_DIR".to_owned(),
             FoldersError::Unreadable { .. } => {
-                "without its rules nothing runs: make it readable, or --state-dir names another place".to_owned()
+                "nothing runs without its rules: make it readable, or set another folder with --state-dir".to_owned()
             }
             FoldersError::Exposed(Exposed::Foreign { .. }) => {
-                "name another place by --state-dir; as another user, set HOME and XDG_RUNTIME_DIR to that user's own \
+                "set another folder with --state-dir; as another user, set HOME and XDG_RUNTIME_DIR to that user's own \
                  (`sudo -H` without -E, `su -`)"
                     .to_owned()
             }
-            FoldersError::Exposed(Exposed::Link { .. }) => {
-                "it is left as it is: look at it, and move it away".to_owned()
-            }
+            FoldersError::Exposed(Exposed::Link { .. }) => "it is left unchanged: check it and move it away".to_owned(),
             FoldersError::Exposed(Exposed::Open { path, is_folder: true, .. }) => {
-                format!("look at what is in it, then: chmod 700 {}", path.display())
+                format!("check its contents, then run `chmod 700 {}`", path.display())
             }
             FoldersError::Exposed(Exposed::Open { path, is_folder: false, .. }) => {
-                format!("look at it, then: chmod 600 {}", path.display())
+                format!("check it, then run `chmod 600 {}`", path.display())
             }
         };
         Self::usage(error).hint(hint)
@@ -213,7 +214,7 @@ impl From<StartError> for CliError {
     }
 }
 
-/// A failed write to standard output.
+/// Converts a failed write to standard output.
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         let code = if error.kind() == io::ErrorKind::BrokenPipe { NO_READER } else { FAILED };
@@ -221,7 +222,7 @@ impl From<io::Error> for CliError {
     }
 }
 
-/// A code as the system takes it.
+/// Converts an exit code. A code out of range becomes 1.
 pub(crate) fn exit(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

@@ -1,11 +1,11 @@
-//! Follows a session: events to the user, keys to the session.
+//! Follows a session: shows its events to the user and passes the user's keys to it.
 
 pub(crate) mod asked;
-mod course;
-mod human;
 mod iterations;
 mod keys;
 pub(crate) mod saved;
+mod state;
+mod step_view;
 mod view;
 
 use std::io;
@@ -19,88 +19,86 @@ use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, Interruption, RunRequest, SessionError, SessionHandle};
 use tokio::sync::mpsc;
 
-pub(crate) use self::course::Ended;
-use self::course::{Course, Until};
-use self::human::Human;
 pub(crate) use self::iterations::Iterations;
+pub(crate) use self::state::FollowEnd;
+use self::state::{FollowState, Until};
+use self::step_view::StepView;
 pub(crate) use self::view::View;
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::sessions::stays;
-use crate::signals::Leaving;
-use crate::terminal::{Input, Keys, Terminal};
+use crate::sessions::stays_open_text;
+use crate::signals::ExitRequest;
+use crate::terminal::{Input, KeyTerminal, Keys};
 use crate::ui::{Style, Ui};
 
-/// Events that are taken at once, before keys are looked at.
+/// The maximum number of events handled before keys are read again.
 const BATCH: usize = 1024;
-/// Keys that wait to be looked at. More are lost: nobody types so fast, and pastes so much as an answer.
+/// The capacity of the key queue. Further keys are dropped: neither typing nor a pasted answer
+/// fills the queue.
 const KEYS: usize = 4096;
-/// How often a clock is shown anew while nothing happens.
+/// How often the progress line is redrawn while no events arrive.
 const TICK: Duration = Duration::from_secs(1);
-/// How often a stream that ends at once is begun again.
+/// How many times in a row a stream that ends at once is reopened.
 const BREAKS: u32 = 5;
 
-/// What is followed, and how far.
-pub(crate) struct Followed<'a> {
-    /// The session.
+/// The session to follow, and the way to follow it.
+pub(crate) struct FollowRequest<'a> {
     pub(crate) session: SessionHandle,
-    /// What is seen of it first.
+    /// The part of the past that is shown first.
     pub(crate) from: AttachFrom,
-    /// The folders of the daemon that has it; it is started again if it ends.
+    /// The folders of the session's daemon, which is restarted if it crashes; `None` without a
+    /// daemon.
     pub(crate) daemon: Option<&'a Folders>,
-    /// Its asks are shown, and answered by keys.
+    /// Whether asks are shown and answered by keys.
     pub(crate) answers: bool,
 }
 
-/// What a session is given to do.
+/// The work that a session starts with.
 pub(crate) enum Begin {
-    /// A prompt: one turn.
     Prompt(String),
-    /// A run of iterations.
     Run(RunRequest),
 }
 
-/// Follows one session.
+/// The plain-terminal view of one session.
 pub(crate) struct Follower<'a> {
     session: SessionHandle,
     daemon: Option<&'a Folders>,
     attachment: Attachment,
-    course: Course,
-    /// Its keys answer asks, and Esc interrupts.
-    terminal: Option<Terminal>,
-    leaving: Leaving,
+    course: FollowState,
+    /// The terminal with the keys that answer asks and interrupt.
+    terminal: Option<KeyTerminal>,
+    leaving: ExitRequest,
     view: View,
     ui: &'a mut Ui,
-    /// Where it would go on: behind the last event that was handled.
+    /// The position to attach from again: behind the last handled event.
     from: AttachFrom,
-    /// Asks are shown.
+    /// Whether asks are shown.
     answers: bool,
-    /// The ask that is shown.
+    /// The shown ask.
     form: Option<AskForm>,
     after: AfterAsk,
-    /// They are read now.
+    /// Present while keys are read.
     keys: Option<Keys>,
-    pressed: mpsc::Receiver<(Input, Instant)>,
-    press: mpsc::Sender<(Input, Instant)>,
+    key_receiver: mpsc::Receiver<(Input, Instant)>,
+    key_sender: mpsc::Sender<(Input, Instant)>,
 }
 
 impl<'a> Follower<'a> {
-    /// Attaches.
     pub(crate) async fn attach(
-        followed: Followed<'a>,
-        terminal: Option<Terminal>,
-        leaving: Leaving,
+        followed: FollowRequest<'a>,
+        terminal: Option<KeyTerminal>,
+        leaving: ExitRequest,
         view: View,
         ui: &'a mut Ui,
     ) -> Result<Self, CliError> {
-        let Followed { session, from, daemon, answers } = followed;
+        let FollowRequest { session, from, daemon, answers } = followed;
         let attachment = session.attach(from).await?;
         let (press, pressed) = mpsc::channel(KEYS);
         Ok(Self {
             session,
             daemon,
             attachment,
-            course: Course::new(Until::Left),
+            course: FollowState::new(Until::Left),
             answers: answers && terminal.is_some(),
             terminal,
             leaving,
@@ -110,18 +108,19 @@ impl<'a> Follower<'a> {
             form: None,
             after: AfterAsk::default(),
             keys: None,
-            pressed,
-            press,
+            key_receiver: pressed,
+            key_sender: press,
         })
     }
 
-    /// Gives it something to do, follows it to the end of that, closes the session. Returns the exit code.
+    /// Gives the session its work, follows it to the end and closes the session. Returns the exit
+    /// code.
     pub(crate) async fn run(mut self, begin: Begin) -> Result<i32, CliError> {
         if let Err(error) = self.begin(begin).await {
-            // What was opened for it is of no use.
+            // The session was opened for this work only.
             let closed = self.session.close().await;
             tracing::debug!(?closed, "closed without a turn");
-            return Err(CliError::of_first_prompt(error));
+            return Err(CliError::from_first_prompt(error));
         }
         let followed = self.follow().await;
         self.end_keys().await;
@@ -129,29 +128,31 @@ impl<'a> Follower<'a> {
             self.end_unshown().await;
             return self.leaving.code().ok_or(error);
         }
-        if self.course.ended == Some(Ended::Stopped) {
+        if self.course.ended == Some(FollowEnd::Stopped) {
             return self.leaving.code().ok_or_else(|| self.stopped());
         }
         let code = self.course.code(self.leaving.code());
         match self.course.ended {
-            Some(Ended::Turn(_) | Ended::Run(_)) => self.leave_closed().await?,
-            Some(Ended::Left) if self.daemon.is_some() => self.ui.line(Style::Warning, &stays(&self.session))?,
+            Some(FollowEnd::Turn(_) | FollowEnd::Run(_)) => self.close_if_unused().await?,
+            Some(FollowEnd::Left) if self.daemon.is_some() => {
+                self.ui.line(Style::Warning, &stays_open_text(&self.session))?
+            }
             _ => {}
         }
         self.ui.flush()?;
         Ok(code)
     }
 
-    /// Ends what can't be shown: whatever that is, nothing of it is left running. What others have given the session since
-    /// goes on.
+    /// Ends the work if it can't be shown any longer, so that it does not keep running unseen. Work
+    /// that other clients have added continues.
     async fn end_unshown(&self) {
         if self.course.ended.is_some() {
-            // What runs now is another client's.
+            // Any work that runs now is another client's.
             let closed = self.session.close_unused(self.course.ended_at).await;
             return tracing::debug!(?closed, "the end was not shown");
         }
         if self.course.follows_run() && self.session.refresh().await.is_ok() && self.session.snapshot().run.is_none() {
-            // The run has ended, and that event was not read any more.
+            // The run has ended, but its last event was not read.
             let closed = self.session.close_unused(self.from.after).await;
             return tracing::debug!(?closed, "the end was not read");
         }
@@ -168,18 +169,18 @@ impl<'a> Follower<'a> {
         tracing::debug!(?ended, ?closed, "ended without being shown");
     }
 
-    /// Gives it what it is to do.
+    /// Starts the session's work.
     async fn begin(&mut self, begin: Begin) -> Result<(), SessionError> {
         match begin {
             Begin::Prompt(prompt) => {
                 let prompt = self.session.prompt(prompt).await?.prompt;
-                self.course = Course::new(Until::Turn { prompt });
+                self.course = FollowState::new(Until::Turn { prompt });
             }
             Begin::Run(request) => {
                 self.session.start_run(request).await?;
-                self.course = Course::new(Until::Run);
+                self.course = FollowState::new(Until::Run);
                 if self.leaving.code().is_some() {
-                    // The signal came before there was a run to interrupt.
+                    // The signal arrived before there was a run to interrupt.
                     self.session.interrupt(None).await?;
                 }
             }
@@ -187,13 +188,13 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Closes the session, unless others have given it more to do meanwhile.
-    async fn leave_closed(&mut self) -> Result<(), CliError> {
+    /// Closes the session, unless other clients have given it more work meanwhile.
+    async fn close_if_unused(&mut self) -> Result<(), CliError> {
         match self.session.close_unused(self.course.ended_at).await {
-            // Somebody was first.
+            // Another client may have closed it first.
             Ok(()) | Err(SessionError::Refused(Refused::Closed)) => self.drain().await,
             Err(SessionError::Refused(Refused::InUse)) => {
-                let what = format!("others have given it more to do: session {} goes on", self.session.id());
+                let what = format!("other clients have sent more prompts: session {} stays open", self.session.id());
                 Ok(self.ui.line(Style::Warning, &what)?)
             }
             Err(error) => Err(error.into()),
@@ -201,7 +202,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Follows the session until it is closed or the user leaves.
-    pub(crate) async fn watch(mut self) -> Result<Ended, CliError> {
+    pub(crate) async fn watch(mut self) -> Result<FollowEnd, CliError> {
         self.show_past().await?;
         self.ask()?;
         let followed = self.follow().await;
@@ -209,20 +210,23 @@ impl<'a> Follower<'a> {
         followed?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        Ok(self.course.ended.unwrap_or(Ended::Left))
+        Ok(self.course.ended.unwrap_or(FollowEnd::Left))
     }
 
-    /// Shows what has happened so far.
+    /// Shows the events so far.
     pub(crate) async fn past(mut self) -> Result<(), CliError> {
         self.show_past().await?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        if self.course.ended == Some(Ended::Stopped) { Err(self.stopped()) } else { Ok(()) }
+        if self.course.ended == Some(FollowEnd::Stopped) { Err(self.stopped()) } else { Ok(()) }
     }
 
-    /// That the daemon was told to stop, and how to come back.
+    /// The error for a daemon that was stopped, with the command that resumes the session.
     fn stopped(&self) -> CliError {
-        CliError::stopped(format!("`holdpoint attach {}` starts it and comes back", self.session.id()))
+        CliError::stopped(format!(
+            "`holdpoint attach {}` starts it again and returns to the session",
+            self.session.id()
+        ))
     }
 
     async fn show_past(&mut self) -> Result<(), CliError> {
@@ -235,9 +239,9 @@ impl<'a> Follower<'a> {
                 continue;
             }
             match self.attachment.end() {
-                // Some of it may not have come.
-                ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => self.begin_again(&mut breaks).await?,
-                ClientEnd::Stopped => self.course.ended = Some(Ended::Stopped),
+                // Some of the past may be missing.
+                ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => self.reattach(&mut breaks).await?,
+                ClientEnd::Stopped => self.course.ended = Some(FollowEnd::Stopped),
                 ClientEnd::Detached | ClientEnd::Ended => break,
             }
         }
@@ -247,7 +251,7 @@ impl<'a> Follower<'a> {
         Ok(self.ui.flush()?)
     }
 
-    /// Shows events until it has ended.
+    /// Shows events until following ends.
     async fn follow(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut breaks = 0;
@@ -258,9 +262,9 @@ impl<'a> Follower<'a> {
             let keys_end = self.keys_end();
             tokio::select! {
                 biased;
-                () = self.leaving.asked(), if self.course.is_left_at_will() => self.course.ended = Some(Ended::Left),
-                () = keys::continues(terminal.as_ref()) => self.go_on()?,
-                Some((input, at)) = self.pressed.recv() => self.press(input, at).await?,
+                () = self.leaving.asked(), if self.course.is_left_at_will() => self.course.ended = Some(FollowEnd::Left),
+                () = keys::continues(terminal.as_ref()) => self.show_ask_again()?,
+                Some((input, at)) = self.key_receiver.recv() => self.press(input, at).await?,
                 () = tokio::time::sleep_until(keys_end.unwrap_or_else(Instant::now).into()), if keys_end.is_some() => {
                     self.leave_keys();
                 }
@@ -268,9 +272,9 @@ impl<'a> Follower<'a> {
                     if count > 0 {
                         breaks = 0;
                     } else if self.attachment.end() == ClientEnd::Stopped {
-                        self.course.ended = Some(Ended::Stopped);
+                        self.course.ended = Some(FollowEnd::Stopped);
                     } else {
-                        self.begin_again(&mut breaks).await?;
+                        self.reattach(&mut breaks).await?;
                     }
                     self.show(&mut batch)?;
                     self.ask()?;
@@ -287,21 +291,23 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Goes on where the stream of events ended, unless it has ended so often since something came.
-    async fn begin_again(&mut self, breaks: &mut u32) -> Result<(), CliError> {
+    /// Attaches again where the stream ended. Fails if this has happened too often without an event
+    /// in between.
+    async fn reattach(&mut self, breaks: &mut u32) -> Result<(), CliError> {
         *breaks += 1;
         if *breaks > BREAKS {
-            return Err(CliError::failed("the stream of events ends as soon as it has begun"));
+            return Err(CliError::failed("the event stream ends as soon as it has begun"));
         }
         let from = self.from;
         let attached = match (self.session.attach(from).await, self.daemon) {
             (Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }), Some(folders)) => {
-                // One that was stopped has taken its sockets with it, and is left so; one that has died has not.
+                // A stopped daemon has removed its sockets and stays stopped. A crashed one has
+                // left them and is restarted.
                 if !folders.sockets()?.iter().any(|socket| socket.exists()) {
-                    self.course.ended = Some(Ended::Stopped);
+                    self.course.ended = Some(FollowEnd::Stopped);
                     return Ok(());
                 }
-                self.ui.line(Style::Warning, "the daemon is gone, and is started again")?;
+                self.ui.line(Style::Warning, "the daemon is gone; restarting it")?;
                 self.ui.flush()?;
                 Daemon::connect_or_start(folders).await?;
                 self.session.attach(from).await
@@ -310,22 +316,22 @@ impl<'a> Follower<'a> {
         };
         self.attachment = match attached {
             Err(SessionError::Refused(Refused::Closed)) => {
-                self.course.ended = Some(Ended::Closed);
+                self.course.ended = Some(FollowEnd::Closed);
                 return Ok(());
             }
-            // It is being stopped, and still answers.
+            // The daemon is stopping, but still answers.
             Err(SessionError::Stopped) => {
-                self.course.ended = Some(Ended::Stopped);
+                self.course.ended = Some(FollowEnd::Stopped);
                 return Ok(());
             }
             attached => attached?,
         };
-        let told_to = self.attachment.snapshot().seq;
-        self.view.resume(told_to);
+        let replayed_to = self.attachment.snapshot().seq;
+        self.view.resume(replayed_to);
         Ok(())
     }
 
-    /// Shows what is still to come of a session that was closed.
+    /// Shows the remaining events of a closed session.
     async fn drain(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::new();
         while self.attachment.next_batch(&mut batch, BATCH).await > 0 {
@@ -340,7 +346,8 @@ impl<'a> Follower<'a> {
             let known = self.course.turn();
             self.course.note(&event, self.attachment.snapshot().seq);
             if let Some(turn) = self.course.turn().filter(|turn| known != Some(*turn)) {
-                // Before it is shown, which may take long: the next turn may be another client's.
+                // Done before the event is shown, which can take long: the next turn may be another
+                // client's.
                 self.leaving.interrupts_only(&self.session, turn);
             }
             self.view.show(&event, self.ui)?;

@@ -1,13 +1,15 @@
-//! JSON on its way out: what a terminal would act on, and what hides or reorders text, is escaped as JSON has it.
+//! Escapes the characters in JSON output that a terminal would act on, or that hide or reorder
+//! text.
 
 use std::io::{self, Write};
 
 use holdpoint_tools::shown;
 
-/// Writes JSON on, with the same values. `serde_json` escapes less: of what a terminal acts on, not all.
+/// Passes JSON on with these characters escaped, without changing its values. `serde_json` itself
+/// escapes only some of the characters that a terminal acts on.
 pub(crate) struct Json<W> {
     writer: W,
-    /// The beginning of a character whose rest is yet to come.
+    /// The first bytes of a character that is still incomplete.
     part: Vec<u8>,
 }
 
@@ -39,7 +41,7 @@ impl<W: Write> Write for Json<W> {
                 self.part = after.to_vec();
                 return Ok(bytes.len());
             };
-            // JSON has no such bytes.
+            // JSON can't contain these bytes.
             self.writer.write_all("\u{fffd}".as_bytes())?;
             rest = &after[wrong..];
         }

@@ -1,4 +1,4 @@
-//! The program's own log, for whoever looks for a fault: `HOLDPOINT_LOG`.
+//! The program's own log for debugging, enabled by `HOLDPOINT_LOG`.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::error::CliError;
 
-/// What is asked for, if anything is: unset or empty, no log at all.
+/// The levels in `HOLDPOINT_LOG`; `None`, and so no log, if it is unset or empty.
 pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
     let Some(levels) = std::env::var_os(VARIABLE).filter(|levels| !levels.is_empty()) else { return Ok(None) };
     let levels = levels.to_string_lossy();
@@ -22,7 +22,7 @@ pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
     Ok(Some(parsed))
 }
 
-/// What the configuration asks for, where nobody else does.
+/// The levels in the configuration, which apply when `HOLDPOINT_LOG` is unset.
 pub(crate) fn configured(levels: Option<&str>) -> Result<Levels, CliError> {
     let Some(levels) = levels else { return Ok(Levels::default()) };
     Levels::parse(levels).map_err(|error| {
@@ -31,16 +31,16 @@ pub(crate) fn configured(levels: Option<&str>) -> Result<Levels, CliError> {
     })
 }
 
-/// Writes the log to standard error if it is asked for. If not, nothing is set up, and a log line costs the
-/// reading of one number.
+/// Starts the log on standard error if `HOLDPOINT_LOG` is set. Otherwise it is not set up, and a
+/// log line costs the read of one integer.
 pub(crate) fn start() -> Result<(), CliError> {
     let Some(levels) = levels()? else { return Ok(()) };
-    write(levels, || Quiet);
+    write(levels, || LossyStderr);
     Ok(())
 }
 
-/// Refuses a log that would be written over a screen.
-pub(crate) fn spare_screen() -> Result<(), CliError> {
+/// Fails if the log would be written over a screen.
+pub(crate) fn check_not_on_screen() -> Result<(), CliError> {
     if levels()?.is_some() && io::stderr().is_terminal() {
         return Err(CliError::usage(format!("{VARIABLE} is set, and its log would be written over the screen"))
             .hint("send it to a file: holdpoint 2>holdpoint.log"));
@@ -48,7 +48,7 @@ pub(crate) fn spare_screen() -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes what these levels let through, and all that is debugged, from now on.
+/// Starts writing the lines that these levels let through, and every line about a debugged session.
 pub(crate) fn write<W>(levels: Levels, to: W)
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
@@ -57,18 +57,17 @@ where
     tracing_subscriber::registry().with(levels.around(lines)).init();
 }
 
-/// A line of a log as it is written: secrets masked, nothing in it that a terminal acts on.
+/// Formats a line of a log: secrets are masked, and characters that a terminal acts on are escaped.
 pub(crate) fn line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     format!("{}\n", prose_line(&mask(text.trim_end_matches('\n'))))
 }
 
-/// Standard error, for as long as somebody reads it: a log nobody reads any more must not disturb the work.
-struct Quiet;
+/// Standard error, with failures ignored: a log without a reader must not disturb the work.
+struct LossyStderr;
 
-impl Write for Quiet {
+impl Write for LossyStderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Nobody is left to be told.
         let _ = io::stderr().write_all(line(bytes).as_bytes());
         Ok(bytes.len())
     }

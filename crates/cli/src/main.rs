@@ -10,22 +10,23 @@ mod json;
 mod log;
 mod open;
 mod policy;
+mod prompt_input;
 mod runtime;
-mod said;
 mod select;
 mod sessions;
 mod signals;
+mod summaries;
 mod table;
 mod terminal;
 mod tui;
 mod ui;
 mod web;
-mod words;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // This program supervises its own tools' processes. Before anything else: a supervisor stays small.
+    // This program also supervises its own tools' processes. The check comes first, so that a
+    // supervisor stays small.
     holdpoint_tools::supervise_if_asked();
     cli::main()
 }

@@ -1,4 +1,4 @@
-//! What a fresh session is opened with, as the command line says it: for every command that opens one.
+//! Options for opening a session, shared by every command that opens one.
 
 use std::path::PathBuf;
 
@@ -13,48 +13,49 @@ use crate::policy::PolicyArgs;
 /// What a fresh session is opened with.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OpenArgs {
-    /// What it is called; without it, as the folder is, with a number where that is taken
+    /// The name of the session; by default, that of its folder, with a number if it is taken
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The model, as PROVIDER/NAME or PROVIDER: openai, anthropic, gemini, ollama, or rehearsal.
-    /// Without it: the configuration's, else the first provider whose key is set, else rehearsal
+    /// The model, as PROVIDER/NAME or PROVIDER: openai, anthropic, gemini, ollama, or rehearsal. By
+    /// default, the configured one, else the first provider whose key is set, else rehearsal
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
-    /// The folder to work in; without it, this one
+    /// The folder to work in; by default, the current folder
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
     #[command(flatten)]
     policy: PolicyArgs,
 
-    /// Who answers when a tool asks; without it, the configuration's, else `wait`, or `deny` for `run`
+    /// Who answers asks; by default, the configured setting, else `wait`, or `deny` for `run`
     /// without a terminal
     #[arg(long, value_enum)]
     asks: Option<Asks>,
 
-    /// Ends a turn after so many steps (requests to the model); 0 for no limit
+    /// End a turn after this many steps (model requests); 0 for no limit
     #[arg(long, value_name = "N")]
     max_steps: Option<u32>,
 
-    /// Ends a turn before its next request once it has used so many tokens; 0 for no limit
+    /// End a turn before its next request once it has used this many tokens; 0 for no limit
     #[arg(long, value_name = "N")]
     max_turn_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Asks {
-    /// A person does
+    /// A user answers
     Wait,
-    /// Nobody: a Continue goes on, a Confirm is denied
+    /// No user: a Continue proceeds, a Confirm is denied, a question is an error for the model
     Deny,
-    /// Nobody: a Continue goes on, a Confirm is approved, unless a rule may deny it
+    /// No user: a Continue proceeds, a Confirm is approved unless a rule may deny it, a question is
+    /// an error for the model
     Approve,
 }
 
 impl OpenArgs {
-    /// The model, and why this one.
+    /// The model's name, and the reason for this choice.
     pub(crate) fn model(&self, catalog: &Catalog) -> DefaultModel {
         match &self.model {
             Some(name) => DefaultModel { name: name.clone(), why: "--model".to_owned() },
@@ -62,7 +63,7 @@ impl OpenArgs {
         }
     }
 
-    /// Who answers, if it is said, and where.
+    /// The asks mode and the source that set it; `None` if no source did.
     pub(crate) fn asks(&self, config: &Config) -> Option<(AsksMode, &'static str)> {
         match (self.asks, config.asks) {
             (Some(Asks::Wait), _) => Some((AsksMode::Wait, "--asks wait")),
@@ -73,12 +74,13 @@ impl OpenArgs {
         }
     }
 
-    /// All of it.
+    /// Builds the request that opens the session.
     pub(crate) fn session(&self, config: &Config, model: &str, asks: AsksMode) -> Result<OpenSession, CliError> {
         let folder = match &self.cwd {
             Some(folder) => folder.clone(),
             None => std::env::current_dir().map_err(|error| {
-                CliError::usage(format!("the current folder can't be used: {error}")).hint("--cwd names another")
+                CliError::usage(format!("the current folder can't be used: {error}"))
+                    .hint("set another folder with --cwd")
             })?,
         };
         let open = OpenSession::in_folder(folder)

@@ -1,4 +1,4 @@
-//! What the command line says of the policy: its mode and its rules, for every command that has one.
+//! The policy options of the command line, a mode and rules, shared by every command that has them.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use holdpoint_tools::Policy;
 
 use crate::error::CliError;
 
-/// The policy of this mode and these rules, for this user.
+/// Builds the policy with this mode and these rules for the current user.
 ///
 /// # Errors
-/// A rule can't be kept.
-pub(crate) fn of(mode: PolicyMode, rules: &PolicyRules) -> Result<Policy, CliError> {
+/// Fails if a rule is invalid.
+pub(crate) fn build_policy(mode: PolicyMode, rules: &PolicyRules) -> Result<Policy, CliError> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     Ok(Policy::new(mode, rules, home.as_deref())?)
 }
@@ -20,38 +20,39 @@ pub(crate) fn of(mode: PolicyMode, rules: &PolicyRules) -> Result<Policy, CliErr
 /// What tools may do.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PolicyArgs {
-    /// What tools may do unasked; without it, the configuration's, else `ask`
+    /// What tools may do without asking; by default, the configured mode, else `ask`
     #[arg(long, value_enum)]
     policy: Option<Mode>,
 
-    /// Allows this too: TOOL or TOOL(PATTERN), such as 'shell(git status)', 'shell(npm run *)' or
-    /// 'write(docs/**)'. May be repeated, and adds to the configuration's; see `holdpoint policy --help`
+    /// Allow this without asking: TOOL or TOOL(PATTERN), such as 'shell(git status)',
+    /// 'shell(npm run *)' or 'write(docs/**)'. May be repeated; adds to the configured rules. See
+    /// `holdpoint policy --help`
     #[arg(long, value_name = "RULE")]
     allow: Vec<Rule>,
 
-    /// Asks for this, even where it is allowed. May be repeated
+    /// Ask before this, even if it is allowed. May be repeated
     #[arg(long, value_name = "RULE")]
     ask: Vec<Rule>,
 
-    /// Denies this, unasked and whatever else is said. May be repeated
+    /// Deny this without asking, whatever other rules allow. May be repeated
     #[arg(long, value_name = "RULE")]
     deny: Vec<Rule>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Mode {
-    /// Reading inside the folder is allowed, the rest asks
+    /// Reading inside the folder is allowed, everything else asks
     Ask,
-    /// Also writing inside the folder, but for protected names
+    /// Writing inside the folder is allowed too, except to protected names
     Edits,
-    /// Everything is allowed but what a rule denies
+    /// Everything is allowed except what a rule denies
     All,
-    /// Reading inside the folder is allowed, the rest is denied unasked
+    /// Reading inside the folder is allowed, everything else is denied without asking
     Readonly,
 }
 
 impl PolicyArgs {
-    /// The mode: this one, else the configuration's.
+    /// The mode of the command line, else of the configuration.
     pub(crate) fn mode(&self, config: &Config) -> PolicyMode {
         match self.policy {
             None => config.policy,
@@ -62,7 +63,7 @@ impl PolicyArgs {
         }
     }
 
-    /// The rules: the configuration's and these.
+    /// The rules of the configuration and of the command line.
     pub(crate) fn rules(&self, config: &Config) -> PolicyRules {
         PolicyRules {
             allow: [&config.rules.allow[..], &self.allow].concat(),

@@ -1,4 +1,4 @@
-//! What a command waits on: a runtime of one thread, this one.
+//! The single-threaded runtime that a command runs on.
 
 use std::pin::Pin;
 
@@ -6,20 +6,24 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::error::CliError;
 
-/// A runtime for a command.
+/// Builds the runtime of a command.
 ///
 /// # Errors
-/// The system gives none.
+/// Fails if the system can't provide a runtime.
 pub(crate) fn runtime() -> Result<Runtime, CliError> {
-    Builder::new_current_thread().enable_all().build().map_err(|error| CliError::failed(format!("no runtime: {error}")))
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed(format!("the runtime can't be started: {error}")))
 }
 
-/// Does a command's work on this thread.
+/// Runs a command's work on this thread.
 ///
 /// # Errors
-/// Those of the work, or the system gives no runtime.
+/// Returns the error of `work`, or fails if the runtime can't be built.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    // In a box the runtime's code is compiled once for each result, not for each command: 2 % of the program.
+    // Boxed, so that the runtime's code is compiled once per result type and not once per command.
+    // This saves 2 % of the program.
     let work: Pin<Box<dyn Future<Output = _>>> = Box::pin(work);
     runtime()?.block_on(work)
 }

@@ -1,4 +1,5 @@
-//! Which sessions a command is about: by id, unique prefix of an id, or name; completed by the shell.
+//! Finds the sessions that a command names by id, unique id prefix or name, and completes them in a
+//! shell.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,12 +20,12 @@ use crate::sessions::who;
 use crate::ui::{Style, Ui};
 
 /// How long a shell waits for completions.
-const PATIENCE: Duration = Duration::from_secs(1);
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One session.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionArg {
-    /// The session: its id, its first 4 or more characters, or its name
+    /// The session: its id, the first 4 or more characters of the id, or its name
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session))]
     pub(crate) session: String,
 }
@@ -35,26 +36,25 @@ pub(crate) struct StreamArgs {
     #[command(flatten)]
     session: SessionArg,
 
-    /// Shows only what came after the event of this number
+    /// Show only events after the one with this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
 
-    /// Of the past, shows at most so many facts: the newest
+    /// Show at most this many past facts, the newest ones
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Writes every event to standard output instead, one line of JSON each
+    /// Print every event as one line of JSON on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 impl StreamArgs {
-    /// Which session.
     pub(crate) fn session(&self) -> &str {
         &self.session.session
     }
 
-    /// From where on.
+    /// The position to attach from.
     pub(crate) fn from(&self) -> AttachFrom {
         AttachFrom { limit: self.limit, ..AttachFrom::after(self.after) }
     }
@@ -64,16 +64,17 @@ impl StreamArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true)]
 pub(crate) struct SessionsArg {
-    /// The sessions: their ids, the first 4 or more characters of them, or their names
+    /// The sessions: their ids, the first 4 or more characters of the ids, or their names
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session), conflicts_with = "all")]
     sessions: Vec<String>,
 
-    /// Every live session
+    /// All live sessions
     #[arg(long)]
     all: bool,
 }
 
-/// Looks at the session of this id or name, for what ends or deletes it: a prefix of an id is not enough.
+/// Finds the session with this id or name. Commands that end or delete sessions do not accept a
+/// prefix of an id.
 pub(crate) async fn look_exactly(sessions: &Sessions, what: &str) -> Result<Arc<Snapshot>, SessionError> {
     let found = sessions.look(what).await?;
     let SessionSettings { id, name, .. } = &*found.settings;
@@ -83,8 +84,8 @@ pub(crate) async fn look_exactly(sessions: &Sessions, what: &str) -> Result<Arc<
     Err(SessionError::Inexact { what: what.to_owned(), session: id.clone() })
 }
 
-/// Tells which session was meant by the first characters of its id.
-pub(crate) fn tell_meant(what: &str, session: &Snapshot, ui: &mut Ui) -> io::Result<()> {
+/// Shows which session was found, if it was named by a prefix of its id.
+pub(crate) fn show_resolved(what: &str, session: &Snapshot, ui: &mut Ui) -> io::Result<()> {
     let SessionSettings { id, name, .. } = &*session.settings;
     if id.as_str() == what || name == what {
         return Ok(());
@@ -92,30 +93,29 @@ pub(crate) fn tell_meant(what: &str, session: &Snapshot, ui: &mut Ui) -> io::Res
     ui.line(Style::Dim, &format!("session: {} ({id})", prose_line(name)))
 }
 
-/// What could not be done to some of several sessions: it keeps the others from nothing.
-pub(crate) struct Faults<'a> {
+/// Reports failures among several sessions, without stopping at the first.
+pub(crate) struct Failures<'a> {
     folders: &'a Folders,
     code: i32,
 }
 
-impl<'a> Faults<'a> {
-    /// None yet, of sessions of the daemon of these folders.
+impl<'a> Failures<'a> {
+    /// Starts without failures, for sessions of the daemon of these folders.
     pub(crate) fn new(folders: &'a Folders) -> Self {
         Self { folders, code: 0 }
     }
 
-    /// Tells the user what could not be done to this one.
+    /// Reports the failure of one session.
     pub(crate) fn add(&mut self, session: &str, error: impl Into<CliError>, ui: &mut Ui) {
-        self.tell(&error.into().about(session), ui);
+        self.report(&error.into().about(session), ui);
     }
 
-    fn tell(&mut self, error: &CliError, ui: &mut Ui) {
+    fn report(&mut self, error: &CliError, ui: &mut Ui) {
         error.show(ui);
         self.code = error.code();
     }
 
-    /// What is found of each that is named. Why another one can't be is told, and keeps from nothing what is done to the
-    /// rest.
+    /// Finds the named sessions. Failures are reported, and the rest is returned.
     pub(crate) async fn find<T>(
         &mut self,
         named: &[String],
@@ -129,28 +129,29 @@ impl<'a> Faults<'a> {
                 Err(error) => {
                     let says_which = matches!(&*error.code(), "unknownSession" | "ambiguous" | "inexact" | "damaged");
                     let error = Daemon::explain(self.folders, error.into()).await;
-                    self.tell(&if says_which { error } else { error.about(what) }, ui);
+                    self.report(&if says_which { error } else { error.about(what) }, ui);
                 }
             }
         }
         found
     }
 
-    /// The exit code: that of the last one, 0 if all was done.
+    /// The exit code of the last failure, or 0.
     pub(crate) fn code(&self) -> i32 {
         self.code
     }
 }
 
 impl SessionsArg {
-    /// The live sessions. A saved session is not opened: a verb on its handle answers that it is not live.
+    /// Returns handles of the sessions. Saved sessions are not opened: a verb on such a handle
+    /// fails with "not live".
     ///
     /// # Errors
-    /// All are meant, and can't be listed.
+    /// With `--all`, fails if the sessions can't be listed.
     pub(crate) async fn reach(
         &self,
         sessions: &Sessions,
-        faults: &mut Faults<'_>,
+        faults: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
         if self.all {
@@ -163,14 +164,15 @@ impl SessionsArg {
         Ok(faults.find(&self.sessions, ui, reach).await)
     }
 
-    /// The sessions that were named, opened if they are only saved; with `--all`, the live ones.
+    /// Returns handles of the named sessions, opening the saved ones; with `--all`, of the live
+    /// ones.
     ///
     /// # Errors
-    /// All are meant, and can't be listed.
+    /// With `--all`, fails if the sessions can't be listed.
     pub(crate) async fn open(
         &self,
         sessions: &Sessions,
-        faults: &mut Faults<'_>,
+        faults: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
         if self.all {
@@ -182,20 +184,21 @@ impl SessionsArg {
     async fn reach_all(
         &self,
         sessions: &Sessions,
-        faults: &mut Faults<'_>,
+        faults: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
         self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.reach(id).await).await
     }
 
-    /// The same, as they are, for what ends them: those that are saved stay so, and no prefix of an id is enough.
+    /// Returns snapshots of the sessions, for commands that end them. Saved sessions stay saved,
+    /// and a prefix of an id is not accepted.
     ///
     /// # Errors
-    /// All are meant, and can't be listed.
+    /// With `--all`, fails if the sessions can't be listed.
     pub(crate) async fn look_exactly(
         &self,
         sessions: &Sessions,
-        faults: &mut Faults<'_>,
+        faults: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<Arc<Snapshot>>, CliError> {
         if !self.all {
@@ -204,11 +207,11 @@ impl SessionsArg {
         self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.look(id.as_str()).await).await
     }
 
-    /// What is found of each that is live. That there are none is said.
+    /// Applies `find` to every live session, and says so if there are none.
     async fn find_live<T>(
         &self,
         sessions: &Sessions,
-        faults: &mut Faults<'_>,
+        faults: &mut Failures<'_>,
         ui: &mut Ui,
         find: impl AsyncFn(&SessionId) -> Result<T, SessionError>,
     ) -> Result<Vec<T>, CliError> {
@@ -216,19 +219,19 @@ impl SessionsArg {
         for SessionSummary { id, name, .. } in sessions.list().await?.into_iter().filter(|session| session.live) {
             match find(&id).await {
                 Ok(one) => found.push(one),
-                Err(error) if self.means_no_more(&error) => {}
+                Err(error) if self.is_gone_under_all(&error) => {}
                 Err(error) => faults.add(&name, error, ui),
             }
         }
         if found.is_empty() && faults.code() == 0 {
-            ui.line(Style::Plain, "No session is live.")?;
+            ui.line(Style::Plain, "No live sessions.")?;
             ui.flush()?;
         }
         Ok(found)
     }
 
-    /// Whether an error says that a session is none of those that are meant any more: all that are live.
-    pub(crate) fn means_no_more(&self, error: &SessionError) -> bool {
+    /// Whether an error only means that one of "all live sessions" is no longer live.
+    pub(crate) fn is_gone_under_all(&self, error: &SessionError) -> bool {
         self.all && matches!(&*error.code(), "notLive" | "closed" | "unknownSession")
     }
 }
@@ -236,28 +239,28 @@ impl SessionsArg {
 /// Which of the sessions there are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Filter {
-    /// Only those that wait for an answer
+    /// List only sessions that wait for an answer
     #[arg(long)]
     waiting: bool,
 
-    /// Only those that are running
+    /// List only running sessions
     #[arg(long)]
     running: bool,
 
-    /// Only those that work in this folder; without DIR, in the current one
+    /// List only sessions that work in this folder; without DIR, in the current folder
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     cwd: Option<PathBuf>,
 }
 
 impl Filter {
-    /// What is to be looked at.
+    /// Returns the test that a listed session must pass.
     ///
     /// # Errors
-    /// The folder is none.
+    /// Fails if the folder does not exist.
     pub(crate) fn test(&self) -> Result<impl Fn(&SessionSummary) -> bool, CliError> {
         let folder = match &self.cwd {
             Some(folder) => Some(folder.canonicalize().map_err(|error| {
-                CliError::usage(format!("{}: {error}", folder.display())).hint("--cwd names a folder")
+                CliError::usage(format!("{}: {error}", folder.display())).hint("give an existing folder with --cwd")
             })?),
             None => None,
         };
@@ -275,7 +278,7 @@ impl Filter {
     }
 }
 
-/// Sessions whose names or ids begin so.
+/// Completes the name or the id of a session.
 pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let listed = with_daemon(|sessions| async move { sessions.list().await.ok() });
@@ -287,13 +290,13 @@ pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
     candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()
 }
 
-/// Whether a shell takes a name as one word, and as nothing else: what is completed is put in as it is.
+/// Whether a shell takes a name as exactly one word. Completions are inserted unquoted.
 fn is_plain(name: &str) -> bool {
     let plain = |character: char| character.is_alphanumeric() || "._/@%+-".contains(character);
     !name.starts_with('-') && name.chars().all(plain)
 }
 
-/// Open asks whose ids begin so.
+/// Completes the id of an open ask.
 pub(crate) fn complete_ask(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let asks = with_daemon(|sessions| async move { sessions.inbox().await.ok() });
@@ -304,7 +307,7 @@ pub(crate) fn complete_ask(begun: &OsStr) -> Vec<CompletionCandidate> {
     candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()
 }
 
-/// Asks the daemon, if one runs: completing starts none.
+/// Queries the daemon if one runs. A completion does not start one.
 fn with_daemon<T, F: Future<Output = Option<T>>>(ask: impl FnOnce(Sessions) -> F) -> Option<T> {
     let folders = Folders::find(state_dir().as_deref()).ok()?;
     runtime().ok()?.block_on(async {
@@ -312,11 +315,11 @@ fn with_daemon<T, F: Future<Output = Option<T>>>(ask: impl FnOnce(Sessions) -> F
             let daemon = Daemon::find(&folders).await.ok()??;
             ask(Sessions::remote(daemon.socket, &who("completions"))).await
         };
-        tokio::time::timeout(PATIENCE, asked).await.ok()?
+        tokio::time::timeout(COMPLETION_TIMEOUT, asked).await.ok()?
     })
 }
 
-/// What the line that is completed says of it.
+/// The state folder in the command line that is being completed.
 fn state_dir() -> Option<PathBuf> {
     let mut words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     while let Some(word) = words.next() {
@@ -342,7 +345,7 @@ mod tests {
 
     use super::*;
 
-    /// Commands about all sessions, in an engine with room for one.
+    /// Runs commands with `--all` in an engine with room for one session.
     struct Bench {
         engine: Engine,
         folder: TempDir,
@@ -388,12 +391,12 @@ mod tests {
         let mut bench = Bench::new();
         bench.open().await;
         let (sessions, folders) = (bench.sessions(), bench.folders.clone());
-        let mut faults = Faults::new(&folders);
+        let mut faults = Failures::new(&folders);
         let find = async |_: &SessionId| Err::<(), _>(SessionError::Unreachable { message: "busy".to_owned() });
         let found = all().find_live(&sessions, &mut faults, &mut bench.ui, find).await.unwrap();
         assert!(found.is_empty() && faults.code() != 0);
         let written = bench.written();
-        assert!(written.contains("busy") && !written.contains("No session is live"), "{written}");
+        assert!(written.contains("busy") && !written.contains("No live sessions"), "{written}");
     }
 
     #[tokio::test]
@@ -403,11 +406,11 @@ mod tests {
         for is_named in [false, true] {
             let session = bench.open().await;
             let (sessions, folders) = (bench.sessions(), bench.folders.clone());
-            let mut faults = Faults::new(&folders);
+            let mut faults = Failures::new(&folders);
             let arg = if is_named { named(session.id()) } else { all() };
             let reached = arg.reach(&sessions, &mut faults, &mut bench.ui).await.unwrap();
             assert_eq!((reached.len(), faults.code()), (1, 0));
-            // The first has to make room.
+            // The first session has to make room.
             let other = bench.open().await;
             let held = reached[0].hold().await;
             assert!(matches!(held, Err(SessionError::NotLive { .. })), "named: {is_named}, {held:?}");

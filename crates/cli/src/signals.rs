@@ -1,11 +1,11 @@
-//! Signals while a session is followed: whatever the rest of the program is doing, they are seen.
+//! Handles signals while a session is followed, even if the rest of the program is blocked.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use holdpoint_common::TurnId;
-use holdpoint_common::limits::LEAVE_AFTER;
+use holdpoint_common::limits::ABANDON_AFTER;
 use holdpoint_session::SessionHandle;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTOU};
 use signal_hook::iterator::Signals;
@@ -13,47 +13,49 @@ use signal_hook::low_level::{emulate_default_handler, raise};
 use tokio::sync::watch;
 
 use crate::runtime::runtime;
-use crate::sessions::stays;
-use crate::terminal::Terminal;
+use crate::sessions::stays_open_text;
+use crate::terminal::KeyTerminal;
 
-/// How long after the grace the program may take to leave when it is told to: a tool that does not come back is
-/// left behind after a second, and the receipt is to be shown.
-pub(crate) const BEYOND_GRACE: Duration = LEAVE_AFTER.saturating_add(Duration::from_secs(2));
+/// How long after the grace the program may take to leave on a signal. A tool that does not return
+/// is abandoned after a second, and the receipt still has to be shown.
+pub(crate) const EXIT_MARGIN: Duration = ABANDON_AFTER.saturating_add(Duration::from_secs(2));
 
-/// How long writing the last line may take when the program leaves at once. It leaves as soon as the line is written.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The time allowed for writing the last line before an immediate exit, which follows as soon as
+/// the line is written.
+const LAST_LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What signals do.
-pub(crate) enum Signalled {
-    /// INT and TERM interrupt the session, and the program leaves when its turn has ended; TERM at the latest after so
-    /// long.
+/// The effect of signals on the followed session.
+pub(crate) enum SignalAction {
+    /// INT and TERM interrupt the session, and the program leaves when its turn has ended. After
+    /// TERM it leaves within `patience`.
     Interrupts {
-        /// Which.
         session: SessionHandle,
-        /// How long it may take.
+        /// The longest time between TERM and the exit.
         patience: Duration,
-        /// HUP does so, too. If not, the program leaves, and the session goes on.
+        /// Whether HUP acts like TERM. If not, HUP ends the program, and the session continues.
         hang_up: bool,
     },
-    /// The program leaves, and the session goes on.
+    /// The program leaves, and the session continues.
     Detaches,
 }
 
-/// Whether a signal has asked the program to leave. Clones are the same.
+/// Records whether a signal has asked the program to leave. Clones share the same state.
 #[derive(Clone, Default)]
-pub(crate) struct Leaving(Arc<watch::Sender<Asked>>);
+pub(crate) struct ExitRequest(Arc<watch::Sender<Asked>>);
 
-/// What signals have asked for.
+/// The requests of signals so far.
 #[derive(Default)]
 struct Asked {
-    /// The signal that has asked the program to leave; 0 if none has.
+    /// The signal that has asked the program to leave; 0 if there was none.
     signal: i32,
-    /// The only turn that signals interrupt, once it is known; until then whichever is open.
+    /// The only turn that signals interrupt, once it is known. Before that they interrupt the open
+    /// turn.
     turn: Option<TurnId>,
 }
 
-impl Leaving {
-    /// The exit code that such a signal asked for: 128 and its number. Of several, that of the first, or of TERM.
+impl ExitRequest {
+    /// The exit code of the signal: 128 plus its number. Of several signals the first counts,
+    /// except that TERM always does.
     pub(crate) fn code(&self) -> Option<i32> {
         match self.0.borrow().signal {
             0 => None,
@@ -61,13 +63,14 @@ impl Leaving {
         }
     }
 
-    /// Waits until a signal has asked for it.
+    /// Waits until a signal has asked the program to leave.
     pub(crate) async fn asked(&self) {
         // Never fails: `self` holds the sender.
         let _ = self.0.subscribe().wait_for(|asked| asked.signal != 0).await;
     }
 
-    /// Signals interrupt this turn from now on, and no later one; if one has come already, it is interrupted now.
+    /// Makes signals interrupt this turn only. If a signal has arrived already, the turn is
+    /// interrupted now.
     pub(crate) fn interrupts_only(&self, session: &SessionHandle, turn: TurnId) {
         self.0.send_modify(|asked| asked.turn = Some(turn));
         if self.code().is_some() {
@@ -75,17 +78,17 @@ impl Leaving {
         }
     }
 
-    /// A key has done what INT does, so that the next one is the second.
+    /// Records a key that did the work of INT, so that the next INT counts as the second.
     pub(crate) fn interrupted(&self) {
         self.take(SIGINT);
     }
 
-    /// Takes a signal. Returns whether it is the first, and the turn that it interrupts.
+    /// Records a signal. Returns whether it is the first, and the turn that it interrupts.
     fn take(&self, signal: i32) -> (bool, Option<TurnId>) {
         let mut taken = (false, None);
         self.0.send_if_modified(|now| {
             taken = (now.signal == 0, now.turn);
-            // Who ends us by TERM looks for its code, whatever came before.
+            // The sender of TERM expects its exit code, even after other signals.
             let counts = now.signal == 0 || signal == SIGTERM;
             counts && std::mem::replace(&mut now.signal, signal) != signal
         });
@@ -93,54 +96,57 @@ impl Leaving {
     }
 }
 
-/// Watches for INT, TERM and HUP from now on, on a thread of its own, so that a reader that does not read cannot keep
-/// anything running. A second INT leaves at once, and says which session stays. HUP stays ignored if it was (`nohup`).
-pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<Leaving> {
+/// Starts to watch for INT, TERM and HUP on a thread of its own, so that a blocked reader of our
+/// output can't keep anything running. A second INT leaves at once and says which session stays.
+/// HUP stays ignored if it was (`nohup`).
+pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Result<ExitRequest> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP)?;
     }
-    // Those keys do as ever, but leave no terminal behind whose keys are read one by one. A shell does so where something else stops us.
+    // These signals keep their effect, but the terminal is restored first. When the process is
+    // stopped in another way, the shell restores the terminal.
     for signal in [SIGQUIT, SIGTSTP, SIGCONT].into_iter().filter(|signal| terminal.is_some() && !is_ignored(*signal)) {
         signals.add_signal(signal)?;
     }
-    let leaving = Leaving::default();
+    let leaving = ExitRequest::default();
     let asked = leaving.clone();
     let of_keys = terminal.clone();
     let leave = move |code| {
         if let Some(terminal) = &terminal {
             terminal.leave();
         }
-        // What tools run in this process is ended by their supervisors, which see that we are gone.
+        // Tools that run in this process are ended by their supervisors, which notice its exit.
         std::process::exit(code)
     };
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             if let (Some(terminal), SIGQUIT | SIGTSTP) = (&of_keys, signal) {
                 terminal.suspended(|| {
-                    // Stops as TSTP would, had it no handler: not where no shell would let it go on.
+                    // Stops the process like an unhandled TSTP: not where no shell could continue
+                    // it.
                     let done = if signal == SIGTSTP { raise(SIGTTOU) } else { emulate_default_handler(signal) };
-                    tracing::debug!(?done, signal, "the program goes on");
+                    tracing::debug!(?done, signal, "the program continues");
                 });
             }
             if let (Some(terminal), SIGQUIT | SIGTSTP | SIGCONT) = (&of_keys, signal) {
-                terminal.goes_on();
+                terminal.resumed();
                 continue;
             }
             let (first, turn) = asked.take(signal);
             let code = asked.code().unwrap_or(128 + signal);
             if signal == SIGINT && !first {
-                if let Signalled::Interrupts { session, hang_up: false, .. } = &what {
-                    say(stays(session));
+                if let SignalAction::Interrupts { session, hang_up: false, .. } = &what {
+                    print_last_line(stays_open_text(session));
                 }
                 leave(code);
             }
             match &what {
-                Signalled::Detaches if signal != SIGINT => leave(code),
-                // Whoever follows the session sees it.
-                Signalled::Detaches => {}
-                Signalled::Interrupts { hang_up: false, .. } if signal == SIGHUP => leave(code),
-                Signalled::Interrupts { session, patience, .. } => {
+                SignalAction::Detaches if signal != SIGINT => leave(code),
+                // The follower sees it through `ExitRequest`.
+                SignalAction::Detaches => {}
+                SignalAction::Interrupts { hang_up: false, .. } if signal == SIGHUP => leave(code),
+                SignalAction::Interrupts { session, patience, .. } => {
                     if signal != SIGINT {
                         let (leave, patience) = (leave.clone(), *patience);
                         let waited = std::thread::Builder::new().spawn(move || {
@@ -148,7 +154,7 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
                             leave(code);
                         });
                         if waited.is_err() {
-                            tracing::warn!("no thread to leave in time");
+                            tracing::warn!("no thread for the time limit");
                         }
                     }
                     interrupt(session.clone(), turn);
@@ -159,37 +165,37 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
     Ok(leaving)
 }
 
-/// Writes a line to standard error on a thread of its own, and waits for it only a moment: a reader that does not read keeps
-/// nobody.
-fn say(line: String) {
-    let (said, heard) = mpsc::channel();
+/// Writes a line to standard error on a thread of its own and waits only briefly, so that a blocked
+/// reader can't delay the exit.
+fn print_last_line(line: String) {
+    let (sender, receiver) = mpsc::channel();
     let says = std::thread::Builder::new().name("holdpoint-last-words".to_owned()).spawn(move || {
         let mut err = io::stderr();
-        // Something else may stand on the line, `^C` at least.
+        // The line may have text on it already, at least `^C`.
         let begin = if err.is_terminal() { "\n" } else { "" };
         let _ = err.write_all(format!("{begin}{line}\n").as_bytes());
-        let _ = said.send(());
+        let _ = sender.send(());
     });
     if says.is_ok() {
-        let _ = heard.recv_timeout(LAST_WORDS);
+        let _ = receiver.recv_timeout(LAST_LINE_TIMEOUT);
     }
 }
 
-/// Interrupts a turn, or whichever is open, on a thread of its own: the rest of the program may be where nothing else of it
-/// moves, and a daemon that hangs says nothing.
+/// Interrupts this turn, or the open one, on a thread of its own: the rest of the program may be
+/// blocked, and a daemon that hangs does not answer.
 fn interrupt(session: SessionHandle, turn: Option<TurnId>) {
     let sent = std::thread::Builder::new().name("holdpoint-interrupt".to_owned()).spawn(move || {
-        // If the session is gone there is nothing to interrupt; if its turn has not begun, the follower interrupts it when
-        // it begins.
+        // Fails if the session is gone, which leaves no turn to interrupt. A turn that has not
+        // begun is interrupted by the follower when it begins.
         let sent = runtime().map(|runtime| runtime.block_on(session.interrupt(turn)).map(drop));
         tracing::debug!(?sent, "interrupted by a signal");
     });
     if sent.is_err() {
-        tracing::warn!("no thread to interrupt");
+        tracing::warn!("no thread for the interrupt");
     }
 }
 
-/// Whether whoever started us wants a signal ignored.
+/// Whether the parent process wanted this signal to be ignored.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

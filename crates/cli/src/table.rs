@@ -1,4 +1,4 @@
-//! Tables and times as people read them.
+//! Formats tables and durations for people.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,10 +6,10 @@ use holdpoint_common::Timestamp;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Between two columns.
 const GAP: &str = "  ";
 
-/// Rows under heads, each column as wide as it has to be, and no line wider than `most` cells. The last one is not padded.
+/// Formats rows under headings. Each column is as wide as its widest cell, and the last one is not
+/// padded. Lines are cut to `most` cells.
 pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], most: usize) -> String {
     let widths = widths(heads, rows);
     let heads = heads.map(str::to_owned);
@@ -37,13 +37,13 @@ fn widths<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> [usize; N] 
     widths
 }
 
-/// How many of `most` cells the columns before the last one leave for it.
+/// The number of cells, out of `most`, that the other columns leave for the last one.
 pub(crate) fn room_for_last<const N: usize>(heads: [&str; N], rows: &[[String; N]], most: usize) -> usize {
     let before = widths(heads, rows).into_iter().take(N - 1).map(|width| width + GAP.len());
     most.saturating_sub(before.sum())
 }
 
-/// The beginning of a text that fits into so many cells, with an ellipsis if that is not all.
+/// Cuts a text to this many cells. A cut text ends in an ellipsis.
 pub(crate) fn fit(text: &str, cells: usize) -> String {
     if text.width() <= cells {
         return text.to_owned();
@@ -63,12 +63,12 @@ pub(crate) fn fit(text: &str, cells: usize) -> String {
     fitted
 }
 
-/// How long ago it was, in its largest unit.
+/// The time since then, in its largest unit.
 pub(crate) fn age(since: Timestamp) -> String {
     span(Timestamp::from(SystemTime::now()).since(since))
 }
 
-/// How long it is, in its largest unit.
+/// Formats a duration in its largest unit, rounded down.
 pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {

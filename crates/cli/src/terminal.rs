@@ -1,4 +1,4 @@
-//! The terminal: its input, and the terminal as it was before it was read key by key.
+//! Reads the terminal's input key by key, and restores the terminal's modes afterwards.
 
 mod decode;
 mod reader;
@@ -19,31 +19,32 @@ use tokio::sync::Notify;
 pub(crate) use self::decode::Input;
 pub(crate) use self::reader::Reader;
 
-/// The terminal that the user sits at. Clones are the same.
+/// The user's terminal. Clones share the same state.
 #[derive(Clone)]
-pub(crate) struct Terminal {
+pub(crate) struct KeyTerminal {
     tty: Arc<OwnedFd>,
-    before: Arc<Mutex<Before>>,
+    before: Arc<Mutex<SavedModes>>,
     continued: Arc<Notify>,
 }
 
-/// What is known of how it was.
+/// The terminal's modes before this process changed them.
 #[derive(Default)]
-struct Before {
-    /// How it was before keys were read one by one, while they are.
+struct SavedModes {
+    /// The original modes, while keys are read one by one.
     modes: Option<Termios>,
-    /// It is not to be taken any more.
+    /// Set when the program leaves the terminal for good: it is never switched to key mode again.
     over: bool,
 }
 
-/// Reads input until it is dropped, which also puts the terminal back.
+/// Reads input until it is dropped, then restores the terminal.
 pub(crate) struct Keys {
     reader: Option<Reader>,
-    terminal: Terminal,
+    terminal: KeyTerminal,
 }
 
-impl Terminal {
-    /// The terminal on standard input, else the one that controls this process; none in a pipe or a service.
+impl KeyTerminal {
+    /// Finds the terminal on standard input, else the controlling terminal. Returns `None` in a
+    /// pipe or a service.
     pub(crate) fn find() -> Option<Self> {
         let stdin = io::stdin();
         let tty = match stdin.is_terminal() {
@@ -53,16 +54,17 @@ impl Terminal {
         Some(Self { tty: Arc::new(tty), before: Arc::default(), continued: Arc::default() })
     }
 
-    /// Whether its input is meant for this process, and not for the shell that has put it into the background.
+    /// Whether this process is in the terminal's foreground, so that input is for it and not for
+    /// the shell.
     pub(crate) fn is_in_foreground(&self) -> bool {
         reader::is_in_foreground(&self.tty)
     }
 
-    /// Begins to read: `take` is called with each input and when it was read. A process in the background is stopped
-    /// until it is in the foreground.
+    /// Starts reading. `take` is called with each input and the time it was read. A background
+    /// process is stopped until it is in the foreground.
     pub(crate) fn keys(&self, take: impl FnMut(Input, Instant) + Send + 'static) -> io::Result<Keys> {
         self.take_keys()?;
-        // From here on the terminal is put back whatever happens.
+        // From here on, dropping `keys` restores the terminal.
         let mut keys = Keys { reader: None, terminal: self.clone() };
         keys.reader = Some(Reader::start(Arc::clone(&self.tty), take, || {})?);
         Ok(keys)
@@ -72,70 +74,72 @@ impl Terminal {
     pub(crate) fn leave(&self) {
         let mut before = self.before();
         before.over = true;
-        self.put_back(&mut before);
+        self.restore(&mut before);
     }
 
-    /// Restores the terminal for as long as the process is stopped by this. Nothing takes it meanwhile.
+    /// Restores the terminal while `stop` suspends the process. The lock keeps other threads from
+    /// taking the terminal meanwhile.
     pub(crate) fn suspended(&self, stop: impl FnOnce()) {
         let mut before = self.before();
         let was_taken = before.modes.is_some();
-        self.put_back(&mut before);
+        self.restore(&mut before);
         stop();
         if was_taken && self.is_in_foreground() {
-            // A terminal that has gone meanwhile has no keys.
+            // Fails only if the terminal is gone; then there are no keys to read.
             let _ = self.take(&mut before);
         }
     }
 
-    /// The process goes on, or a key that stops it has not: [`Self::continues`] ends. Another program may have
-    /// changed the terminal meanwhile.
-    pub(crate) fn goes_on(&self) {
+    /// Called when the process resumes, or when a stop key did not stop it. Takes the terminal
+    /// again, because another program may have changed its modes, and wakes [`Self::wait_resumed`].
+    pub(crate) fn resumed(&self) {
         let mut before = self.before();
         if before.modes.is_some() && self.is_in_foreground() {
-            // A terminal that has gone meanwhile has no keys.
+            // Fails only if the terminal is gone; then there are no keys to read.
             let _ = self.take(&mut before);
         }
         self.continued.notify_one();
     }
 
-    /// Waits until the process goes on.
-    pub(crate) async fn continues(&self) {
+    /// Waits until the process resumes.
+    pub(crate) async fn wait_resumed(&self) {
         self.continued.notified().await;
     }
 
-    /// Whether keys are read one by one now.
+    /// Whether the terminal delivers keys one by one now.
     pub(crate) fn is_taken(&self) -> bool {
         self.before().modes.is_some()
     }
 
-    /// A process in the background leaves the modes to the one that has the terminal: to change them would stop it.
-    fn put_back(&self, before: &mut Before) {
+    /// Restores the modes, unless the process is in the background: changing them would stop it.
+    fn restore(&self, before: &mut SavedModes) {
         if let Some(modes) = before.modes.take()
             && self.is_in_foreground()
         {
-            // The terminal may be gone; then there is nothing to put back.
+            // Fails only if the terminal is gone; then there is nothing to restore.
             let _ = tcsetattr(&*self.tty, OptionalActions::Now, &modes);
         }
     }
 
-    /// Nothing is left half done under this lock.
-    fn before(&self) -> MutexGuard<'_, Before> {
+    /// Ignores poisoning: no critical section leaves the data inconsistent.
+    fn before(&self) -> MutexGuard<'_, SavedModes> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keys are read one by one and not echoed. Those that send signals still do; the output looks as ever.
+    /// Delivers keys one by one, without echo. Signal keys and output processing stay as they are.
     pub(crate) fn take_keys(&self) -> io::Result<()> {
         self.take(&mut self.before())
     }
 
-    fn take(&self, before: &mut Before) -> io::Result<()> {
+    fn take(&self, before: &mut SavedModes) -> io::Result<()> {
         if before.over {
             return Ok(());
         }
         let now = tcgetattr(&*self.tty)?;
         let mut raw = now.clone();
         raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
-        // A key that sends a signal drops nothing that came before it: half a sequence would make its rest keys.
+        // A signal key must not flush earlier input: the rest of a half-read sequence would be
+        // taken for keys.
         raw.local_modes |= LocalModes::NOFLSH;
         raw.input_modes -= InputModes::ICRNL | InputModes::IXON;
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
@@ -149,15 +153,16 @@ impl Terminal {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.reader = None;
-        // Keys pressed for this program are not left to the shell; in the background, all input is the shell's.
+        // Discards keys that were pressed for this program. In the background, all input is the
+        // shell's.
         if self.terminal.is_in_foreground() {
             let _ = tcflush(&*self.terminal.tty, QueueSelector::IFlush);
         }
-        self.terminal.put_back(&mut self.terminal.before());
+        self.terminal.restore(&mut self.terminal.before());
     }
 }
 
-/// A key as forms know it.
+/// Converts a key event to a key of a form.
 pub(crate) fn form_key(key: &KeyEvent) -> form::Key {
     let shift_at_most = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
     match key.code {
@@ -178,18 +183,18 @@ pub(crate) fn form_key(key: &KeyEvent) -> form::Key {
     }
 }
 
-/// All of standard input as text, or so much more than `most` bytes that whoever judges the length sees that there was
-/// more.
+/// Reads all of standard input as text. Longer input is cut a little above `most` bytes, so the
+/// caller's length check still rejects it.
 pub(crate) fn read_stdin(most: usize) -> io::Result<String> {
     read_text(io::stdin().lock(), most)
 }
 
 fn read_text(from: impl Read, most: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
-    // A character more.
+    // Room for one more character.
     from.take(most as u64 + 4).read_to_end(&mut bytes)?;
     let cut = match std::str::from_utf8(&bytes) {
-        // The last one was split here.
+        // Reading stopped in the middle of the last character.
         Err(error) if error.error_len().is_none() && error.valid_up_to() > most => error.valid_up_to(),
         _ => bytes.len(),
     };
@@ -204,13 +209,14 @@ mod tests {
 
     use super::*;
 
-    /// Whoever leaves puts the terminal back while an ask is about to be shown: that takes it no more.
+    /// A thread that leaves the terminal can race with an ask that is about to be shown. The ask
+    /// must not take the terminal again.
     #[test]
-    fn m_b10_a_terminal_that_is_left_is_not_taken_again() {
+    fn m_b10_a_left_terminal_is_not_switched_to_key_mode_again() {
         let pair = native_pty_system().openpty(PtySize::default()).unwrap();
         let path = pair.master.tty_name().unwrap();
         let tty = Arc::new(rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
-        let terminal = Terminal { tty, before: Arc::default(), continued: Arc::default() };
+        let terminal = KeyTerminal { tty, before: Arc::default(), continued: Arc::default() };
         let modes = || format!("{:?}", tcgetattr(&*terminal.tty).unwrap());
         let before = modes();
         let first = terminal.keys(|_, _| {}).unwrap();
@@ -223,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_long_is_so_wherever_its_characters_are_split() {
+    fn cutting_long_input_keeps_it_over_the_limit() {
         for text in ["a", "é", "漢", "🦀"].map(|character| character.repeat(100)) {
             for most in 0..text.len() {
                 let read = read_text(text.as_bytes(), most).unwrap();
@@ -231,7 +237,7 @@ mod tests {
             }
             assert_eq!(read_text(text.as_bytes(), text.len()).unwrap(), text);
         }
-        // What ends in the middle of a character is no text.
+        // Text that ends in the middle of a character is invalid.
         assert!(read_text(&"漢".as_bytes()[..2], 100).is_err());
         assert!(read_text(&[0xff; 200][..], 100).is_err());
     }

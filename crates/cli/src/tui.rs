@@ -1,14 +1,14 @@
-//! The screen: all sessions, and one at a time, in a terminal.
+//! The full-screen terminal interface: the hub with all sessions, and one session at a time.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
-//! | `state`, `hub`, `session`, `ask`, `prompt` | what is shown, and nothing else |
-//! | `transcript` | what a session's events come to |
-//! | `message`, `update` | what the screen is told, and what that does: pure |
-//! | `keymap` | every key |
-//! | `view`, `layout`, `markdown`, `code`, `wrap`, `style` | the state as a frame |
-//! | `link` | sessions, through their handles |
-//! | `run`, `signals`, `terminal`, `editor` | the loop, and the terminal it runs in |
+//! | `state`, `hub`, `session`, `ask`, `prompt` | the state of the screen |
+//! | `transcript` | a session's events as entries |
+//! | `message`, `update` | the messages to the screen and their pure handler |
+//! | `keymap` | the key bindings |
+//! | `view`, `layout`, `markdown`, `code`, `wrap`, `style` | drawing the state as a frame |
+//! | `link` | I/O with sessions, through their handles |
+//! | `run`, `signals`, `terminal`, `editor` | the event loop and the terminal |
 
 mod ask;
 mod code;
@@ -50,30 +50,31 @@ use holdpoint_tools::shown::prose_line;
 use tokio::sync::mpsc;
 
 use self::keymap::Keymap;
-use self::link::{Fresh, Link};
-use self::message::Moment;
-use self::run::{HEARD, Loop};
-use self::session::PAST;
-use self::state::{Me, Opening, Refused, State};
-use self::terminal::Terminal;
+use self::link::{Link, NewSession};
+use self::message::EventTime;
+use self::run::{EVENT_CAPACITY, Loop};
+use self::session::INITIAL_FACTS;
+use self::state::{Opening, OwnProcess, RefusedPrompt, State};
+use self::terminal::ScreenTerminal;
 use crate::error::CliError;
 use crate::runtime::runtime;
-use crate::sessions::{of_daemon, supplies};
+use crate::sessions::{daemon_sessions, supplies};
 use crate::ui::{Style, Ui};
 
-/// Whether there is a terminal that can show it: standard input and output are one, and it can be written all over.
+/// Whether the terminal can show the screen: standard input and output are terminals, and `TERM` is
+/// set and not `dumb`.
 pub(crate) fn can_be_shown() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Shows all sessions, or the one of this name or id, until the user leaves.
+/// Shows the hub, or the session with this name or id, until the user leaves.
 ///
 /// # Errors
-/// A log would be written over it, the daemon can't be reached, the session can't be opened, or the terminal can't be
-/// written to.
+/// Fails if the program's own log would go to the terminal, the daemon can't be reached, the
+/// session can't be opened, or the terminal can't be written to.
 pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    crate::log::spare_screen()?;
+    crate::log::check_not_on_screen()?;
     let config = folders.config()?;
     let keymap = keymap(&config)?;
     let folder = std::env::current_dir().unwrap_or_default();
@@ -81,67 +82,68 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     let left = runtime.block_on(async {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         let model = catalog.default_name();
-        let me = Me { pid: std::process::id(), folder: folder.to_string_lossy().into_owned(), model };
-        let sessions = of_daemon(folders, "tui", supplies(&config, &catalog)).await?;
+        let me = OwnProcess { pid: std::process::id(), folder: folder.to_string_lossy().into_owned(), model };
+        let sessions = daemon_sessions(folders, "tui", supplies(&config, &catalog)).await?;
         let session = match session {
             Some(what) => Some(sessions.get(what).await?),
             None => None,
         };
-        let (mut link, words) = Link::new(sessions, folders, fresh(config.clone(), folder));
-        let mut state = State::new(me, config.tui.clone(), keymap, Moment::now());
+        let (mut link, link_messages) = Link::new(sessions, folders, fresh(config.clone(), folder));
+        let mut state = State::new(me, config.tui.clone(), keymap, EventTime::now());
         begin(&mut state, &mut link, session);
 
         let tty = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);
-        let terminal = Terminal::new(io::stdout().as_fd().try_clone_to_owned()?);
-        let (hear, heard) = mpsc::channel(HEARD);
-        signals::watch(terminal.clone(), hear.clone())?;
+        let terminal = ScreenTerminal::new(io::stdout().as_fd().try_clone_to_owned()?);
+        let (event_sender, events) = mpsc::channel(EVENT_CAPACITY);
+        signals::watch(terminal.clone(), event_sender.clone())?;
         terminal.leave_on_panic();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let screen = Loop { state, link, words, terminal: terminal.clone(), tty, hear, heard, plain };
+        let screen = Loop { state, link, link_messages, terminal: terminal.clone(), tty, event_sender, events, plain };
         let left = screen.run().await;
         terminal.leave_for_good();
         left
     });
-    // A daemon that is being started is not waited for.
+    // Dropping the runtime would wait for a daemon that is still starting.
     runtime.shutdown_background();
     let state = left?;
-    for Refused { id, text, why } in state.unsent() {
-        ui.line(Style::Warning, &format!("{} has not taken this: {}", state.name_of(id), prose_line(why)))?;
+    for RefusedPrompt { id, text, why } in state.refused_prompts() {
+        ui.line(Style::Warning, &format!("{} has not accepted this prompt: {}", state.name_of(id), prose_line(why)))?;
         for line in text.lines() {
             ui.line(Style::Plain, &format!("  {}", prose_line(line)))?;
         }
     }
-    if let Some(id) = &state.left {
-        ui.line(Style::Dim, &format!("detached: the session goes on; `holdpoint attach {id}` comes back"))?;
+    if let Some(id) = &state.detached {
+        let text = format!("detached; the session keeps running. Return with `holdpoint attach {id}`");
+        ui.line(Style::Dim, &text)?;
     }
     ui.flush()?;
     Ok(0)
 }
 
-/// The keys, as the configuration has them.
 fn keymap(config: &Config) -> Result<Keymap, CliError> {
-    let wrong = |why: String| CliError::usage(why).hint("[tui.keys] in the configuration has the keys");
-    Keymap::with(&config.tui.keys).map_err(wrong)
+    let wrong = |why: String| CliError::usage(why).hint("check [tui.keys] in the configuration");
+    Keymap::with_overrides(&config.tui.keys).map_err(wrong)
 }
 
-/// Whether the screen can be shown with this configuration.
+/// Checks that the screen can be shown with this configuration.
 ///
 /// # Errors
-/// A key of it is none, or does nothing.
+/// Fails if the configuration binds an invalid or reserved key, names an unknown action, or has
+/// bindings that conflict.
 pub(crate) fn check(config: &Config) -> Result<(), CliError> {
     keymap(config).map(drop)
 }
 
-/// Shows this session first, if there is one.
+/// Attaches to the session given on the command line, if any.
 fn begin(state: &mut State, link: &mut Link, session: Option<SessionHandle>) {
     let Some(session) = session else { return };
     state.attachments += 1;
     state.opening = Some(Opening { attachment: state.attachments, fresh: false, back: None });
-    link.follow(session, state.attachments, PAST);
+    link.follow(session, state.attachments, INITIAL_FACTS);
 }
 
-/// How fresh sessions are opened: in this folder, as the configuration says.
-fn fresh(config: Config, folder: PathBuf) -> Fresh {
+/// Makes the settings of new sessions from the configuration. They work in `folder`.
+fn fresh(config: Config, folder: PathBuf) -> NewSession {
     Box::new(move || {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         let open = OpenSession::in_folder(&folder).model(catalog.default_name().name);

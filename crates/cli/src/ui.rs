@@ -1,5 +1,5 @@
-//! All that the program writes: the model's words to standard output, everything about them to standard error. Of a
-//! command whose work it is to tell what has happened, both go to standard output.
+//! The program's output: the model's words to standard output, lines about them to standard error.
+//! Commands that report the past write both to standard output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use holdpoint_common::Event;
-use holdpoint_session::form::Words;
+use holdpoint_session::form::LineEditor;
 use holdpoint_tools::shown::{prose, prose_line};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
@@ -15,27 +15,27 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::json::Json;
 
-/// Bytes that are collected before they are written.
+/// The buffer size of each stream in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// Goes to the beginning of a line of a terminal, and clears it.
+/// Returns to the start of a terminal's line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// What stands before what the user types.
+/// The mark in front of the user's input.
 const MARK: &str = "> ";
 
-/// How wide a terminal is that does not say it.
+/// The assumed width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
 /// Standard output and standard error. The program writes nowhere else.
 pub(crate) struct Ui {
     out: Stream,
     err: Stream,
-    /// Which of the two was written to last.
+    /// The stream that was written to last.
     last: Side,
-    /// Where lines about the model's words go.
+    /// The stream for lines about the model's words.
     about: Side,
-    /// The last piece was one of a thought.
+    /// Whether the last piece belonged to a thought.
     is_thought: bool,
 }
 
@@ -48,17 +48,17 @@ enum Side {
 struct Stream {
     writer: BufWriter<Box<dyn Write + Send>>,
     is_terminal: bool,
-    /// Colour and weight may be used.
+    /// Whether colour and weight may be used.
     styled: bool,
-    /// Its last line has not been ended.
+    /// Whether the last line is unfinished.
     open: bool,
-    /// Cells that what the user types takes on it, if it is for that.
+    /// The width in cells of the user's input, if the last line shows it.
     typed: Option<usize>,
-    /// It tells how far something is, until something else is to be told.
-    passing: bool,
+    /// Whether the last line shows progress, which the next output replaces.
+    is_progress: bool,
 }
 
-/// How a line about the model's words looks, where it may look like anything.
+/// The style of a line about the model's words, where styles are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -81,7 +81,7 @@ impl Style {
 }
 
 impl Ui {
-    /// On this process's standard output and error. `NO_COLOR` is obeyed.
+    /// Writes to this process's standard output and error. `NO_COLOR` is obeyed.
     pub(crate) fn new() -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty());
         let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -107,23 +107,23 @@ impl Ui {
         })
     }
 
-    /// From now on what is told about the model's words goes where they go. What went wrong does not.
-    pub(crate) fn tell_all(&mut self) {
+    /// Sends lines about the model's words to standard output from now on. Errors stay on standard
+    /// error.
+    pub(crate) fn lines_to_stdout(&mut self) {
         self.about = Side::Out;
     }
 
-    /// Whether standard output is a terminal.
     pub(crate) fn out_is_terminal(&self) -> bool {
         self.out.is_terminal
     }
 
-    /// How wide a line of standard output is: without bound where that is no terminal, or one that does not say it.
+    /// The width of standard output; unlimited if it is not a terminal or does not report its
+    /// width.
     pub(crate) fn columns(&self) -> usize {
         let said = if self.out.is_terminal { tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col) } else { 0 };
         if said == 0 { usize::MAX } else { usize::from(said) }
     }
 
-    /// Whether standard error is a terminal.
     pub(crate) fn err_is_terminal(&self) -> bool {
         self.err.is_terminal
     }
@@ -133,18 +133,18 @@ impl Ui {
         self.err.styled
     }
 
-    /// Writes our own text to standard output, and makes sure that it got there.
+    /// Writes the program's own text to standard output and flushes it.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         self.write(text.as_bytes())
     }
 
-    /// Writes our own bytes to standard output, and makes sure that they got there.
+    /// Writes the program's own bytes to standard output and flushes them.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.writer.write_all(bytes)?;
         self.out.writer.flush()
     }
 
-    /// Standard output, for what writes JSON by itself: a terminal gets it so that it only shows it.
+    /// Standard output for code that writes JSON itself. For a terminal, the JSON is escaped.
     pub(crate) fn json_out(&mut self) -> Box<dyn Write + Send + '_> {
         match self.out.is_terminal {
             true => Box::new(Json::new(&mut self.out.writer)),
@@ -152,7 +152,7 @@ impl Ui {
         }
     }
 
-    /// Writes something to standard output as JSON: on a terminal over several lines, else on one.
+    /// Writes a value to standard output as JSON, over several lines on a terminal, else on one.
     pub(crate) fn json(&mut self, what: &impl Serialize) -> io::Result<()> {
         let json = Json::new(&mut self.out.writer);
         if self.out.is_terminal {
@@ -163,13 +163,13 @@ impl Ui {
         self.print("\n")
     }
 
-    /// Writes an event to standard output, one line of JSON.
+    /// Writes an event to standard output as one line of JSON.
     pub(crate) fn event(&mut self, event: &Arc<Event>) -> io::Result<()> {
         serde_json::to_writer(Json::new(&mut self.out.writer), &**event)?;
         self.out.writer.write_all(b"\n")
     }
 
-    /// Adds a piece of a model's text to standard output.
+    /// Writes a piece of the model's text to standard output.
     pub(crate) fn text(&mut self, piece: &str) -> io::Result<()> {
         if piece.is_empty() {
             return Ok(());
@@ -183,7 +183,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Adds a piece of a model's thought.
+    /// Writes a piece of the model's thought.
     pub(crate) fn thought(&mut self, piece: &str) -> io::Result<()> {
         if piece.is_empty() {
             return Ok(());
@@ -203,7 +203,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Ends the lines that are open.
+    /// Ends the unfinished lines of both streams.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
         self.err.end_line();
         self.end_text()
@@ -216,7 +216,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Writes a line about the model's words. What is in it of others has been made visible by the caller.
+    /// Writes a line about the model's words. The caller has escaped foreign text in it.
     pub(crate) fn line(&mut self, style: Style, line: &str) -> io::Result<()> {
         self.turn_to(self.about)?;
         match self.about {
@@ -227,7 +227,8 @@ impl Ui {
         self.put(Style::Plain, "\n")
     }
 
-    /// Writes to where what is about the model's words goes. If nobody reads standard error, the work goes on.
+    /// Writes to the stream for lines about the model's words. Failures on standard error are
+    /// ignored, because work continues without a reader there.
     fn put(&mut self, style: Style, text: &str) -> io::Result<()> {
         match self.about {
             Side::Out => self.out.write(style, text),
@@ -238,9 +239,9 @@ impl Ui {
         }
     }
 
-    /// Shows words being typed on one line of standard error, with the cursor in them: as much as fits, up to their end or
-    /// from the cursor on.
-    pub(crate) fn input(&mut self, words: &Words) -> io::Result<()> {
+    /// Shows the user's input, with the cursor in it, on one line of standard error. If space is
+    /// short, the text from the cursor on takes precedence.
+    pub(crate) fn input(&mut self, words: &LineEditor) -> io::Result<()> {
         self.turn_to(Side::Err)?;
         let before = self.err.typed.take();
         if before.is_none() {
@@ -249,7 +250,7 @@ impl Ui {
         let (left, right) = words.text().split_at(words.cursor());
         let (left, right) = (prose_line(left), prose_line(right));
         let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(MARK.len() + 2);
-        // The last column stays free: a cursor behind it is on the next line for some terminals.
+        // The last column stays free: in some terminals, a cursor behind it is on the next line.
         let room = columns - MARK.len() - 1;
         let right = begin_of(&right, room);
         let left = end_of(&left, room - right.width());
@@ -262,15 +263,15 @@ impl Ui {
         self.flush()
     }
 
-    /// Shows how far something is, on the last line of standard error, until something else is to be told there: the
-    /// first of these lines that fits. Nothing where that is no terminal.
+    /// Shows the first of these lines that fits as the last line of standard error, until the next
+    /// output there. Does nothing unless [`shows_progress`](Self::shows_progress).
     pub(crate) fn progress(&mut self, lines: &[String]) -> io::Result<()> {
-        // What the user types stands there.
+        // The user's input has the line.
         if !self.shows_progress() || self.err.typed.is_some() {
             return Ok(());
         }
         self.turn_to(Side::Err)?;
-        if !self.err.passing {
+        if !self.err.is_progress {
             self.err.end_line();
         }
         let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(2);
@@ -278,13 +279,13 @@ impl Ui {
         let shown = lines.iter().find(fits).map_or("", String::as_str);
         self.err.put(Style::Plain, CLEAR);
         self.err.put(Style::Plain, shown);
-        (self.err.open, self.err.passing) = (true, true);
+        (self.err.open, self.err.is_progress) = (true, true);
         self.flush()
     }
 
-    /// Says what went wrong and what to do.
+    /// Writes an error and its hint to standard error.
     pub(crate) fn fault(&mut self, what: &str, hint: Option<&str>) {
-        // Standard output may be what failed.
+        // The error may be a failed write to standard output.
         let _ = self.end_line();
         let _ = self.out.writer.flush();
         self.err.put(Style::Fault, "error: ");
@@ -298,14 +299,14 @@ impl Ui {
         let _ = self.err.writer.flush();
     }
 
-    /// Lets everything be seen.
+    /// Flushes both streams.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        // If nobody reads what is said about the work, the work goes on.
+        // Work continues without a reader on standard error.
         let _ = self.err.writer.flush();
         self.out.writer.flush()
     }
 
-    /// Keeps the two streams in order where both are on one terminal.
+    /// Switches between the streams, keeping their output in order if both are on one terminal.
     fn turn_to(&mut self, side: Side) -> io::Result<()> {
         if self.last == side {
             return Ok(());
@@ -313,7 +314,7 @@ impl Ui {
         self.last = side;
         match side {
             Side::Out => self.err.end_line(),
-            // Elsewhere the model's text stays as it is.
+            // Elsewhere, the model's text is left as it is.
             Side::Err if self.out.is_terminal && self.err.is_terminal => self.end_text()?,
             Side::Err => {}
         }
@@ -323,7 +324,7 @@ impl Ui {
 
 impl Stream {
     fn new(of: &(impl AsFd + IsTerminal), fallback: Box<dyn Write + Send>, plain: bool) -> Self {
-        // Without the line buffer that the standard library has in between.
+        // Bypasses the line buffer of the standard library.
         let own = of.as_fd().try_clone_to_owned().map(|fd| Box::new(File::from(fd)) as Box<dyn Write + Send>);
         let is_terminal = of.is_terminal();
         Self {
@@ -332,20 +333,20 @@ impl Stream {
             styled: is_terminal && !plain,
             open: false,
             typed: None,
-            passing: false,
+            is_progress: false,
         }
     }
 
-    /// Ends the line if it is open, where a failure concerns nobody.
+    /// Ends an unfinished line, ignoring failures.
     fn end_line(&mut self) {
         self.typed = None;
-        let passing = std::mem::take(&mut self.passing);
+        let passing = std::mem::take(&mut self.is_progress);
         if std::mem::take(&mut self.open) {
             self.put(Style::Plain, if passing { CLEAR } else { "\n" });
         }
     }
 
-    /// Writes to where a failure concerns nobody.
+    /// Writes text, ignoring failures.
     fn put(&mut self, style: Style, text: &str) {
         let _ = self.write(style, text);
     }
@@ -356,7 +357,7 @@ impl Stream {
     }
 }
 
-/// As much of a text's end as fits into so many cells.
+/// The longest end of a text that fits into this many cells.
 fn end_of(text: &str, cells: usize) -> &str {
     let mut left = cells;
     let fits = |&(_, character): &(usize, char)| {
@@ -367,7 +368,7 @@ fn end_of(text: &str, cells: usize) -> &str {
     &text[start..]
 }
 
-/// As much of a text's begin as fits into this many cells.
+/// The longest beginning of a text that fits into this many cells.
 fn begin_of(text: &str, cells: usize) -> &str {
     let mut left = cells;
     let fits = |&(_, character): &(usize, char)| {

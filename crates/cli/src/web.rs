@@ -1,4 +1,5 @@
-//! The tools of this program's sessions: those that are built in, and `web`, each session with a browser of its own.
+//! The tools of this program's sessions: the built-in ones, and `web` with a browser for each
+//! session.
 
 use holdpoint_common::{Config, SessionSettings};
 use holdpoint_session::builtin_tools;
@@ -8,20 +9,20 @@ use holdpoint_tools::web::Browsers;
 
 use crate::error::CliError;
 
-/// How hosts are named.
+/// The hint on how to write a host.
 const HOSTS: &str =
-    "a host is `example.com`, with all below it, or an address; `example.com:8080`, `[::1]:8080` at one port";
+    "a host is `example.com`, with its subdomains, or an address; a port limits it: `example.com:8080`, `[::1]:8080`";
 
-/// The browsers of all sessions. None is started by this.
+/// Prepares the browsers of all sessions. No browser process is started yet.
 ///
 /// # Errors
-/// The configuration allows or denies hosts that are none.
+/// Fails if the configuration allows or denies an invalid host.
 pub(crate) fn browsers(config: &Config, folders: &Folders) -> Result<Browsers, CliError> {
     Browsers::new(config.web.clone(), folders.web())
         .map_err(|error| CliError::usage(format!("[web]: {error}")).hint(HOSTS))
 }
 
-/// What makes the tools of a session.
+/// Returns a function that makes the tools of a session.
 pub(crate) fn tools(browsers: &Browsers) -> impl Fn(&SessionSettings) -> Toolbox + Send + Sync + use<> {
     let browsers = browsers.clone();
     move |session| builtin_tools().with(browsers.of_session(session.id.clone()))

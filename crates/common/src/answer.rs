@@ -1,4 +1,4 @@
-//! Answers: what clients answer to asks, who gave them, and why one had no effect.
+//! Answers of clients to asks, and the errors of answers without an effect.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,37 +11,38 @@ use crate::ask::{AskRequest, AsksMode, PauseKind, QuestionReply, QuestionRequest
 use crate::client::Who;
 use crate::id::AskId;
 
-/// What a client answers to an ask.
+/// A client's answer to an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
 pub enum Answer {
-    /// Go on: answers a Continue.
+    /// Resumes a Continue: the tool proceeds.
     Resume,
-    /// Do it: answers a Confirm.
+    /// Approves a Confirm: the action may be done.
     Approve {
-        /// Also approve the same thing for as long as this session lives.
+        /// Also approve later calls with the same key, for the life of the session.
+        /// Default: `false`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         always: bool,
     },
-    /// Do not do it: answers a Confirm.
+    /// Denies a Confirm: the action must not be done.
     Deny {
-        /// Why; the model reads it in the same step.
+        /// Reason for the model, which reads it in the same step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Words: answers a question.
+    /// Replies to the questions of an ask.
     Reply {
-        /// One reply for each question; the reply to one that is skipped has no answer.
+        /// One reply per question. The reply to a skipped question has the answer `null`.
         answers: Vec<QuestionReply>,
     },
-    /// Declines a question. The turn goes on; to end it, interrupt.
+    /// Declines to answer the questions of an ask. The turn continues; an interrupt would end it.
     Cancel,
 }
 
 impl Answer {
-    /// The answer's stable word.
+    /// Returns the stable name of the answer's kind.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Resume => "resume",
             Self::Approve { .. } => "approve",
@@ -53,14 +54,15 @@ impl Answer {
 }
 
 impl AskRequest {
-    /// Whether `answer` is of the kind this waits for, and whole.
+    /// Checks that `answer` has the kind that this ask waits for, and that it is complete.
     ///
     /// # Errors
-    /// [`AnswerError::KindMismatch`] if it is of another kind, [`AnswerError::Incomplete`] if a question is
-    /// left without a reply, answered twice, answered with nothing, or was never asked.
+    /// [`AnswerError::KindMismatch`] if the answer is of another kind. [`AnswerError::Incomplete`]
+    /// if a question has no reply, two replies or an empty reply, or if a reply belongs to no
+    /// question.
     pub fn accepts(&self, answer: &Answer) -> Result<(), AnswerError> {
         let mismatch = |expected: &'static str| {
-            Err(AnswerError::KindMismatch { expected: expected.into(), given: answer.word().into() })
+            Err(AnswerError::KindMismatch { expected: expected.into(), given: answer.kind_name().into() })
         };
         match (self, answer) {
             (Self::Pause(pause), answer) => match (pause.kind, answer) {
@@ -70,17 +72,17 @@ impl AskRequest {
                 (PauseKind::Confirm, _) => mismatch("approve or deny"),
             },
             (Self::Question(_), Answer::Cancel) => Ok(()),
-            (Self::Question(request), Answer::Reply { answers }) => request.complete(answers),
+            (Self::Question(request), Answer::Reply { answers }) => request.check_complete(answers),
             (Self::Question(_), _) => mismatch("reply or cancel"),
         }
     }
 }
 
 impl QuestionRequest {
-    fn complete(&self, answers: &[QuestionReply]) -> Result<(), AnswerError> {
+    fn check_complete(&self, answers: &[QuestionReply]) -> Result<(), AnswerError> {
         for question in &self.questions {
-            let mut given = answers.iter().filter(|reply| reply.id == question.id);
-            let what = match (given.next(), given.next()) {
+            let mut replies = answers.iter().filter(|reply| reply.id == question.id);
+            let what = match (replies.next(), replies.next()) {
                 (None, _) => "has no reply",
                 (Some(_), Some(_)) => "has two replies",
                 (Some(reply), None) if reply.answer.as_ref().is_some_and(|answer| answer.trim().is_empty()) => {
@@ -98,15 +100,15 @@ impl QuestionRequest {
     }
 }
 
-/// Who gave an answer.
+/// The origin of an answer: a client or a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum AnsweredBy {
-    /// A client.
+    /// A client gave the answer.
     Client(Who),
-    /// The session's own setting, because nobody is asked.
+    /// The asks mode of the session gave the answer, without a person.
     Setting {
-        /// The setting.
+        /// The asks mode of the session, which is `deny` or `approve`.
         asks: AsksMode,
     },
 }
@@ -120,7 +122,7 @@ impl fmt::Display for AnsweredBy {
     }
 }
 
-/// Why an ask closed without an answer.
+/// The reason why an ask closed without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AskCloseCause {
@@ -128,15 +130,15 @@ pub enum AskCloseCause {
     Interrupted,
     /// The session was closed.
     SessionClosed,
-    /// The call ended without waiting for it: what it was about is gone.
+    /// The tool call ended before the ask was answered.
     CallEnded,
-    /// The turn ended without waiting for it.
+    /// The turn ended before the ask was answered.
     TurnEnded,
     /// The runtime was stopped.
     Shutdown,
-    /// The runtime was restarted and the asking tool is gone.
+    /// The runtime was restarted, and the tool that asked is gone.
     Restart,
-    /// The session failed and the asking tool is gone.
+    /// The session's actor failed, and the tool that asked is gone.
     Panicked,
 }
 
@@ -154,50 +156,50 @@ impl fmt::Display for AskCloseCause {
     }
 }
 
-/// Why an answer had no effect. Whichever it is, nothing changed.
+/// The reason why an answer had no effect. The session is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// Someone was first.
+    /// Another answer was first.
     #[error("ask {ask} was already answered {by}")]
     AlreadyAnswered {
-        /// The ask.
+        /// Id of the ask.
         ask: AskId,
-        /// Who answered it.
+        /// The client or setting that answered first.
         by: AnsweredBy,
     },
     /// The ask closed without an answer.
     #[error("ask {ask} is closed: {cause}")]
     Closed {
-        /// The ask.
+        /// Id of the ask.
         ask: AskId,
-        /// Why.
+        /// Reason why the ask closed.
         cause: AskCloseCause,
     },
-    /// There never was such an ask in this session.
+    /// The session has never raised this ask.
     #[error("there is no ask {ask}")]
     Unknown {
-        /// What was named.
+        /// Id that the session does not know.
         ask: AskId,
     },
-    /// The ask waits for another kind of answer; it stays open.
+    /// The answer does not fit the kind of the ask, which stays open.
     #[error("this ask waits for {expected}, not {given}")]
     KindMismatch {
-        /// What it waits for.
+        /// Kinds of answer that the ask accepts.
         expected: Cow<'static, str>,
-        /// What was given.
+        /// Kind of the refused answer.
         given: Cow<'static, str>,
     },
-    /// A reply to a question is not whole; it stays open.
+    /// A reply is missing, empty or one too many. The ask stays open.
     #[error("question `{question}` {what}")]
     Incomplete {
-        /// The question's id.
+        /// Id of the question.
         question: String,
-        /// What is wrong with its reply.
+        /// Description of the fault, to follow the question's id.
         what: Cow<'static, str>,
     },
-    /// An answer without an id from a client that was shown no ask.
+    /// The client gave no ask id, and no ask has been shown to it.
     #[error("no ask has been shown to this client")]
     NothingShown,
 }

@@ -1,33 +1,34 @@
-//! What is said over the daemon's socket: HTTP/1.1 with JSON bodies, and streams of Server-Sent Events.
+//! The API of the daemon: HTTP/1.1 with JSON bodies and streams of Server-Sent Events, over a Unix
+//! socket.
 //!
-//! | path below `/v1` | asks with | answers |
+//! | path below `/v1` | request | response |
 //! | --- | --- | --- |
 //! | `GET status` | | [`DaemonStatus`] |
 //! | `GET sessions` | | [`SessionList`] |
 //! | `POST sessions` | [`OpenRequest`] | [`Snapshot`] |
 //! | `POST sessions/{what}/open` | [`Supplies`] | [`Snapshot`] |
-//! | `GET`, `DELETE sessions/{what}` | | [`Snapshot`]; nothing |
+//! | `GET`, `DELETE sessions/{what}` | | [`Snapshot`]; none |
 //! | `POST sessions/{id}/prompts` | [`PromptRequest`] | [`Prompted`] |
 //! | `POST sessions/{id}/run` | [`RunRequest`] | [`RunStarted`] |
 //! | `POST sessions/{id}/interrupt` | [`InterruptRequest`] | [`InterruptReply`] |
 //! | `GET sessions/{id}/turns/{turn}` | | [`TurnEnd`], or `null` |
 //! | `POST sessions/{id}/{hold,release}` | | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/toggle` | [`ToggleRequest`] | [`Hold`](crate::Hold) |
-//! | `POST sessions/{id}/rename` | [`RenameRequest`] | nothing |
-//! | `POST sessions/{id}/model` | [`ModelRequest`] | nothing |
-//! | `POST sessions/{id}/debug` | [`DebugRequest`] | nothing |
-//! | `POST sessions/{id}/close` | [`CloseRequest`] | nothing |
-//! | `GET sessions/{id}/events` | [`EventsQuery`] | a stream: [`StreamFrame`] |
-//! | `GET sessions/{what}/log` | | JSON lines, as exported |
+//! | `POST sessions/{id}/rename` | [`RenameRequest`] | none |
+//! | `POST sessions/{id}/model` | [`ChangeModelRequest`] | none |
+//! | `POST sessions/{id}/debug` | [`DebugRequest`] | none |
+//! | `POST sessions/{id}/close` | [`CloseRequest`] | none |
+//! | `GET sessions/{id}/events` | [`EventsQuery`] | a stream of [`StreamFrame`] |
+//! | `GET sessions/{what}/log` | | the exported session, as JSON lines |
 //! | `GET sessions/{id}/asks`, `GET asks` | | [`Inbox`] |
 //! | `POST asks/{ask}/answer` | [`Answer`](crate::Answer) | [`Answered`] |
 //! | `GET events` | | a stream of [`SessionNews`] |
-//! | `POST import` | JSON lines, as exported | [`Snapshot`] |
-//! | `POST stop` | | nothing |
-//! | `GET openapi.json` | | all this, in OpenAPI 3.1 |
+//! | `POST import` | an exported session, as JSON lines | [`Snapshot`] |
+//! | `POST stop` | | none |
+//! | `GET openapi.json` | | the description of this API, OpenAPI 3.1 |
 //!
-//! `{what}` is a session's id, a unique prefix of one (4 characters or more), or a name; `{id}` is an id. What goes wrong is an
-//! [`ErrorBody`] with the status that fits it.
+//! `{what}` is a session's id, a unique prefix of it with at least 4 characters, or a name; `{id}`
+//! is an id. An error is an [`ErrorBody`] with the HTTP status that fits it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,266 +48,277 @@ use crate::supplies::{ModelSupplies, Supplies};
 use crate::time::Timestamp;
 use crate::turn::{Outcome, Receipt};
 
-/// The version of all this. A client of another one is refused, but for `status`, the list of sessions and `stop`.
+/// Version of the API. A client with another version may only read the status, list the sessions
+/// and stop the daemon.
 pub const API_VERSION: u32 = 2;
-/// The header in which a client says which version it speaks. Without it: the daemon's.
+/// Request header with the version of the API that the client uses. Default: the daemon's version.
 pub const VERSION_HEADER: &str = "holdpoint-api";
-/// The header in which a client says its name.
+/// Request header with the client's name.
 pub const CLIENT_HEADER: &str = "holdpoint-client";
-/// The header in which a client says how its user's desktop is reached, for the command of `notify`: variables as
-/// `NAME=VALUE`, percent-encoded, with `&` between them.
+/// Request header with the variables that lead to the desktop of the client's user, for the command
+/// of `notify`: pairs of `NAME=VALUE`, percent-encoded and separated by `&`.
 pub const DESKTOP_HEADER: &str = "holdpoint-desktop";
 
-/// Opens a fresh session.
+/// A request to open a new session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenRequest {
-    /// The folder it works in: absolute.
+    /// Absolute path of the session's workspace.
     pub workspace: String,
-    /// What people call it.
+    /// Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
+    /// name of the workspace's folder, with a number if it is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its model, as `PROVIDER/NAME` or `PROVIDER`.
+    /// Model of the session, as `PROVIDER/NAME` or `PROVIDER`. Default: the model in `supplies`,
+    /// else the first provider with a key, else `rehearsal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Who answers its asks.
+    /// Asks mode of the session. Default: `wait`.
     #[serde(default)]
     pub asks: AsksMode,
-    /// What its tools may do unasked.
+    /// Mode of the session's policy. Default: `ask`.
     #[serde(default)]
     pub policy: PolicyMode,
-    /// What is allowed, asked or denied besides.
+    /// Rules of the session's policy, in addition to the mode. Default: none.
     #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
     pub rules: PolicyRules,
-    /// The most steps one turn may take; 0 for no limit.
+    /// Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
     #[serde(default)]
     pub max_steps: u32,
-    /// The most tokens one turn may take, of requests and answers together; 0 for no limit.
+    /// Maximum number of tokens that one turn may use, requests and answers together; 0 means no
+    /// limit. The limit is checked before each request, so the last request may exceed it.
+    /// Default: 0.
     #[serde(default)]
     pub max_turn_tokens: u64,
-    /// What the client brings along for it.
+    /// Environment, provider settings and system prompt that the client supplies. Default: none.
     #[serde(default)]
     pub supplies: Supplies,
 }
 
-/// Gives a session something to do.
+/// A request to give a session a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptRequest {
-    /// The words.
+    /// Text of the prompt: not blank, at most `limits.max_prompt_bytes` bytes long.
     pub text: String,
 }
 
-/// A prompt was accepted.
+/// The response to an accepted prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompted {
-    /// Its name.
+    /// Id of the prompt.
     pub prompt: PromptId,
-    /// 0 = its turn has started, 1 = it is next.
+    /// Position in the queue, where 1 is next; 0 if the prompt's turn has started.
     pub position: usize,
-    /// It is saved.
+    /// Whether the prompt is saved on disk.
     pub saved: bool,
 }
 
-/// Begins a run: a goal, worked through in iterations.
+/// A request to start a run: a goal that is worked through in iterations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRequest {
-    /// What is to be reached.
+    /// Goal of the run: not blank, at most `limits.max_prompt_bytes` bytes long.
     pub goal: String,
-    /// The first tasks. The model adds others.
+    /// Titles of the first tasks, at most 500 bytes each. The model can add more. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
-    /// What it may take before it is held.
+    /// Limits at which the run is held. Default: 50 iterations.
     #[serde(default)]
     pub limits: RunLimits,
-    /// Where a hold stands.
+    /// Boundary at which a hold takes effect. Default: `iteration`.
     #[serde(default)]
     pub hold_at: HoldAt,
 }
 
 impl RunRequest {
-    /// A run towards this goal, within the usual limits.
+    /// Creates a request for this goal, with the default limits.
     #[must_use]
-    pub fn towards(goal: impl Into<String>) -> Self {
+    pub fn new(goal: impl Into<String>) -> Self {
         Self { goal: goal.into(), tasks: Vec::new(), limits: RunLimits::default(), hold_at: HoldAt::default() }
     }
 }
 
-/// A run began.
+/// The response to the start of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunStarted {
-    /// The turn of its first iteration; nothing if the session is held, and the run begins when it is released.
+    /// Turn of the first iteration; absent if the session is held. The run then starts when it is
+    /// released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// It is saved.
+    /// Whether the run is saved on disk.
     pub saved: bool,
 }
 
-/// An answer counted.
+/// The response to an answer that took effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
-    /// The ask.
+    /// Id of the answered ask.
     pub ask: AskId,
-    /// The answer is saved.
+    /// Whether the answer is saved on disk.
     pub saved: bool,
 }
 
-/// Ends the session.
+/// A request to close a session. The session stays saved and can be opened again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CloseRequest {
-    /// Only if it has nothing to do, and behind the event of this number nobody has given it a prompt or a run, and no turn
-    /// began. Else it is refused as `inUse`, and nothing changes. Background jobs keep no session open.
+    /// Close the session only if it is unused: it has no turn, run or queued prompt, and got none
+    /// after the event with this number. Otherwise the request fails with `inUse` and changes
+    /// nothing. Background jobs do not count. Default: close in any case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<u64>,
 }
 
-/// Ends the open turn.
+/// A request to interrupt the open turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InterruptRequest {
-    /// Only if it is this one.
+    /// Turn to interrupt. If another turn is open, nothing changes. Default: the open turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// Answers at once instead of with the receipt.
+    /// Respond at once, without the turn's end and its receipt. Default: `false`.
     pub no_wait: bool,
 }
 
-/// What an interrupt found.
+/// The effect of an interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptReply {
-    /// The turn that is cut; nothing if there was no such turn, and nothing changed.
+    /// The interrupted turn; absent if no such turn was open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// No turn was open, but a run: it is over.
+    /// Whether the interrupt ended a run that had no open turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run: bool,
-    /// The turn's end comes after this number in the session's events.
+    /// Number of the session's last event before the interrupt. The end of the turn follows it.
     #[serde(default)]
     pub after: u64,
-    /// The turn's end, if it was waited for.
+    /// End of the turn; absent if the request did not wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TurnEnd>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnd {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: Outcome,
-    /// What the cut found and ended, if it was cut.
+    /// What the interrupt found and ended; absent if the turn was not cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
 }
 
-/// Holds or releases: the other of what the client was showing.
+/// A request to hold a session, or to release it if the client shows it as held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToggleRequest {
-    /// What it was showing.
+    /// State that the client shows. If the session is in another state, nothing changes.
     pub shown: HoldShown,
 }
 
-/// Calls a session something else.
+/// A request to rename a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameRequest {
-    /// The new name.
+    /// New name, unique among live sessions: one line of at most 255 bytes. It also becomes the
+    /// title.
     pub name: String,
 }
 
-/// Gives a session another model, from its next turn on.
+/// A request to change the model of a session, from its next turn on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ModelRequest {
-    /// As `PROVIDER/NAME`, or `PROVIDER` for its default.
+pub struct ChangeModelRequest {
+    /// New model, as `PROVIDER/NAME`, or `PROVIDER` for the provider's default model.
     pub model: String,
-    /// How models are reached: what the client brings along for it. Without it, as the engine was told.
+    /// Provider settings of the client, with which the model is found. Default: those of the
+    /// engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supplies: Option<ModelSupplies>,
 }
 
-/// Has a session logged at debug level, or not any more.
+/// A request to turn the debug log of a session on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DebugRequest {
-    /// Whether it is to be.
+    /// Whether the session is logged at debug level.
     pub enabled: bool,
 }
 
-/// How a client attaches.
+/// The query parameters of a session's event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct EventsQuery {
-    /// Only what comes after this number. The header `Last-Event-ID` says the same and goes before it.
+    /// Number of the last event that the client has; the stream continues after it. The header
+    /// `Last-Event-ID` overrides it. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// Of the past, at most this many facts: the newest.
+    /// Maximum number of past facts to send; the newest ones are sent. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Also sends the session's snapshot whenever it has changed, before the event that changed it.
+    /// Whether to send a new snapshot before each event that changes it. Default: `false`.
     pub snapshots: bool,
 }
 
-/// One event of a session's stream, by its SSE `event` field; with an SSE `id` only where it is a session's event.
+/// A frame of a session's event stream. The SSE field `event` says which kind it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "camelCase")]
 pub enum StreamFrame {
-    /// The session now. The first of every stream.
+    /// The session's snapshot. Every stream begins with one.
     Snapshot(Arc<Snapshot>),
-    /// Something that happened to the session (SSE's default, `message`); `id` is its number.
+    /// An event of the session, with its number as the SSE `id`. `message` is the default kind of
+    /// SSE.
     Message(Arc<Event>),
-    /// All that had happened has been sent; from here on, what happens.
+    /// All past events have been sent. New events follow.
     Live,
-    /// The stream ends, and why. The last of every stream that was not cut.
+    /// The end of the stream, with its reason. It is missing if the connection broke.
     End(ClientEnd),
 }
 
-/// Why a client's stream ended.
+/// The reason why a client's event stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "camelCase")]
 pub enum ClientEnd {
-    /// It detached.
+    /// The client ended the stream by detaching.
     Detached,
-    /// It read too slowly. Attaching again after this number continues where it stopped.
+    /// The client read too slowly. It can continue by attaching after this number.
     Lagged {
-        /// The last event it was sent.
+        /// Number of the last event that was sent.
         after: u64,
     },
-    /// The session's actor ended: closed, unloaded, or failed.
+    /// The session's actor ended: the session was closed or unloaded, or it failed.
     Ended,
-    /// The daemon was told to stop: who starts the next one is there to attach again.
+    /// The daemon was stopped. Clients can attach again once another daemon runs.
     Stopped,
-    /// The connection to the daemon broke. Attaching again after this number continues where it stopped.
+    /// The connection to the daemon broke. The client can continue by attaching after this number.
     Disconnected {
-        /// The last event that came.
+        /// Number of the last event that was received.
         after: u64,
     },
 }
 
-/// News of all sessions: a stream's frame, by its SSE `event` field.
+/// A frame of the stream of all sessions. The SSE field `event` says which kind it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "camelCase")]
 pub enum SessionNews {
-    /// A session as it is now: one that is new, or that has changed.
+    /// The current summary of a session that is new or has changed.
     Session(Box<SessionSummary>),
-    /// A session was deleted.
+    /// A session was deleted. The value is its id.
     Deleted(SessionId),
 }
 
-/// Every session: live ones first, the newest first.
+/// All sessions: live ones first, then the newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionList {
-    /// The sessions.
+    /// Summaries of the sessions.
     pub sessions: Vec<SessionSummary>,
 }
 
@@ -314,66 +326,69 @@ pub struct SessionList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Inbox {
-    /// The asks.
+    /// The open asks with their sessions.
     pub asks: Vec<InboxAsk>,
 }
 
-/// An open ask, and whose it is.
+/// An open ask and its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InboxAsk {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// Its folder.
+    /// Absolute path of the session's workspace.
     pub workspace: String,
-    /// It has an actor now.
+    /// Whether the session is live.
     pub live: bool,
-    /// The ask.
+    /// Ask that waits for an answer.
     pub ask: Ask,
 }
 
-/// The daemon itself. Read by programs of all versions: what a daemon leaves out is taken as nothing.
+/// The state of the daemon. Programs of every version can read it: a missing field has its empty
+/// value.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DaemonStatus {
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
-    /// The version of what is said over its socket: [`API_VERSION`].
+    /// Version of the API.
     pub api: u32,
-    /// Its process id.
+    /// Process id of the daemon.
     pub pid: u32,
-    /// The socket it listens on; empty if all of its sockets were removed.
+    /// Path of the socket that the daemon listens on; empty if all its sockets were removed.
     pub socket: String,
-    /// The folder it keeps sessions in.
+    /// Folder in which sessions are saved.
     pub data: String,
-    /// Since when it runs.
+    /// Time at which the daemon started.
     pub since: Timestamp,
-    /// Seconds without work and clients after which it stops.
+    /// Seconds without work and clients after which the daemon stops; absent if it never stops by
+    /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_stop_s: Option<u64>,
-    /// What it goes by of the configuration, by key: `limits`, `log`, `notify`, `web`. It has read it when it started.
+    /// Parts of the configuration that the daemon read when it started, by key: `limits`, `log`,
+    /// `notify`, `web`.
     pub config: BTreeMap<String, serde_json::Value>,
-    /// Its log.
+    /// Path of the log file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Lines that were left out of it, because more came than could be written.
+    /// Number of lines missing from the log, because they came faster than they could be written.
     pub log_lines_lost: usize,
-    /// Sessions, counted.
+    /// Numbers of sessions, by activity.
     pub sessions: SessionCounts,
-    /// Connections that are open.
+    /// Number of open connections.
     pub connections: usize,
-    /// Clients that are attached to sessions.
+    /// Number of clients attached to sessions.
     pub clients: usize,
-    /// Prompts that wait for their turn, over all sessions.
+    /// Number of queued prompts in all sessions.
     pub queued_prompts: usize,
-    /// Everything is saved.
+    /// Whether everything is saved.
     pub saved: bool,
-    /// The browsers that run for sessions.
+    /// Browsers that run for sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub browsers: Vec<BrowserStatus>,
-    /// What was found damaged and kept aside, in words.
+    /// Descriptions of damaged databases that the daemon found and set aside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
 }
@@ -382,51 +397,53 @@ pub struct DaemonStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BrowserStatus {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// Its process id.
+    /// Process id of the browser.
     pub pid: u32,
-    /// Where it listens for developer tools, on this machine alone and for whoever is on it: `127.0.0.1:PORT`.
+    /// Address of the developer tools, as `127.0.0.1:PORT`. Every user of this machine can connect
+    /// to it.
     pub debugging: String,
-    /// It has a window.
+    /// Whether the browser has a window.
     pub visible: bool,
-    /// Its own sandbox is on.
+    /// Whether the browser's own sandbox is on.
     pub sandbox: bool,
 }
 
-/// Sessions, counted by what they do.
+/// The numbers of live sessions, by activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionCounts {
-    /// Live ones.
+    /// Number of live sessions.
     pub live: usize,
-    /// Of these, with a turn, a run or a background job: running, being interrupted, or paused, or with a job only.
+    /// Number of live sessions with a turn, a run, a hold, an open ask or a background job.
     pub busy: usize,
-    /// Of these, running.
+    /// Number of live sessions with the status `running`.
     pub running: usize,
-    /// Of these, paused by an ask.
+    /// Number of live sessions with an open ask.
     pub waiting: usize,
-    /// Of these, held.
+    /// Number of live sessions that are held.
     pub held: usize,
-    /// How many may be live.
+    /// Maximum number of live sessions.
     pub most: usize,
 }
 
-/// What went wrong.
+/// The body of an error response.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ErrorBody {
-    /// Which error it is: a stable word.
+    /// Stable name of the error, for programs.
     pub code: String,
-    /// What is wrong, for people.
+    /// Description of the error, for people.
     pub message: String,
-    /// What to do about it, for people.
+    /// Advice on how to solve the problem, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Why an answer had no effect, if it was one.
+    /// Reason why an answer had no effect. Absent for other errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerError>,
-    /// `ambiguous`: the sessions that may be meant. `notLive`, `gone`: the session.
+    /// Sessions that the error is about. For `ambiguous`, all sessions that match; for `inexact`,
+    /// `notLive`, `gone` and `damaged`, the session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<SessionId>,
 }

@@ -1,4 +1,4 @@
-//! Asks: what a tool may ask the user, how it is shown, and how it is answered.
+//! Asks: the pauses and questions of tools, and their answers.
 
 use std::fmt;
 
@@ -8,131 +8,131 @@ use serde::{Deserialize, Serialize};
 use crate::id::{AskId, CallId};
 use crate::time::Timestamp;
 
-/// What kind of answer a pause waits for.
+/// The kind of a pause, which determines the answers it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PauseKind {
-    /// The tool goes on when the user says so.
+    /// The user may look before the tool proceeds. The answer is resume.
     Continue,
-    /// The tool goes on only if the user approves.
+    /// The user decides whether something may be done. The answer is approve or deny.
     Confirm,
 }
 
-/// A tool stops and waits for the user.
+/// A pause: a tool waits for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseRequest {
-    /// What kind of answer it waits for.
+    /// Kind of the pause.
     pub kind: PauseKind,
-    /// The tool that asks.
+    /// Name of the tool that asks.
     pub tool_name: String,
-    /// One line for the user.
+    /// Message for the user, on one line.
     pub message: String,
-    /// What the user needs to see before answering: the exact command, an address, a diff.
+    /// Text that the user needs before answering, such as the exact command, an address or a diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
 }
 
-/// What a tool is told after it asked for a pause.
+/// The reply to a tool that paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum PauseResponse {
-    /// A Continue was answered: go on.
+    /// The user resumed a Continue.
     Resumed,
-    /// A Confirm was approved.
+    /// The user approved a Confirm.
     Approved,
-    /// A Confirm was denied.
+    /// The user denied a Confirm.
     Denied {
-        /// Why, in the user's words. It belongs into the tool's result, where the model reads it.
+        /// The user's reason. The tool puts it into its result, so that the model reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The turn was cut, the session closed, or its actor is gone: end now.
+    /// The turn was cut, the session was closed or its actor is gone. The tool must end now.
     Interrupted,
 }
 
-/// One thing a tool wants to know.
+/// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
-    /// Names the question within its request; the reply carries it.
+    /// Id of the question, unique in its request. The reply refers to it.
     pub id: String,
-    /// A few words to head it with.
+    /// Short heading of the question.
     pub header: String,
-    /// The question itself.
+    /// Text of the question.
     pub question: String,
-    /// Ready answers; free text is always possible too.
+    /// Suggested answers. The user can always reply with other words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<QuestionOption>,
 }
 
-/// A ready answer to a [`Question`].
+/// A suggested answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionOption {
-    /// The answer.
+    /// Text of the answer.
     pub label: String,
-    /// What choosing it means.
+    /// Explanation of the consequences of this choice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 
-/// A tool asks for words or a choice.
+/// A request for words or a choice from the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionRequest {
-    /// The tool that asks.
+    /// Name of the tool that asks.
     pub tool_name: String,
-    /// What it asks, each to be answered by its id.
+    /// Questions, each answered by its id.
     pub questions: Vec<Question>,
 }
 
-/// The reply to one [`Question`].
+/// The reply to one question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QuestionReply {
-    /// The question's id.
+    /// Id of the question.
     pub id: String,
-    /// An option's label or free text, never empty; none (`null`) if the user skips the question.
+    /// Label of an option or free text, not blank; `null` if the user skips the question.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schemars(schema_with = "text_or_null")]
     pub answer: Option<String>,
 }
 
-/// A text that may be `null` and can't be left out.
+/// Schema of a required text that may be `null`.
 fn text_or_null(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"] })
 }
 
-/// What a tool is told after it asked a question.
+/// The reply to a tool that asked a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum QuestionResponse {
-    /// The replies, one for each question, in the questions' order.
+    /// The user replied to the questions.
     Replied {
-        /// The replies.
+        /// One reply per question, in the order of the questions.
         replies: Vec<QuestionReply>,
     },
-    /// The user declined to answer. This is an answer: the turn goes on.
+    /// The user declined to answer. The turn continues.
     Declined,
-    /// Nobody is there to answer: the session was opened with `asks = deny` or `approve`.
+    /// No person answers: the asks mode of the session is `deny` or `approve`.
     Unanswerable,
-    /// The turn was cut, the session closed, or its actor is gone: end now.
+    /// The turn was cut, the session was closed or its actor is gone. The tool must end now.
     Interrupted,
 }
 
-/// What is asked: a pause or a question.
+/// The request of an ask: a pause or a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum AskRequest {
-    /// A tool stops and waits.
+    /// A tool pauses until the user answers.
     Pause(PauseRequest),
-    /// A tool wants words or a choice.
+    /// A tool asks for words or a choice.
     Question(QuestionRequest),
 }
 
 impl AskRequest {
-    /// What it is about, in one line of the asking tool's words.
+    /// Returns the message of a pause or the text of the first question.
     #[must_use]
     pub fn message(&self) -> &str {
         match self {
@@ -141,7 +141,7 @@ impl AskRequest {
         }
     }
 
-    /// The tool that asks.
+    /// Returns the name of the tool that asks.
     #[must_use]
     pub fn tool_name(&self) -> &str {
         match self {
@@ -151,37 +151,38 @@ impl AskRequest {
     }
 }
 
-/// Where an ask comes from.
+/// The origin of an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AskOrigin {
-    /// The policy wants a call confirmed; the call's tool has not begun.
+    /// The policy asks for approval of a call. Its tool has not started.
     Policy,
-    /// A tool that is running asks.
+    /// A running tool asks.
     Tool,
 }
 
-/// An open ask: what a client needs to show it and to answer it.
+/// An open ask, with everything that a client needs to show and answer it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
-    /// Names it for ever.
+    /// Id of the ask, which is never used again.
     pub id: AskId,
-    /// The tool call it belongs to.
+    /// Tool call that the ask belongs to.
     pub call: CallId,
-    /// Where it comes from.
+    /// Origin of the ask.
     pub origin: AskOrigin,
-    /// Since when it is open.
+    /// Time at which the ask was raised.
     pub since: Timestamp,
-    /// What is asked.
+    /// The pause or the questions.
     pub request: AskRequest,
-    /// What an *always* would remember, in words; without it, *always* counts as once.
+    /// Description of the calls that approving *always* would cover. If it is absent, *always*
+    /// approves only this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<String>,
 }
 
 impl Ask {
-    /// The ask as a pause, if it is one.
+    /// Returns the ask as a pause, or `None` for a question.
     #[must_use]
     pub fn pause(&self) -> Option<PauseState> {
         let AskRequest::Pause(request) = &self.request else { return None };
@@ -189,32 +190,33 @@ impl Ask {
     }
 }
 
-/// An open pause, flat: what `sessionGetPauseState` answers.
+/// An open pause in one flat object, as `sessionGetPauseState` of the Node.js package returns it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseState {
-    /// Names the ask for ever.
+    /// Id of the ask, which is never used again.
     pub id: AskId,
-    /// The tool call it belongs to.
+    /// Tool call that the ask belongs to.
     pub call: CallId,
-    /// Since when it is open.
+    /// Time at which the ask was raised.
     pub since: Timestamp,
-    /// What the tool wants.
+    /// Kind, tool, message and details of the pause.
     #[serde(flatten)]
     pub request: PauseRequest,
 }
 
-/// Who answers a session's asks: a property of the session, given when it opens.
+/// The asks mode of a session, set when the session is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AsksMode {
-    /// A person does, however long it takes.
+    /// Asks wait for a person, without a timeout.
     #[default]
     Wait,
-    /// Nobody: a Continue goes on, a Confirm is denied, a question is an error to the model.
+    /// Asks are answered at once: a Continue is resumed, a Confirm is denied, and a question
+    /// returns an error to the model.
     Deny,
-    /// Nobody: a Continue goes on, a Confirm is approved, unless a rule may deny it; a question is an error to the
-    /// model.
+    /// Asks are answered at once: a Continue is resumed, a Confirm is approved unless a deny rule
+    /// may apply to it, and a question returns an error to the model.
     Approve,
 }
 

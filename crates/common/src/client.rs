@@ -1,17 +1,17 @@
-//! Who a client is.
+//! The identity of a client.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The name of the screen.
+/// Client name of the screen.
 const SCREEN: &str = "tui";
 
-/// The name of a Node.js program that gives none.
+/// Client name of a Node.js program that sets none.
 const NODE: &str = "node";
 
-/// The commands of the program: each has its own name as a client.
+/// The commands of the program `holdpoint`. Each command is a client with its own name.
 pub const COMMANDS: [&str; 26] = [
     "run",
     "loop",
@@ -41,26 +41,27 @@ pub const COMMANDS: [&str; 26] = [
     "completions",
 ];
 
-/// A client as others see it: its name and, where it has one of its own, its process.
+/// A client as others see it: its name and its process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Who {
-    /// What the client calls itself, for example `run` or `tui`.
+    /// Name that the client gives itself, for example `run` or `tui`.
     pub name: String,
-    /// Its process id.
+    /// Process id of the client; absent if the client has no process of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
 impl Who {
-    /// A client of this name, in no process of its own.
+    /// Creates a client with this name and no process id.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), pid: None }
     }
 
-    /// The kind of client, as it follows a verb: `from the command line`, `by curl/8.5.0`.
+    /// Describes the kind of client, in words that follow a verb: `from the command line`,
+    /// `by curl/8.5.0`.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn origin_without_pid(&self) -> String {
         match &*self.name {
             SCREEN => "from the screen".to_owned(),
             NODE => "from Node.js".to_owned(),
@@ -69,12 +70,13 @@ impl Who {
         }
     }
 
-    /// The same with the client's process: `from the command line (pid 7)`.
+    /// Like [`origin_without_pid`](Self::origin_without_pid), with the process id: `from the
+    /// command line (pid 7)`.
     #[must_use]
     pub fn origin(&self) -> String {
         match self.pid {
-            Some(pid) => format!("{} (pid {pid})", self.place()),
-            None => self.place(),
+            Some(pid) => format!("{} (pid {pid})", self.origin_without_pid()),
+            None => self.origin_without_pid(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The user's configuration: one TOML text.
+//! The user's configuration, written in TOML.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,148 +17,161 @@ use crate::run::HoldAt;
 use crate::unknown;
 use crate::web::WebSettings;
 
-/// The user's configuration. Every key may be left out.
+/// The configuration of Holdpoint. Every key is optional.
 ///
-/// It comes from the user alone: nothing in a workspace is ever read as configuration.
+/// Only the user's own file is read. Files in a workspace never count as configuration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Config {
-    /// The model of new sessions, as `PROVIDER/NAME` or `PROVIDER`. Without it: the first provider whose key
-    /// is set, else `rehearsal`.
+    /// Model of new sessions, as `PROVIDER/NAME` or `PROVIDER`. Default: the first provider whose
+    /// key is set, else `rehearsal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What tools of new sessions may do unasked: `ask`, `edits`, `all` or `readonly`.
+    /// Policy mode of new sessions: `ask`, `edits`, `all` or `readonly`. Default: `ask`.
     pub policy: PolicyMode,
-    /// What is allowed, asked or denied besides: `allow = ["shell(git status)"]`.
+    /// Policy rules of new sessions, in addition to the mode, for example
+    /// `allow = ["shell(git status)"]`.
     pub rules: PolicyRules,
-    /// Who answers the asks of new sessions: `wait`, `deny` or `approve`. Without it: `wait`; only
-    /// `run` without a terminal, where nobody could answer, uses `deny`.
+    /// Asks mode of new sessions: `wait`, `deny` or `approve`. Default: `wait`, but `deny` for the
+    /// command `run` without a terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<AsksMode>,
-    /// The most steps (model requests) one turn may take; 0 for no limit.
+    /// Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
     pub max_steps: u32,
-    /// The most tokens one turn may take, of requests and answers together; 0 for no limit. Looked at before each
-    /// request: the one that comes to it is the last.
+    /// Maximum number of tokens that one turn may use, requests and answers together; 0 means no
+    /// limit. The limit is checked before each request, so the last request may exceed it.
+    /// Default: 0.
     pub max_turn_tokens: u64,
-    /// Where a hold of a run stands: `iteration`, at the end of the one it is in, or `step`.
+    /// Boundary at which a run is held: `iteration` for the end of the current iteration, or `step`
+    /// for the end of the current step. Default: `iteration`.
     pub hold_at: HoldAt,
-    /// What models are told about themselves, instead of what is built in. A workspace's `AGENTS.md` is added to it.
+    /// System prompt for models, instead of the built-in one. The workspace's `AGENTS.md` is added
+    /// to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// What the daemon logs, or a Node.js program that takes a log: levels, such as `debug` or
-    /// `warn,holdpoint_session=trace`. `HOLDPOINT_LOG` of whoever starts it goes before it.
+    /// Log levels of the daemon, and of a Node.js program that takes the log, for example `debug`
+    /// or `warn,holdpoint_session=trace`. The environment variable `HOLDPOINT_LOG` overrides it.
+    /// Default: `warn,holdpoint=info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Providers of models, by name: `openai`, `anthropic`, `gemini`, `ollama`.
-    pub providers: BTreeMap<String, Provider>,
-    /// What is known of single models, by `PROVIDER/NAME`.
+    /// Settings of model providers, by name: `openai`, `anthropic`, `gemini` or `ollama`.
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// Settings of single models, by `PROVIDER/NAME`.
     pub models: BTreeMap<String, ModelSettings>,
-    /// How you are told that a session waits for you.
-    pub notify: Notify,
-    /// Bounds of the runtime and its sessions.
+    /// Settings of notifications about asks.
+    pub notify: NotifySettings,
+    /// Limits of the runtime and its sessions.
     pub limits: Limits,
-    /// The screen.
-    pub tui: Screen,
-    /// The web tool.
+    /// Settings of the screen.
+    pub tui: ScreenSettings,
+    /// Settings of the tool `web`.
     pub web: WebSettings,
 }
 
-/// How the screen looks and what its keys are.
+/// The settings of the screen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Screen {
-    /// Whether tool calls, their output and thoughts are shown from the beginning; a key shows and hides them.
+pub struct ScreenSettings {
+    /// Whether the screen initially shows tool calls, their output and thoughts. A key toggles
+    /// this. Default: `true`.
     pub show_intermediate_steps: bool,
-    /// Whether the terminal rings when something waits for an answer and it is not the one that is looked at.
+    /// Whether the screen alerts you when a session asks while the terminal does not have the
+    /// focus. Default: `true`.
     pub bell: bool,
-    /// Other keys than usual, by what they do: `hold = "ctrl+x h"`. The help has every name.
+    /// Keys that replace the default ones, by action, for example `hold = "ctrl+x h"`. The help of
+    /// the screen lists the names of all actions.
     pub keys: BTreeMap<String, String>,
 }
 
-impl Default for Screen {
+impl Default for ScreenSettings {
     fn default() -> Self {
         Self { show_intermediate_steps: true, bell: true, keys: BTreeMap::new() }
     }
 }
 
-/// How the user is told that a session waits.
+/// The settings of notifications about asks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Notify {
-    /// A shell command that the daemon runs once for each ask, at most for a minute. `HOLDPOINT_ASK` is the ask's id,
-    /// `HOLDPOINT_SESSION` and `HOLDPOINT_NAME` the session's id and name, `HOLDPOINT_TOOL` the tool, `HOLDPOINT_MESSAGE`
-    /// what it wants, in one line.
+pub struct NotifySettings {
+    /// Shell command that the daemon runs once per ask, for at most one minute. The command gets
+    /// these environment variables: `HOLDPOINT_ASK` (id of the ask), `HOLDPOINT_SESSION` and
+    /// `HOLDPOINT_NAME` (id and name of the session), `HOLDPOINT_TOOL` (name of the tool) and
+    /// `HOLDPOINT_MESSAGE` (first line of the message).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
-/// How a provider of models is reached. What is not set here is read from the environment.
+/// The access to a provider of models. Settings that are missing here are read from the
+/// environment.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Provider {
-    /// The key. Without it: the provider's own variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`.
+pub struct ProviderSettings {
+    /// API key. Default: the provider's environment variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`
+    /// or `GEMINI_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
-    /// Where it is, for example `http://localhost:8080/v1` (with `/v1` for `openai` alone). Without it: the provider's
-    /// own variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `GEMINI_BASE_URL` or `OLLAMA_HOST`, else its public
-    /// address, for Ollama this machine.
+    /// Base URL, for example `http://localhost:8080/v1`; only that of `openai` includes `/v1`.
+    /// Default: the provider's environment variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`,
+    /// `GEMINI_BASE_URL` or `OLLAMA_HOST`, else the provider's public address or, for `ollama`,
+    /// this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
 }
 
-impl fmt::Debug for Provider {
+impl fmt::Debug for ProviderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.api_key.as_ref().map(|_| "***");
-        f.debug_struct("Provider").field("api_key", &key).field("base_url", &self.base_url).finish()
+        f.debug_struct("ProviderSettings").field("api_key", &key).field("base_url", &self.base_url).finish()
     }
 }
 
-/// What is wrong with a configuration.
+/// An error in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// It is no TOML, or a value is of the wrong kind.
+    /// The text is not TOML, or a value has the wrong type or is out of its range.
     #[error("{message}")]
     Invalid {
-        /// What and where, over several lines.
+        /// Description of the error and its place, over several lines.
         message: String,
     },
-    /// It has a key that means nothing.
+    /// The configuration has an unknown key.
     #[error("unknown key `{key}`{}", nearest.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default())]
     UnknownKey {
-        /// The key with its tables: `limits.grace`.
+        /// The key with its tables, for example `limits.grace`.
         key: String,
-        /// The key that was probably meant.
+        /// The most similar known key.
         nearest: Option<String>,
     },
-    /// A bound makes no sense.
+    /// A limit is out of its range.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// A model's name is not of the form `PROVIDER/NAME`.
-    #[error("`{text}` names no model (PROVIDER/NAME, for example openai/gpt-5 or rehearsal)")]
+    /// The name of a model does not have the form `PROVIDER/NAME`.
+    #[error("`{text}` is not a model name (PROVIDER/NAME, for example openai/gpt-5 or rehearsal)")]
     Model {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
 }
 
 impl Config {
-    /// Reads a configuration from TOML.
+    /// Parses a configuration from TOML.
     ///
     /// # Errors
-    /// [`ConfigError`] if the text is no TOML, a value is of the wrong kind or out of its range, or a key means nothing.
+    /// [`ConfigError`] if the text is not TOML, a value has the wrong type or is out of its range,
+    /// or a key is unknown.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let invalid =
             |error: toml::de::Error| ConfigError::Invalid { message: error.to_string().trim_end().to_owned() };
         let given = toml::Deserializer::parse(text).map_err(invalid)?;
-        let (config, unknown): (Self, _) = unknown::read(given).map_err(invalid)?;
+        let (config, unknown): (Self, _) = unknown::deserialize(given).map_err(invalid)?;
         match unknown {
             Some(key) => Err(ConfigError::UnknownKey { nearest: nearest_key(&key), key }),
             None => config.check().map(|()| config),
         }
     }
 
-    /// Whether all of it can be used as it is.
+    /// Checks the rules that the types do not express: ranges, and names of providers and models.
     fn check(&self) -> Result<(), ConfigError> {
         self.limits.check()?;
         self.web.check().map_err(|message| ConfigError::Invalid { message })?;
@@ -176,7 +189,7 @@ impl Config {
         for (name, settings) in &self.models {
             let wrong = |what: &str| ConfigError::Invalid { message: format!("[models.\"{name}\"]: {what}") };
             let Some((provider, _)) = name.split_once('/').filter(|(_, model)| !model.trim().is_empty()) else {
-                return Err(wrong("settings are those of a model, by its whole name: PROVIDER/NAME"));
+                return Err(wrong("the key must be the full name of a model, PROVIDER/NAME"));
             };
             known("models", provider, name)?;
             settings.check().map_err(wrong)?;
@@ -184,25 +197,25 @@ impl Config {
         Ok(())
     }
 
-    /// What of it the daemon goes by, from its start to its end, by key. All else is read by each command.
+    /// Returns the parts that the daemon reads once, when it starts, by key. Every command reads
+    /// the other parts itself.
     #[must_use]
-    pub fn of_daemon(&self) -> BTreeMap<String, serde_json::Value> {
+    pub fn daemon_parts(&self) -> BTreeMap<String, serde_json::Value> {
         let Self { limits, log, notify, web, .. } = self;
         let keys = [("limits", json!(limits)), ("log", json!(log)), ("notify", json!(notify)), ("web", json!(web))];
         keys.map(|(key, value)| (key.to_owned(), value)).into()
     }
 
-    /// The JSON Schema of the configuration, every key documented.
+    /// Returns the JSON Schema of the configuration, with every key documented.
     #[must_use]
     pub fn schema() -> serde_json::Value {
         schemars::schema_for!(Self).to_value()
     }
 }
 
-/// The providers that can be configured.
 const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", "ollama"];
 
-/// The known key most like `key`, in the same table.
+/// Finds the known key most similar to `key` in the same table.
 fn nearest_key(key: &str) -> Option<String> {
     let schema = Config::schema();
     let mut table = &schema;
@@ -218,19 +231,19 @@ fn nearest_key(key: &str) -> Option<String> {
     Some(tables.into_iter().chain([near]).collect::<Vec<_>>().join("."))
 }
 
-/// The one of these names that is most like `name`, if any is.
+/// Returns the name most similar to `name`, or `None` if no name is similar enough.
 fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<&'a str> {
     let likeness = names.into_iter().map(|known| (strsim::jaro_winkler(known, name), known));
     let like = likeness.filter(|(likeness, _)| *likeness > 0.7);
     like.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
 }
 
-/// A model, as `PROVIDER/NAME`.
+/// The name of a model, as `PROVIDER/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelName {
-    /// Who serves it.
+    /// Name of the provider.
     pub provider: String,
-    /// Which of theirs; without it, the provider's documented default.
+    /// Name of the provider's model, or `None` for the provider's documented default.
     pub name: Option<String>,
 }
 
@@ -251,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m_e6_what_would_never_be_used_is_refused() {
+    fn m_e6_settings_without_effect_are_refused() {
         let error = |text: &str| Config::parse(text).unwrap_err().to_string();
         let typo = error("[providers.openia]\napi_key = 'x'");
         assert_eq!(typo, "unknown key `providers.openia`: did you mean `providers.openai`?");
@@ -285,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_says_where() {
+    fn a_wrong_value_is_reported_with_its_place() {
         let error = Config::parse("max_steps = 'many'").unwrap_err().to_string();
         assert!(error.contains("line 1") && error.contains("max_steps"), "{error}");
     }
 
     #[test]
-    fn a_bound_that_makes_no_sense_is_refused() {
+    fn a_limit_out_of_its_range_is_refused() {
         for (key, value) in [("buffered_events", "9223372036854775807"), ("max_clients", "0"), ("grace_ms", "99999999")]
         {
             let error = Config::parse(&format!("[limits]\n{key} = {value}")).unwrap_err().to_string();
@@ -301,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn an_api_key_is_never_printed() {
         let config = Config::parse("[providers.openai]\napi_key = 'sk-secret'").unwrap();
         assert!(!format!("{config:?}").contains("sk-secret"));
     }

@@ -1,7 +1,8 @@
-//! Events: everything that happens to a session, numbered.
+//! Events: the numbered record of everything that happens to a session.
 //!
-//! A [`Fact`] is logged; folding the facts gives the session's state. A [`Delta`] is not: it is a piece of
-//! something whose whole a later fact carries, or news about the stream itself.
+//! A [`Fact`] is logged, and the state of a session is the fold of its facts. A [`Delta`] is not
+//! logged: it is a piece of an item that a later fact carries as a whole, or a notice about the
+//! stream itself.
 
 mod body;
 mod kinds;
@@ -30,26 +31,26 @@ use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome, Receipt, RestoreCause};
 use crate::usage::{ContextFill, HistoryCut, Usage};
 
-/// Something that happened to a session.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// Its number: rising, never repeated, not always by one.
+    /// Number of the event. Numbers rise strictly, but not always by one, and are never used again.
     pub seq: u64,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// The turn it belongs to.
+    /// Turn that the event belongs to; absent if it belongs to no turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// The step of the turn, counted from 1.
+    /// Step of the turn, counted from 1; absent if the event belongs to no step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// What happened.
+    /// Content of the event.
     pub body: Body,
 }
 
 impl Event {
-    /// The fact, if it is one.
+    /// Returns the event's fact, or `None` for a delta.
     #[must_use]
     pub fn fact(&self) -> Option<&Fact> {
         match &self.body {
@@ -58,7 +59,7 @@ impl Event {
         }
     }
 
-    /// The delta, if it is one.
+    /// Returns the event's delta, or `None` for a fact.
     #[must_use]
     pub fn delta(&self) -> Option<&Delta> {
         match &self.body {
@@ -67,13 +68,13 @@ impl Event {
         }
     }
 
-    /// About how much memory the event takes, in bytes: what the output buffer counts.
+    /// Estimates the memory that the event takes, in bytes. The output buffer is bounded by it.
     #[must_use]
     pub fn weight(&self) -> usize {
         size_of::<Self>()
             + match &self.body {
-                Body::Delta(delta) => weight::of_delta(delta),
-                Body::Fact(fact) => weight::of_fact(fact),
+                Body::Delta(delta) => weight::delta_bytes(delta),
+                Body::Fact(fact) => weight::fact_bytes(fact),
             }
     }
 }
@@ -82,223 +83,228 @@ kinds! {
     /// An event that is logged.
     #[derive(Debug, Clone, PartialEq)]
     pub enum Fact as "Fact" {
-        /// The session began. The first fact of every log.
+        /// The session was opened. This is the first fact of every log.
         SessionOpened {
-            /// With what settings.
+            /// Settings of the session.
             settings: SessionSettings,
         },
         /// The session was rebuilt from its log.
         SessionRestored {
-            /// What had ended it.
+            /// Reason why the previous actor had ended.
             cause: RestoreCause,
         },
-        /// The session ended.
+        /// The session was closed.
         SessionClosed {
-            /// Who closed it.
+            /// Client that closed the session.
             by: Who,
         },
-        /// The session was given another name, which is its title, too, from now on.
+        /// The session was renamed. The new name is also its title.
         SessionRenamed {
-            /// The name.
+            /// New name of the session.
             name: String,
-            /// Who gave it.
+            /// Client that renamed the session.
             by: Who,
         },
-        /// The session was given another model, from its next turn on.
+        /// The model of the session was changed, from its next turn on.
         ModelChanged {
-            /// The model, as `provider/name`.
+            /// New model, as `provider/name`.
             model: String,
-            /// Who gave it.
+            /// Client that changed the model.
             by: Who,
         },
-        /// The session is to be looked at closely, or not any more: whether it is logged at debug level.
+        /// The debug log of the session was turned on or off.
         DebugChanged {
-            /// Whether it is.
+            /// Whether the session is logged at debug level.
             enabled: bool,
-            /// Who wants it.
+            /// Client that changed the setting.
             by: Who,
         },
-        /// A prompt was accepted and waits for its turn.
+        /// A prompt was accepted. It starts a turn or waits in the queue.
         PromptAccepted {
-            /// Its name.
+            /// Id of the prompt.
             prompt: PromptId,
-            /// Its words. Shared with the snapshots that show it waiting.
+            /// Text of the prompt. Snapshots with this prompt in their queue share it.
             text: Arc<str>,
-            /// Whose it is.
+            /// Client that sent the prompt.
             by: Who,
         },
-        /// A queued prompt was handed back instead of run.
+        /// A queued prompt was handed back to its client and will not run.
         PromptReturned {
-            /// Its name.
+            /// Id of the prompt.
             prompt: PromptId,
-            /// Its words, so that nothing typed is lost.
+            /// Text of the prompt, so that the client can restore it.
             text: Arc<str>,
         },
-        /// A prompt that came while a run was under way was given to it.
+        /// A prompt that was queued during a run was delivered to an iteration.
         PromptDelivered {
-            /// Its name.
+            /// Id of the prompt.
             prompt: PromptId,
-            /// The iteration it was given to.
+            /// Iteration that received the prompt, counted from 1.
             iteration: u32,
         },
-        /// A run began: a goal, worked through in iterations.
+        /// A run started: a goal that is worked through in iterations.
         RunStarted {
-            /// With what.
+            /// Goal, limits and hold boundary of the run.
             run: RunSettings,
-            /// Who began it.
+            /// Client that started the run.
             by: Who,
         },
-        /// The turn of a run's iteration began. What the model is told of earlier ones is the run's tasks and notes.
+        /// The turn of a run's iteration started. The model gets the tasks and notes of earlier
+        /// iterations, not their conversation.
         IterationStarted {
-            /// The turn.
+            /// Turn of the iteration.
             turn: TurnId,
-            /// Which iteration, counted from 1.
+            /// Number of the iteration, counted from 1.
             iteration: u32,
-            /// A restart had cut it: it goes on, with all that was said in it.
+            /// Whether the iteration was cut by a restart and now continues, with its conversation.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             resumed: bool,
         },
-        /// An iteration has failed, and the next one begins later.
+        /// An iteration failed. The next one starts after a wait.
         RunWaiting {
-            /// When.
+            /// Time at which the next iteration starts.
             until: Timestamp,
         },
-        /// The hold of a run at its limit was released: it may go on.
+        /// The limits of a run were raised, because its hold at a limit was released.
         RunExtended {
-            /// What it may take from now on.
+            /// New limits of the run.
             limits: RunLimits,
         },
-        /// A run ended.
+        /// A run reached its end.
         RunFinished {
-            /// How.
+            /// Reason why the run ended.
             end: RunEnd,
-            /// How far it was.
+            /// Progress of the run at its end.
             progress: RunProgress,
-            /// Who interrupted it between two iterations. In an iteration, its turn was cut, and tells it.
+            /// Client that interrupted the run between two iterations. If the run ended with a
+            /// turn, the cause of the turn's cut names the client.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             by: Option<Who>,
         },
         /// A task was added.
         TaskAdded {
-            /// Its name.
+            /// Id of the task.
             task: TaskId,
-            /// What is to be done.
+            /// Title of the task, on one line.
             title: String,
         },
-        /// A task was begun, done, dropped, or put back.
+        /// A task was started, finished, dropped or reopened.
         TaskMoved {
-            /// The task.
+            /// Id of the task.
             task: TaskId,
-            /// How far it is now.
+            /// New state of the task.
             to: TaskState,
         },
         /// A note was taken.
         NoteTaken {
-            /// The note.
+            /// Text of the note, with its task and iteration.
             note: Note,
         },
-        /// A prompt's turn began.
+        /// The turn of a prompt started.
         TurnStarted {
-            /// The turn.
+            /// Id of the turn.
             turn: TurnId,
-            /// The prompt it works on.
+            /// Prompt that the turn works on.
             prompt: PromptId,
         },
-        /// A model request is about to be sent.
+        /// A step started: a model request is about to be sent.
         StepStarted,
-        /// A model answered.
+        /// A model answered a request.
         AssistantMessage(AssistantMessage),
         /// A tool call is about to run.
         ToolStarted {
-            /// The call.
+            /// Id of the call.
             call: CallId,
         },
         /// A tool call ended, or will never run.
         ToolFinished(ToolResult),
-        /// What the workspace's `AGENTS.md` says does not reach the model in this turn, or not all of it.
+        /// Some or all of the workspace's `AGENTS.md` does not reach the model in this turn.
         ProjectCut {
-            /// How much is missing, and why: one line.
+            /// Description of the missing part and the reason, on one line.
             reason: String,
         },
-        /// The conversation is too long for the model: the oldest of it is left out of this turn's requests.
+        /// The conversation is too long for the model. The requests of this turn leave out its
+        /// oldest part.
         HistoryCut(HistoryCut),
-        /// Files have changed in this iteration of a run, by the word of git: also such as no tool has told of.
+        /// Git found changed files in this iteration of a run, including changes that no tool
+        /// reported.
         FilesChanged {
-            /// Their paths, relative to the workspace.
+            /// Paths of the files, relative to the workspace.
             paths: Vec<String>,
         },
-        /// A background job runs. It may go on when its turn is over.
+        /// A background job started. It may outlive its turn.
         JobStarted {
-            /// Which, and what it runs.
+            /// Id, turn and command of the job.
             job: Job,
         },
         /// A background job ended.
         JobEnded {
-            /// The call that had started it.
+            /// Tool call that started the job.
             job: CallId,
-            /// How.
+            /// Reason why the job ended.
             end: JobEnd,
         },
-        /// A step ended.
+        /// A step of the turn ended.
         StepFinished {
-            /// What it used.
+            /// Usage of the step.
             usage: Usage,
-            /// How full the model's context is.
+            /// Fill level of the model's context; absent if it is not known.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             context: Option<ContextFill>,
-            /// The provider refused its request, and no omission helped: the user's words since the last answer are left out
-            /// of later ones.
+            /// Whether the provider refused the request, and nothing that could be left out helped.
+            /// Later requests leave out the user's words since the last answer.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             refused: bool,
-            /// The provider refused its request, and the conversation is sent again without this.
+            /// Part that is left out when the conversation is sent again, because the provider
+            /// refused the request.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             omitted: Option<Omission>,
         },
         /// A tool or the policy asks the user.
         AskRaised {
-            /// What a client needs to show it.
+            /// The ask, with everything that a client needs to show it.
             ask: Ask,
         },
         /// An ask was answered.
         AskAnswered {
-            /// The ask.
+            /// Id of the ask.
             ask: AskId,
-            /// The answer.
+            /// The answer to the ask.
             answer: Answer,
-            /// Whose it was.
+            /// Client or setting that answered.
             by: AnsweredBy,
         },
         /// An ask closed without an answer.
         AskClosed {
-            /// The ask.
+            /// Id of the ask.
             ask: AskId,
-            /// Why.
+            /// Reason why the ask closed.
             cause: AskCloseCause,
         },
-        /// A hold was requested, stands, or is off.
+        /// A hold was requested, took effect or was released.
         HoldChanged {
-            /// What it is now.
+            /// New state of the hold.
             hold: Hold,
         },
         /// The turn was cut: nothing of it starts any more.
         TurnCut {
-            /// Why.
+            /// Reason for the cut.
             cause: CutCause,
         },
-        /// The turn ended. Always its last event.
+        /// The turn ended. This is always the last event of the turn.
         TurnFinished {
-            /// How.
+            /// Outcome of the turn.
             outcome: Outcome,
-            /// What went wrong, in words, where something did.
+            /// Description of the error, if there was one.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             error: Option<String>,
-            /// Why it was cut, if it was.
+            /// Reason for the cut; absent if the turn was not cut.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             cause: Option<CutCause>,
-            /// What the cut found and ended, if it was cut.
+            /// What the cut found and ended; absent if the turn was not cut.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             receipt: Option<Receipt>,
-            /// What the whole turn used.
+            /// Usage of the whole turn.
             usage: Usage,
         },
     }
@@ -310,78 +316,80 @@ kinds! {
     pub enum Delta as "Delta" {
         /// A piece of a model's text.
         Text {
-            /// The item it adds to.
+            /// Item that the piece belongs to.
             item: ItemId,
-            /// At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
+            /// The piece, at most 4 KiB. At an attach it may have up to 68 KiB, where pieces that
+            /// left the buffer are joined.
             text: String,
         },
         /// A piece of a model's thought.
         Thought {
-            /// The item it adds to.
+            /// Item that the piece belongs to.
             item: ItemId,
-            /// At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
+            /// The piece, at most 4 KiB. At an attach it may have up to 68 KiB, where pieces that
+            /// left the buffer are joined.
             text: String,
         },
         /// A piece of a tool's output.
         Output {
-            /// The item it adds to: the call's.
+            /// Item that the piece belongs to: the output of the call.
             item: ItemId,
-            /// At most 32 KiB.
+            /// The piece, at most 32 KiB.
             text: String,
         },
-        /// The session's status changed.
+        /// The status of the session changed.
         Status {
-            /// To this.
+            /// New status of the session.
             status: SessionStatus,
         },
-        /// What an item had come to at this number: replaces all its earlier deltas. At an attach deltas with more of it
-        /// may follow, for it is sent in parts.
+        /// The text of an item up to this number, which replaces all its earlier deltas. At an
+        /// attach the text is sent in parts, and deltas with the rest may follow.
         ItemSoFar {
-            /// The item.
+            /// Id of the item.
             item: ItemId,
-            /// What it is.
+            /// Kind of the item.
             kind: ItemKind,
-            /// Its text so far: for text and thoughts in the head, for output head and tail.
+            /// Text so far. For text and thoughts it is in the head; output has a head and a tail.
             so_far: Kept,
         },
         /// A request to the model failed, and is tried again after a wait.
         Retrying {
-            /// Which try is next, counted from 1.
+            /// Number of the next try, counted from 1.
             #[serde(rename = "try")]
             next: u32,
-            /// How many there are at most.
+            /// Maximum number of tries.
             tries: u32,
-            /// Milliseconds until then.
+            /// Milliseconds until the next try.
             wait_ms: u64,
-            /// Why the last one failed.
+            /// Reason why the last try failed.
             reason: String,
         },
-        /// Facts from `from` to `to` can't be read.
+        /// The facts from `from` to `to` can't be read.
         Gap {
-            /// The first missing number.
+            /// Number of the first missing fact.
             from: u64,
-            /// The last missing number.
+            /// Number of the last missing fact.
             to: u64,
         },
-        /// What happens is not being saved; the session goes on.
+        /// Saving fails or is late. The session continues.
         NotSaved {
-            /// Why.
+            /// Reason why events are not saved.
             reason: String,
         },
-        /// Saving works again, and everything up to here is saved.
+        /// Saving works again. All events up to this one are saved.
         SavedAgain,
     }
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ItemKind {
-    /// A model's text.
+    /// Text that a model wrote.
     Text,
-    /// A model's thought.
+    /// A thought that a model wrote.
     Thought,
-    /// A tool's output.
+    /// Output of a tool call.
     Output,
 }
 

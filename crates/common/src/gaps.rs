@@ -1,32 +1,32 @@
-//! The parts of a session's log that can't be read.
+//! The gaps of a session's log: ranges of events that can't be read.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most gaps that are kept. Where there are more, the last one reaches to the end of all that follow.
-const MOST: usize = 64;
+/// Maximum number of gaps. Beyond it, the last gap extends to the end of all later ones.
+const MAX_GAPS: usize = 64;
 
-/// The most gaps that are shown.
-const SHOWN: usize = 8;
+/// Maximum number of gaps in a message.
+const MAX_SHOWN_GAPS: usize = 8;
 
-/// Events of a session that can't be read, because they are damaged or lost in the store.
+/// A range of events that can't be read, because they are damaged or lost in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
-    /// The number of the first event.
+    /// Number of the first event.
     pub from: u64,
-    /// The number of the last event.
+    /// Number of the last event.
     pub to: u64,
 }
 
-/// The gaps of a session, in order: at most 64.
+/// The gaps of a session in ascending order, at most 64.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Gaps(Vec<Gap>);
 
 impl Gaps {
-    /// Adds a gap. Those that it overlaps, or that it ends or begins beside, become one with it.
+    /// Adds a gap, and merges it with all gaps that overlap or adjoin it.
     pub fn add(&mut self, mut gap: Gap) {
         self.0.retain(|other| {
             let apart = gap.from > other.to.saturating_add(1) || other.from > gap.to.saturating_add(1);
@@ -36,18 +36,18 @@ impl Gaps {
             apart
         });
         self.0.insert(self.0.partition_point(|other| other.from < gap.from), gap);
-        while self.0.len() > MOST {
+        while self.0.len() > MAX_GAPS {
             let behind = self.0.pop();
             self.0.iter_mut().last().into_iter().zip(behind).for_each(|(last, behind)| last.to = behind.to);
         }
     }
 
-    /// Adds all of these.
+    /// Adds all gaps of `others`.
     pub fn merge(&mut self, others: &Self) {
         others.0.iter().for_each(|gap| self.add(*gap));
     }
 
-    /// Whether every event can be read.
+    /// Whether there is no gap, so that every event can be read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -66,12 +66,12 @@ impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_one = matches!(self.0[..], [Gap { from, to }] if from == to);
         f.write_str(if is_one { "event " } else { "events " })?;
-        for (at, Gap { from, to }) in self.0.iter().take(SHOWN).enumerate() {
+        for (at, Gap { from, to }) in self.0.iter().take(MAX_SHOWN_GAPS).enumerate() {
             f.write_str(if at == 0 { "" } else { ", " })?;
             if from == to { write!(f, "{from}")? } else { write!(f, "{from} to {to}")? }
         }
-        if let more @ 1.. = self.0.len().saturating_sub(SHOWN) {
-            write!(f, " and in {more} more places")?;
+        if let more @ 1.. = self.0.len().saturating_sub(MAX_SHOWN_GAPS) {
+            write!(f, " and {more} more ranges")?;
         }
         f.write_str(" can't be read")
     }
@@ -94,8 +94,8 @@ mod tests {
         assert_eq!(gaps(&[(9, 9), (1, 1), (4, 6), (2, 3)]), gaps(&[(1, 6), (9, 9)]));
         let many: Vec<_> = (0..1_000).map(|number| (number * 3, number * 3)).collect();
         let many = gaps(&many);
-        assert_eq!(many.0.len(), MOST);
+        assert_eq!(many.0.len(), MAX_GAPS);
         assert_eq!(many.0.last(), Some(&Gap { from: 189, to: 2_997 }));
-        assert!(many.to_string().ends_with(", 18, 21 and in 56 more places can't be read"), "{many}");
+        assert!(many.to_string().ends_with(", 18, 21 and 56 more ranges can't be read"), "{many}");
     }
 }

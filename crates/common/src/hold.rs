@@ -1,4 +1,4 @@
-//! Holds: a person stops a session at its next boundary.
+//! Holds, which stop a session at its next boundary.
 
 use std::fmt;
 
@@ -9,31 +9,31 @@ use crate::client::Who;
 use crate::run::RunLimit;
 use crate::time::Timestamp;
 
-/// Whether a session is held.
+/// The hold of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "camelCase")]
 pub enum Hold {
-    /// It goes on.
+    /// The session is not held.
     #[default]
     Off,
-    /// It will stop at its next boundary: shown as `PAUSING...`.
+    /// The session stops at its next boundary. Clients show `PAUSING...`.
     Requested {
-        /// Why it will.
+        /// Reason for the hold.
         cause: HoldCause,
-        /// Since when.
+        /// Time of the request.
         since: Timestamp,
     },
-    /// It has stopped: shown as `⏸ PAUSED`.
+    /// The session has stopped. Clients show `⏸ PAUSED`.
     Standing {
-        /// Why it stands.
+        /// Reason for the hold.
         cause: HoldCause,
-        /// Since when.
+        /// Time at which the session stopped.
         since: Timestamp,
     },
 }
 
 impl Hold {
-    /// The state alone, as a client shows it.
+    /// Returns the state without its cause and time.
     #[must_use]
     pub fn shown(&self) -> HoldShown {
         match self {
@@ -44,33 +44,33 @@ impl Hold {
     }
 }
 
-/// The three states of a [`Hold`], as a client shows them and sends them back with a toggle.
+/// The three states of a hold, as clients show them and send them back with a toggle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HoldShown {
-    /// No hold.
+    /// The session is not held.
     #[default]
     Off,
-    /// `PAUSING...`
+    /// The session stops at its next boundary: `PAUSING...`.
     Requested,
-    /// `⏸ PAUSED`
+    /// The session has stopped: `⏸ PAUSED`.
     Standing,
 }
 
-/// Why a hold stands, or will.
+/// The reason for a hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum HoldCause {
-    /// A person holds it.
+    /// A person holds the session.
     User {
-        /// Who.
+        /// Client that requested the hold.
         by: Who,
     },
-    /// The session was restored with work waiting; nothing starts by itself.
+    /// The session was restored with waiting work, which does not start by itself.
     Restored,
-    /// The run has taken what it was granted. A release grants as much again.
+    /// The run reached one of its limits. A release grants the same amount again.
     Limit {
-        /// What it has come to.
+        /// Limit that the run reached.
         #[serde(flatten)]
         reached: RunLimit,
     },

@@ -1,4 +1,4 @@
-//! Names of things: sessions, asks, turns, prompts, calls.
+//! Ids of sessions, asks, turns, prompts, items, calls and tasks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,26 +9,26 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// The most characters a session id may have.
+/// Maximum length of a session id in characters.
 pub const MAX_SESSION_ID: usize = 64;
 
-/// Names one session for ever: 1 to [`MAX_SESSION_ID`] characters of `a-z`, `0-9` and `-`.
+/// The permanent id of a session: 1 to [`MAX_SESSION_ID`] characters of `a-z`, `0-9` and `-`.
 ///
-/// Cheap to clone. Unlike a session's name, an id is never given to another session.
+/// Cheap to clone. Unlike a name, an id is never given to another session.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(Arc<str>);
 
 impl SessionId {
-    /// Characters that a prefix of an id has at least, to name a session.
+    /// Minimum length in characters of an id's prefix that identifies a session.
     pub const PREFIX: usize = 4;
 
-    /// Whether `text` is a prefix of this id that is long enough to name the session.
+    /// Whether `text` is a prefix of this id with at least [`PREFIX`](Self::PREFIX) characters.
     #[must_use]
     pub fn has_prefix(&self, text: &str) -> bool {
         text.len() >= Self::PREFIX && self.0.starts_with(text)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -51,14 +51,16 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Names one ask for ever, across all sessions: the session and the number of the event that raised it.
+/// The permanent id of an ask, unique among all sessions: its session and the number of the event
+/// that raised it.
 ///
-/// Written `session.seq`, for example `k3v9x2m7qa.41`. Event numbers never repeat, so neither does this.
+/// Written `session.seq`, for example `k3v9x2m7qa.41`. It never repeats, because event numbers
+/// never repeat.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AskId {
-    /// The session whose ask it is.
+    /// Session of the ask.
     pub session: SessionId,
-    /// The number of the event that raised it.
+    /// Number of the event that raised the ask.
     pub seq: u64,
 }
 
@@ -110,8 +112,8 @@ macro_rules! text_id {
     };
 }
 
-text_id!(SessionId, "^[a-z0-9-]{1,64}$", "Names one session for ever.");
-text_id!(AskId, "^[a-z0-9-]{1,64}\\.[0-9]+$", "Names one ask for ever: its session, and the number of its event.");
+text_id!(SessionId, "^[a-z0-9-]{1,64}$", "Permanent id of a session.");
+text_id!(AskId, "^[a-z0-9-]{1,64}\\.[0-9]+$", "Permanent id of an ask: its session and the number of its event.");
 
 macro_rules! number_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -121,7 +123,7 @@ macro_rules! number_id {
         pub struct $name(pub u64);
 
         impl $name {
-            /// The one after this.
+            /// Returns the next id.
             #[must_use]
             pub fn next(self) -> Self {
                 Self(self.0.saturating_add(1))
@@ -145,50 +147,50 @@ macro_rules! number_id {
 }
 
 number_id! {
-    /// Names one turn within its session, counted from 1.
+    /// Id of a turn within its session, counted from 1.
     TurnId
 }
 number_id! {
-    /// Names one accepted prompt within its session, counted from 1.
+    /// Id of an accepted prompt within its session, counted from 1.
     PromptId
 }
 number_id! {
-    /// Names one item within its session: a block of text, of thought, or a tool call's output.
+    /// Id of an item within its session: a block of text or thought, or the output of a tool call.
     ItemId
 }
 number_id! {
-    /// Names one tool call within its session. Drawn from the same counter as [`ItemId`], for a call's
-    /// output is the item of the same number.
+    /// Id of a tool call within its session. Calls and items share one counter: the output of a
+    /// call is the item with the same number.
     CallId
 }
 
 number_id! {
-    /// Names one task within its session, counted from 1.
+    /// Id of a task within its session, counted from 1.
     TaskId
 }
 
 impl CallId {
-    /// The item that this call's output is.
+    /// Returns the id of the call's output.
     #[must_use]
     pub fn item(self) -> ItemId {
         ItemId(self.0)
     }
 }
 
-/// A name that names nothing.
+/// The error for a text that is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IdError {
-    /// Not a session id.
-    #[error("`{text}` is no session id (1 to 64 of a-z, 0-9 and -)")]
+    /// The text is not the id of a session.
+    #[error("`{text}` is not a session id (1 to 64 characters of a-z, 0-9 and -)")]
     Session {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
-    /// Not an ask id.
-    #[error("`{text}` is no ask id (session.number)")]
+    /// The text is not the id of an ask.
+    #[error("`{text}` is not an ask id (session.number)")]
     Ask {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Background jobs: commands that go on when the call that started them has come back.
+//! Background jobs: commands that outlive the tool call that started them.
 
 use std::fmt;
 
@@ -8,45 +8,46 @@ use serde::{Deserialize, Serialize};
 use crate::id::{CallId, TurnId};
 use crate::time::Timestamp;
 
-/// A background job that runs. It ends with its session at the latest, and with an interrupt of its turn.
+/// A running background job. It ends with its session at the latest, or when its turn is
+/// interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
-    /// The call that started it; the job goes by this name.
+    /// Tool call that started the job, which is also the id of the job.
     pub id: CallId,
-    /// The turn of that call.
+    /// Turn of that call.
     pub turn: TurnId,
-    /// What runs: the command.
+    /// Shell command that runs.
     pub command: String,
-    /// Since when.
+    /// Time at which the job started.
     pub since: Timestamp,
 }
 
-/// How a background job ended.
+/// The reason why a background job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum JobEnd {
-    /// By itself, with this exit code.
+    /// The command exited by itself.
     Exited {
-        /// The code.
+        /// Exit code of the command.
         code: i32,
     },
-    /// By a signal of somebody else's.
+    /// The command was ended by a signal that Holdpoint did not send.
     Signalled {
-        /// Its number.
+        /// Number of the signal.
         signal: i32,
     },
-    /// The model stopped it.
+    /// The model stopped the job.
     Stopped,
-    /// Its time was up.
+    /// The job reached its time limit.
     TimedOut,
-    /// Its turn was interrupted.
+    /// The job's turn was interrupted.
     Interrupted,
     /// The session was closed.
     SessionClosed,
     /// The runtime was stopped.
     Shutdown,
-    /// What watched it is gone: the runtime was restarted, or the session failed.
+    /// The end was not observed, because the runtime was restarted or the session failed.
     Lost,
 }
 
@@ -60,7 +61,7 @@ impl fmt::Display for JobEnd {
             Self::Interrupted => f.write_str("ended with its turn"),
             Self::SessionClosed => f.write_str("ended with the session"),
             Self::Shutdown => f.write_str("ended with the runtime"),
-            Self::Lost => f.write_str("lost: what watched it is gone"),
+            Self::Lost => f.write_str("lost: its end was not observed"),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What is wrong with a JSON text, in words.
+//! Descriptions of errors in JSON texts.
 
-/// What is wrong, without the line and column that are told with it: for texts that are a line of a file or that nobody
-/// has seen as they are.
+/// Describes an error without its line and column, for texts that are one line of a file or that
+/// the user has never seen in this form.
 #[must_use]
-pub fn fault(error: &serde_json::Error) -> String {
+pub fn describe(error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     text.strip_suffix(&place).map(str::to_owned).unwrap_or(text)
@@ -14,19 +14,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_it_is_is_not_told() {
-        for (text, told) in [
+    fn a_description_has_no_position() {
+        for (text, description) in [
             ("{\"a\":", "EOF while parsing a value"),
             ("{\"a\": x}", "expected value"),
             ("[]", "invalid type: sequence, expected a map"),
         ] {
             assert_eq!(
-                fault(&serde_json::from_str::<std::collections::BTreeMap<String, u64>>(text).unwrap_err()),
-                told
+                describe(&serde_json::from_str::<std::collections::BTreeMap<String, u64>>(text).unwrap_err()),
+                description
             );
         }
-        // One that is of no text has no place.
+        // An error that is not about a text has no position.
         let error = serde_json::from_value::<u64>(serde_json::Value::Null).unwrap_err();
-        assert_eq!(fault(&error), error.to_string());
+        assert_eq!(describe(&error), error.to_string());
     }
 }

@@ -1,7 +1,7 @@
-//! The vocabulary of Holdpoint, for everyone who speaks of sessions: runtimes, clients, tools, bindings.
+//! The shared vocabulary of Holdpoint: sessions, asks, events, policies and settings.
 //!
-//! Plain data and nothing that does input or output. What a client sees is serialised with camelCase names
-//! that are stable.
+//! All types are plain data, without input or output. Runtimes, clients, tools and bindings use
+//! them. Types that a client sees are serialised to JSON with camelCase names, which are stable.
 //!
 //! ```
 //! use holdpoint_common::{Answer, AnswerError, AskRequest, PauseKind, PauseRequest, SessionStatus};
@@ -45,7 +45,7 @@ pub mod unknown;
 mod usage;
 mod web;
 
-// Names and times.
+// Ids and times.
 pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId, TaskId, TurnId};
 pub use time::Timestamp;
 
@@ -71,7 +71,7 @@ pub use ask::{
     QuestionReply, QuestionRequest, QuestionResponse,
 };
 
-// Events and what they carry.
+// Events and their parts.
 pub use event::{Body, Delta, Event, Fact, ItemKind};
 pub use job::{Job, JobEnd};
 pub use message::{
@@ -80,7 +80,7 @@ pub use message::{
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.
-pub use config::{Config, ConfigError, ModelName, Notify, Provider, Screen};
+pub use config::{Config, ConfigError, ModelName, NotifySettings, ProviderSettings, ScreenSettings};
 pub use limits::{LimitError, Limits};
 pub use model::{MaxTokensField, ModelSettings, Price, ToolIds};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
@@ -89,7 +89,7 @@ pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 // The web tool.
 pub use web::{WebAction, WebRequest, WebSearch, WebSearchHtml, WebSettings};
 
-/// The example of the README, run.
+/// Runs the example of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

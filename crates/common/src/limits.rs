@@ -1,4 +1,4 @@
-//! Every bound of the runtime, in one place.
+//! All limits of the runtime.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,56 +6,68 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The bounds of a runtime and its sessions.
+/// The limits of the runtime and its sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Limits {
-    /// Sessions that live at once. To open one more, the longest-untouched idle session nobody is attached
-    /// to is unloaded; if there is none, opening is refused.
+    /// Maximum number of live sessions, from 1 to 100,000. To open one more, the longest-untouched
+    /// idle session without clients is unloaded; if there is none, opening fails. Default: 10.
     #[schemars(range(min = 1, max = 100000))]
     pub max_sessions: usize,
-    /// Prompts of one session that wait for their turn. One more is refused.
-    #[schemars(range(min = 0, max = MOST_QUEUED_PROMPTS))]
+    /// Maximum number of queued prompts of one session, from 0 to 10,000. Further prompts are
+    /// refused. Default: 32.
+    #[schemars(range(min = 0, max = MAX_QUEUED_PROMPTS))]
     pub max_queued_prompts: usize,
-    /// Events of one session that are kept in memory, oldest out first.
+    /// Maximum number of events of one session in memory, from 1 to 1,000,000. The oldest are
+    /// dropped first. Default: 10,000.
     #[schemars(range(min = 1, max = 1000000))]
     pub buffered_events: usize,
-    /// Bytes of one session's events that are kept in memory, oldest out first. Who lags further behind than what is
-    /// kept has its stream ended; so a slow client takes no memory of its own.
+    /// Maximum size of one session's events in memory, from 64 KiB to 1 GiB, in bytes. The oldest
+    /// are dropped first. A client that lags further behind has its stream ended, so slow clients
+    /// take no extra memory. Default: 10 MiB.
     #[schemars(range(min = 65536, max = 1073741824))]
     pub buffered_bytes: usize,
-    /// Clients attached to one session. One more is refused.
+    /// Maximum number of clients attached to one session, from 1 to 65,536. Further clients are
+    /// refused. Default: 256.
     #[schemars(range(min = 1, max = 65536))]
     pub max_clients: usize,
-    /// Bytes of one prompt. A longer one is refused.
+    /// Maximum length of one prompt, from 1 byte to 64 MiB, in bytes. Longer prompts are refused.
+    /// Default: 1 MiB.
     #[schemars(range(min = 1, max = 67108864))]
     pub max_prompt_bytes: usize,
-    /// Milliseconds a process has between TERM and KILL.
+    /// Milliseconds that a process has between TERM and KILL, from 0 to 60,000. Default: 500.
     #[schemars(range(min = 0, max = 60000))]
     pub grace_ms: u64,
-    /// Tool calls of one step that run at once; the others wait for a place.
+    /// Maximum number of tool calls of one step that run at the same time, from 1 to 256.
+    /// Default: 16.
     #[schemars(range(min = 1, max = 256))]
     pub parallel_tools: usize,
-    /// Seconds a model may be silent before its stream is ended.
+    /// Seconds of silence after which a model's stream is ended, from 1 to 86,400. Default: 300.
     #[schemars(range(min = 1, max = 86400))]
     pub model_silence_s: u64,
-    /// Times a request to a model is tried, where the provider has too much to do, is broken, or can't be reached.
+    /// Maximum number of tries of one model request, from 1 to 20. A request is tried again if the
+    /// provider is overloaded, fails or can't be reached. Default: 5.
     #[schemars(range(min = 1, max = 20))]
     pub model_tries: u32,
-    /// Milliseconds before the second try; each further wait is twice as long, and up to half is added at random.
+    /// Milliseconds before the second try of a model request, from 1 to 60,000. Each further wait
+    /// is twice as long, and up to half is added at random. Default: 1,000.
     #[schemars(range(min = 1, max = 60000))]
     pub model_retry_ms: u64,
-    /// Milliseconds that a run waits after an iteration that failed; after the second in a row, twice as long.
+    /// Milliseconds that a run waits after a failed iteration, from 1 to 3,600,000. The wait
+    /// doubles with each further failure in a row. Default: 5,000.
     #[schemars(range(min = 1, max = 3600000))]
     pub run_retry_ms: u64,
-    /// Lines that the messages of one model request may have. What is beyond is left out, the oldest first.
+    /// Maximum number of lines in the messages of one model request, from 100 to 10,000,000. The
+    /// oldest part beyond is left out. Default: 50,000.
     #[schemars(range(min = 100, max = 10000000))]
     pub max_history_lines: u64,
-    /// Tokens that one model request may have, by our own estimate, and never more than the window of its model.
-    /// What is beyond is left out, the oldest first.
+    /// Maximum number of tokens of one model request, by Holdpoint's estimate, from 1,000 to
+    /// 10,000,000. The model's window also bounds it. The oldest part beyond is left out.
+    /// Default: 100,000.
     #[schemars(range(min = 1000, max = 10000000))]
     pub max_history_tokens: u64,
-    /// Bytes of one model answer. At more, the turn fails.
+    /// Maximum size of one model answer, from 1 KiB to 1 GiB, in bytes. If an answer is larger, the
+    /// turn fails. Default: 16 MiB.
     #[schemars(range(min = 1024, max = 1073741824))]
     pub max_answer_bytes: usize,
 }
@@ -83,14 +95,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether each bound is one that makes sense. What it may be stands in the schema, too.
+    /// Checks that each limit is in its range. The schema has the same ranges.
     ///
     /// # Errors
-    /// [`LimitError`] names the first that does not.
+    /// [`LimitError`] for the first limit that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
         let bounds: [(&'static str, u64, RangeInclusive<u64>); 15] = [
             ("max_sessions", self.max_sessions as u64, 1..=100000),
-            ("max_queued_prompts", self.max_queued_prompts as u64, 0..=MOST_QUEUED_PROMPTS),
+            ("max_queued_prompts", self.max_queued_prompts as u64, 0..=MAX_QUEUED_PROMPTS),
             ("buffered_events", self.buffered_events as u64, 1..=1000000),
             ("buffered_bytes", self.buffered_bytes as u64, 65536..=1073741824),
             ("max_clients", self.max_clients as u64, 1..=65536),
@@ -106,61 +118,64 @@ impl Limits {
             ("max_answer_bytes", self.max_answer_bytes as u64, 1024..=1073741824),
         ];
         match bounds.into_iter().find(|(_, value, range)| !range.contains(value)) {
-            Some((key, value, range)) => Err(LimitError { key, value, least: *range.start(), most: *range.end() }),
+            Some((key, value, range)) => Err(LimitError { key, value, min: *range.start(), max: *range.end() }),
             None => Ok(()),
         }
     }
 
-    /// The time a process has between TERM and KILL.
+    /// Returns the time that a process has between TERM and KILL.
     #[must_use]
     pub fn grace(&self) -> Duration {
         Duration::from_millis(self.grace_ms)
     }
 }
 
-/// A bound that makes no sense.
+/// The error for a limit that is out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("limits.{key} is {value}; it can be {least} to {most}")]
+#[error("limits.{key} is {value}; it must be from {min} to {max}")]
 pub struct LimitError {
-    /// Which.
+    /// Key of the limit.
     pub key: &'static str,
-    /// What it was set to.
+    /// Configured value of the limit.
     pub value: u64,
-    /// The least it can be.
-    pub least: u64,
-    /// The most it can be.
-    pub most: u64,
+    /// Minimum value of the limit.
+    pub min: u64,
+    /// Maximum value of the limit.
+    pub max: u64,
 }
 
-/// The most that `max_queued_prompts` can be.
-pub const MOST_QUEUED_PROMPTS: u64 = 10_000;
+/// Maximum value of `max_queued_prompts`.
+pub const MAX_QUEUED_PROMPTS: u64 = 10_000;
 
-/// How long after the grace a tool's thread may take to come back before it is left behind.
-pub const LEAVE_AFTER: Duration = Duration::from_secs(1);
+/// Time after the grace in which a tool's thread must return. Then the thread is abandoned.
+pub const ABANDON_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a save may take before clients are told that what happens is not saved.
+/// Time after which a save counts as late, and clients get a notice.
 pub const SAVE_LATE: Duration = Duration::from_secs(2);
 
-/// The longest that an engine takes to stop: what has not come back by then is left, and its processes are killed.
+/// Maximum time that an engine takes to stop. Then it abandons its threads and kills their
+/// processes.
 pub const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a piece of an answer that is still coming waits before it is saved: with the save itself under two seconds.
+/// Maximum time before a piece of a streaming answer is saved. With the save itself, it is on disk
+/// within two seconds.
 pub const DRAFT_EVERY: Duration = Duration::from_secs(1);
 
-/// Iterations in a row that fail before their run is held.
-pub const RUN_FAILURES: u32 = 3;
+/// Number of failed iterations in a row after which a run is held.
+pub const MAX_RUN_FAILURES: u32 = 3;
 
-/// Bytes of one delta of a model's text or thought.
-pub const TEXT_DELTA: usize = 4 * 1024;
+/// Maximum bytes of one delta of a model's text or thought.
+pub const MAX_TEXT_DELTA: usize = 4 * 1024;
 
-/// Bytes of one delta of a tool's output.
-pub const OUTPUT_DELTA: usize = 32 * 1024;
+/// Maximum bytes of one delta of a tool's output.
+pub const MAX_OUTPUT_DELTA: usize = 32 * 1024;
 
-/// The longest a provider that says when to come back is waited for. At more, its refusal is told at once.
-pub const RETRY_AFTER_MOST: Duration = Duration::from_secs(5 * 60);
+/// Longest wait that a provider may ask for before the next try. If it asks for more, the request
+/// fails at once.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// The longest that one request to a model waits between its tries, all waits together.
+/// Maximum total of the waits between the tries of one model request.
 pub const RETRY_TOTAL: Duration = Duration::from_secs(15 * 60);
 
-/// Bytes of a workspace's `AGENTS.md` that a model is told.
-pub const MAX_PROJECT_WORDS: usize = 32 * 1024;
+/// Maximum bytes of a workspace's `AGENTS.md` that are sent to a model.
+pub const MAX_PROJECT_BYTES: usize = 32 * 1024;

@@ -1,4 +1,4 @@
-//! What models and tools say: the parts that facts are made of.
+//! Model answers, tool calls and tool results, which are parts of facts.
 
 use std::fmt;
 
@@ -10,41 +10,42 @@ use crate::id::{CallId, ItemId};
 use crate::output::{Kept, is_zero};
 use crate::usage::Usage;
 
-/// One whole answer of a model: what a step's request brought.
+/// One answer of a model, received in one step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AssistantMessage {
-    /// Text and thoughts, in the order they came.
+    /// Text and thoughts, in the order in which they arrived.
     pub blocks: Vec<Block>,
-    /// The tools it wants called, in order.
+    /// Tool calls, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
-    /// The answer was cut before its end: this is what had come.
+    /// Whether the answer was cut before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// The model that gave it, as `provider/name`.
+    /// Model that answered, as `provider/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The tokens that its request used.
+    /// Tokens used by the request and the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
 impl AssistantMessage {
-    /// Whether there is nothing in it.
+    /// Whether the answer has no block and no call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.calls.is_empty()
     }
 
-    /// Whether it says or does something. Thoughts alone do not: no provider takes them back.
+    /// Whether the answer has text or calls. An answer with thoughts alone can't be sent back to
+    /// any provider.
     #[must_use]
-    pub fn says_something(&self) -> bool {
+    pub fn has_text_or_calls(&self) -> bool {
         let says = |block: &Block| block.kind == BlockKind::Text && !block.text.trim().is_empty();
         !self.calls.is_empty() || self.blocks.iter().any(says)
     }
 
-    /// Its blocks and calls, in the order in which the model wrote them.
+    /// Iterates over the blocks and calls in the order in which the model wrote them.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let mut blocks = self.blocks.iter().peekable();
         let mut calls = self.calls.iter();
@@ -63,89 +64,89 @@ impl AssistantMessage {
         })
     }
 
-    /// Its text without its thoughts.
+    /// Returns the text without the thoughts.
     #[must_use]
     pub fn text(&self) -> String {
         self.blocks.iter().filter(|block| block.kind == BlockKind::Text).map(|block| block.text.as_str()).collect()
     }
 }
 
-/// One part of an answer.
+/// A block or a call of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Text or thought.
+    /// A block of text or thought.
     Block(&'a Block),
-    /// A call.
+    /// A call of a tool.
     Call(&'a ToolCall),
 }
 
-/// What a block of an answer is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockKind {
-    /// Said to the user.
+    /// Text for the user.
     Text,
-    /// Thought aloud.
+    /// A thought of the model.
     Thought,
 }
 
-/// One stretch of text or thought: an item, and what its deltas add up to.
+/// One block of text or thought. It is an item, and the sum of the item's deltas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Block {
-    /// The item its deltas name.
+    /// Id of the item.
     pub item: ItemId,
-    /// Text or thought.
+    /// Kind of the block.
     pub kind: BlockKind,
-    /// All of it.
+    /// Whole text of the block.
     pub text: String,
-    /// What the provider wants back unchanged with a thought.
+    /// Opaque data that the provider expects back unchanged with a thought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// How many calls of the answer the model had written before it.
+    /// Number of calls in the answer that the model wrote before this block.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub calls_before: u32,
 }
 
-/// A tool that a model wants called.
+/// A request of a model to call a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Our own name for the call.
+    /// Id of the call in the session.
     pub id: CallId,
-    /// The provider's name for it, which it is sent back under.
+    /// Id of the call at the provider, which is sent back with the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments: an object.
+    /// Arguments of the call, as an object.
     pub input: Value,
-    /// What the provider wants back unchanged with the call.
+    /// Opaque data that the provider expects back unchanged with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
-/// A part that is left out of a conversation which a provider has refused.
+/// The part of a refused conversation that is left out when it is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Omitted {
-    /// The calls of the last answer: they and their results are sent as text.
+    /// The calls of the last answer. They and their results are sent as text instead.
     Calls,
     /// The thoughts of the last answer.
     Thoughts,
     /// The results of the last calls.
     Results,
-    /// All calls, which are sent as text, and all thoughts.
+    /// All calls and all thoughts. The calls are sent as text instead.
     History,
 }
 
-/// An omission and its reason.
+/// A part that is left out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Omission {
     /// The part that is left out.
     pub what: Omitted,
-    /// The provider's refusal of the conversation with it.
+    /// Provider's refusal of the conversation that contained the part.
     pub reason: String,
 }
 
@@ -154,56 +155,56 @@ impl fmt::Display for Omitted {
         f.write_str(match self {
             Self::Calls => "with its last tool calls as text",
             Self::Thoughts => "without its last thoughts",
-            Self::Results => "without the last results of tools",
+            Self::Results => "without the last tool results",
             Self::History => "with all tool calls as text and without thoughts",
         })
     }
 }
 
-/// How a tool call ended.
+/// The way a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolStatus {
-    /// It did what it was called for.
+    /// The call has succeeded.
     Ok,
-    /// It could not; the result says why.
+    /// The call failed. The result says why.
     Error,
-    /// It was not allowed to begin.
+    /// The call was denied and did not run.
     Denied,
-    /// The turn was cut before it came back.
+    /// The turn was cut before the call returned.
     Interrupted,
-    /// It panicked.
+    /// The tool panicked during the call.
     Panicked,
 }
 
-/// The end of a tool call: what the model reads.
+/// The end of a tool call, as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
-    /// How it ended.
+    /// Way the call ended.
     pub status: ToolStatus,
-    /// What is kept of what it streamed: the call's finished item.
+    /// Kept part of the output that the call streamed.
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
     pub output: Kept,
-    /// What it said at its end.
+    /// Text that the tool returned at its end.
     pub result: String,
-    /// Files it read.
+    /// Files that the call read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<FileMark>,
-    /// Files it wrote.
+    /// Files that the call wrote.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrote: Vec<FileMark>,
 }
 
 impl ToolResult {
-    /// A result without output, for a call that did not run.
-    pub fn unrun(call: CallId, status: ToolStatus, result: impl Into<String>) -> Self {
+    /// Creates a result without output, for a call that did not run.
+    pub fn not_run(call: CallId, status: ToolStatus, result: impl Into<String>) -> Self {
         Self { call, status, output: Kept::default(), result: result.into(), read: vec![], wrote: vec![] }
     }
 
-    /// The whole as the model reads it: the output, then what the tool said.
+    /// Returns the text for the model: the output followed by the tool's result.
     #[must_use]
     pub fn to_text(&self) -> String {
         if self.output.is_empty() {
@@ -220,17 +221,18 @@ impl ToolResult {
     }
 }
 
-/// A file as a tool saw it or left it: enough to notice that someone else has changed it since.
+/// The state of a file as a tool read or left it, which shows later changes by others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileMark {
-    /// Its path, relative to the workspace where it lies inside.
+    /// Path of the file, relative to the workspace if it is inside.
     pub path: String,
-    /// Its size in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970.
+    /// Time of the last modification, in nanoseconds since 1970.
     pub modified: u64,
-    /// What is in it: the first 128 bits of its BLAKE3 hash, in hexadecimal. Not of a file above 64 MiB.
+    /// First 128 bits of the content's BLAKE3 hash, in hexadecimal; absent for files larger than
+    /// 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }

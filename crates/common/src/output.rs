@@ -1,4 +1,4 @@
-//! What is kept of a tool's output: its head and its tail.
+//! The kept part of a tool's output: its head and its tail.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,29 +10,30 @@ pub const KEPT_TAIL: usize = 16 * 1024;
 
 /// The head and the tail of a text of any length.
 ///
-/// Pushing the same text in other pieces gives the same value, so what a client folds from deltas equals
-/// what the finishing fact carries. At most [`KEPT_HEAD`] + 2 × [`KEPT_TAIL`] bytes are held.
+/// The finished value does not depend on the pieces in which the text was pushed. A client that
+/// folds deltas therefore gets the same value as the fact that ends the item. At most 48 KiB are
+/// held.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Kept {
-    /// The beginning, cut at a character's boundary.
+    /// Beginning of the text, at most 16 KiB, cut at a character boundary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub head: String,
-    /// Bytes left out between head and tail.
+    /// Number of bytes left out between head and tail.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped: u64,
-    /// The end, where the head could not hold it all.
+    /// End of the text, if the head does not hold all of it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
 }
 
-/// Whether a number says nothing, so that it need not be written.
+/// Whether a number is zero, so that it can be left out of the JSON.
 pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
 }
 
 impl Kept {
-    /// Adds `text` to the end.
+    /// Appends `text` to the end.
     pub fn push(&mut self, mut text: &str) {
         if self.tail.is_empty() {
             let room = KEPT_HEAD.saturating_sub(self.head.len());
@@ -55,7 +56,7 @@ impl Kept {
         }
     }
 
-    /// Brings the tail down to its size; done once the text is complete.
+    /// Trims the tail to [`KEPT_TAIL`] bytes. Call it when the text is complete.
     #[must_use]
     pub fn finish(mut self) -> Self {
         self.trim();
@@ -70,13 +71,14 @@ impl Kept {
         }
     }
 
-    /// Whether there was no text at all.
+    /// Whether there was no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.tail.is_empty()
     }
 
-    /// The text as a person or a model reads it, with a line that says how much was left out.
+    /// Returns the text for a person or a model, with a line that says how many bytes were left
+    /// out.
     #[must_use]
     pub fn to_text(&self) -> String {
         if self.dropped == 0 {

@@ -1,4 +1,4 @@
-//! What tools may do without asking: by class of act, and by rule.
+//! Policies: which calls are allowed, asked about or denied, by class of effect and by rule.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,55 +8,58 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What a call does to the world: what the policy judges by.
+/// The class of a call's effect, by which a policy mode judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyClass {
-    /// Only talks to the user or to the session itself.
+    /// Affects only the user or the session itself.
     Talk,
     /// Reads inside the workspace.
     Read,
-    /// Reads elsewhere.
+    /// Reads outside the workspace.
     ReadOutside,
     /// Writes inside the workspace.
     Write,
-    /// Writes inside the workspace, at a name that starts programs or configures them.
+    /// Writes a protected name inside the workspace: a file that starts programs or configures
+    /// them.
     WriteProtected,
-    /// Writes elsewhere.
+    /// Writes outside the workspace.
     WriteOutside,
-    /// Runs a program.
+    /// Runs a program or a command.
     Run,
 }
 
-/// What is allowed unasked.
+/// The mode of a policy: its verdict on calls that no rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyMode {
-    /// Reading inside the workspace; the rest asks.
+    /// Allows reading inside the workspace, and asks about everything else.
     #[default]
     Ask,
-    /// Also writing inside the workspace, but for protected names; the rest asks.
+    /// Allows reading and writing inside the workspace, except for writing protected names, and
+    /// asks about everything else.
     Edits,
-    /// Everything.
+    /// Allows everything that no deny rule denies.
     All,
-    /// Reading inside the workspace; the rest is denied unasked.
+    /// Allows reading inside the workspace, and denies everything else. Allow rules do not extend
+    /// it.
     Readonly,
 }
 
-/// What a policy says of a call. The later beats the earlier.
+/// The verdict of a policy on a call, from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It may run if the user confirms it.
+    /// The call may run if the user approves it.
     Ask,
-    /// It may not run.
+    /// The call may not run.
     Deny,
 }
 
 impl PolicyMode {
-    /// What this mode says of a call of that class.
+    /// Returns the verdict of this mode on calls of the class.
     #[must_use]
     pub fn judge(self, class: PolicyClass) -> Verdict {
         use PolicyClass as C;
@@ -80,46 +83,46 @@ impl fmt::Display for PolicyMode {
     }
 }
 
-/// Rules that say more than the mode. Deny beats ask beats allow.
+/// The rules of a policy, which override its mode. Deny overrides ask, and ask overrides allow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PolicyRules {
-    /// What is allowed unasked.
+    /// Calls that run without an ask.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Rule>,
-    /// What is asked, even where it would be allowed.
+    /// Calls that are asked about, even if the mode or an allow rule allows them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<Rule>,
-    /// What is denied, unasked.
+    /// Calls that are denied without an ask.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Rule>,
 }
 
 impl PolicyRules {
-    /// Whether there are none.
+    /// Whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
     }
 }
 
-/// What a rule speaks of, written `TOOL` or `TOOL(PATTERN)`: `shell(git status)`, `write(docs/**)`, `web`.
+/// A rule, written `TOOL` or `TOOL(PATTERN)`: `shell(git status)`, `write(docs/**)`, `web`.
 ///
-/// What a pattern means is the matter of whoever judges; here it is text.
+/// The pattern is only text here. The crate `holdpoint-tools` interprets it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Rule {
-    /// The tool's name, or that of a group of tools.
+    /// Name of a tool or of a group of tools.
     pub tool: String,
-    /// What of it; without a pattern, all.
+    /// Pattern that a call must match. Without one, the rule covers all calls of the tool.
     pub pattern: Option<String>,
 }
 
-/// A rule that is not of the form `TOOL` or `TOOL(PATTERN)`.
+/// The error for a text that does not have the form `TOOL` or `TOOL(PATTERN)`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is no rule: write TOOL or TOOL(PATTERN), for example shell(git status) or write(docs/**)")]
+#[error("`{text}` is not a rule: write TOOL or TOOL(PATTERN), for example shell(git status) or write(docs/**)")]
 pub struct RuleError {
-    /// What was given.
+    /// The text that was given.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Runs: a goal worked through in iterations, each a turn with a fresh context.
+//! Runs: a goal that is worked through in iterations, each a turn with a fresh context.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -9,48 +9,50 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TurnId;
-use crate::limits::RUN_FAILURES;
+use crate::limits::MAX_RUN_FAILURES;
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome};
 
-/// Iterations of a run that says nothing about it, before it is held.
+/// Default limit of a run's iterations.
 pub const RUN_ITERATIONS: NonZeroU64 = NonZeroU64::new(50).unwrap();
 
-/// What a run is begun with.
+/// The settings that a run is started with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSettings {
-    /// What is to be reached.
+    /// Goal of the run.
     pub goal: String,
-    /// What it may take before it is held. Each release of such a hold grants as much again.
+    /// Limits at which the run is held. Each release of such a hold grants the same amount again.
     #[serde(default)]
     pub limits: RunLimits,
-    /// Where a hold stands.
+    /// Boundary at which a hold takes effect.
     #[serde(default)]
     pub hold_at: HoldAt,
 }
 
-/// Where in a run a hold stands.
+/// The boundary at which a hold of a run takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldAt {
-    /// At the end of an iteration.
+    /// The end of an iteration.
     #[default]
     Iteration,
-    /// At the end of a step, as in every other turn.
+    /// The end of a step, as in turns outside of runs.
     Step,
 }
 
-/// What a run may take. None of it cuts an iteration: tokens and time are looked at before every request to the model,
-/// iterations when one is over.
+/// The limits of a run. A run that reaches one is held, never cut: tokens and time are checked
+/// before each model request, iterations at the end of each one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunLimits {
-    /// Iterations: 50 where nothing is said, `null` for no limit.
+    /// Maximum number of iterations; `null` means no limit. Default: 50.
     pub iterations: Option<NonZeroU64>,
-    /// Tokens, of requests and answers together.
+    /// Maximum number of tokens, requests and answers together; `null` means no limit.
+    /// Default: `null`.
     pub tokens: Option<NonZeroU64>,
-    /// Milliseconds of work: without the time it was held or asked.
+    /// Maximum working time in milliseconds, without the time that the run is held or waits for an
+    /// answer; `null` means no limit. Default: `null`.
     pub time_ms: Option<NonZeroU64>,
 }
 
@@ -60,28 +62,28 @@ impl Default for RunLimits {
     }
 }
 
-/// What holds a run by itself.
+/// A limit that a run has reached, so that it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "limit", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum RunLimit {
-    /// So many iterations.
+    /// The maximum number of iterations.
     Iterations {
-        /// How many it was granted.
+        /// Number of iterations that were granted.
         count: u64,
     },
-    /// So many tokens.
+    /// The maximum number of tokens.
     Tokens {
-        /// How many it was granted.
+        /// Number of tokens that were granted.
         count: u64,
     },
-    /// So much work.
+    /// The maximum working time.
     Time {
-        /// How many milliseconds it was granted.
+        /// Granted working time in milliseconds.
         ms: u64,
     },
-    /// So many iterations in a row that failed.
+    /// The maximum number of failed iterations in a row.
     Failures {
-        /// How many.
+        /// Number of iterations that failed in a row.
         count: u32,
     },
 }
@@ -92,16 +94,16 @@ impl fmt::Display for RunLimit {
             Self::Iterations { count: 1 } => f.write_str("1 iteration"),
             Self::Iterations { count } => write!(f, "{count} iterations"),
             Self::Tokens { count } => write!(f, "{count} tokens"),
-            Self::Time { ms } => write!(f, "{} of work", Work(Duration::from_millis(*ms))),
+            Self::Time { ms } => write!(f, "{} of work", WorkTime(Duration::from_millis(*ms))),
             Self::Failures { count } => write!(f, "{count} failures in a row"),
         }
     }
 }
 
-/// Hours, minutes and seconds, those that are none left out: `1h 30m`.
-struct Work(Duration);
+/// Hours, minutes and seconds, without parts that are zero: `1h 30m`.
+struct WorkTime(Duration);
 
-impl fmt::Display for Work {
+impl fmt::Display for WorkTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
@@ -111,23 +113,24 @@ impl fmt::Display for Work {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunProgress {
-    /// The iteration it is in, or was in last, counted from 1; 0 before the first.
+    /// Current or last iteration, counted from 1; 0 before the first.
     pub iteration: u32,
-    /// Tokens used.
+    /// Number of tokens used, requests and answers together.
     pub tokens: u64,
-    /// Milliseconds of work until `workingSince`: without the time it was held or asked.
+    /// Working time in milliseconds up to `workingSince`, without the time that the run was held or
+    /// waited for an answer.
     pub worked_ms: u64,
-    /// Since when it works; nothing while it is held or asks.
+    /// Time since which the run has been working; absent while it is held or waits for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_since: Option<Timestamp>,
 }
 
 impl RunProgress {
-    /// How long it has worked.
+    /// Returns the working time up to `now`.
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
         let open = self.working_since.map_or(Duration::ZERO, |since| now.since(since));
@@ -135,38 +138,39 @@ impl RunProgress {
     }
 }
 
-/// A run that is under way.
+/// A run that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// What it was begun with.
+    /// Settings that the run was started with.
     pub settings: Arc<RunSettings>,
-    /// What it may take by now.
+    /// Current limits, including later grants.
     pub limits: RunLimits,
-    /// How far it is.
+    /// Progress of the run.
     pub progress: RunProgress,
-    /// Iterations in a row that failed.
+    /// Number of iterations that failed in a row.
     pub failures: u32,
-    /// After a failed iteration: when the next begins.
+    /// Start of the next iteration after a failed one; absent if the run does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<Timestamp>,
-    /// A restart has cut its iteration, which goes on when the run is released.
+    /// Whether the current iteration was cut by a restart or a failure. It continues when the run
+    /// is released.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
 
 impl Run {
-    /// A run before its first iteration.
+    /// Creates a run before its first iteration.
     #[must_use]
-    pub fn begun(settings: RunSettings) -> Self {
+    pub fn new(settings: RunSettings) -> Self {
         let limits = settings.limits;
         let (progress, failures) = Default::default();
         Self { settings: Arc::new(settings), limits, progress, failures, waits_until: None, cut: false }
     }
 
-    /// The run after a turn of it that ended so.
+    /// Returns the run after one of its turns has ended.
     #[must_use]
-    pub fn after(&self, outcome: Outcome, cause: Option<&CutCause>) -> Self {
+    pub fn after_turn(&self, outcome: Outcome, cause: Option<&CutCause>) -> Self {
         let cut = matches!(cause, Some(CutCause::Shutdown | CutCause::Restart | CutCause::Panic));
         let failures = match outcome {
             _ if cause.is_some() => self.failures,
@@ -177,40 +181,43 @@ impl Run {
         Self { failures, cut, ..self.clone() }
     }
 
-    /// What it has come to between two iterations, if it has come to a limit.
+    /// Returns the limit that the run has reached between two iterations, if any.
     #[must_use]
-    pub fn reached(&self, now: Timestamp) -> Option<RunLimit> {
-        let failures = Some(self.failures).filter(|count| *count >= RUN_FAILURES);
+    pub fn limit_between_iterations(&self, now: Timestamp) -> Option<RunLimit> {
+        let failures = Some(self.failures).filter(|count| *count >= MAX_RUN_FAILURES);
         failures
             .map(|count| RunLimit::Failures { count })
-            .or_else(|| granted(self.limits.iterations, self.iterated()).map(|count| RunLimit::Iterations { count }))
-            .or_else(|| self.spent(now))
+            .or_else(|| {
+                reached_limit(self.limits.iterations, self.completed_iterations())
+                    .map(|count| RunLimit::Iterations { count })
+            })
+            .or_else(|| self.limit_within_iteration(now))
     }
 
-    /// What it has come to within an iteration, if it has come to a limit: tokens or time.
+    /// Returns the limit of tokens or time that the run has reached within an iteration, if any.
     #[must_use]
-    pub fn spent(&self, now: Timestamp) -> Option<RunLimit> {
-        granted(self.limits.tokens, self.progress.tokens)
+    pub fn limit_within_iteration(&self, now: Timestamp) -> Option<RunLimit> {
+        reached_limit(self.limits.tokens, self.progress.tokens)
             .map(|count| RunLimit::Tokens { count })
-            .or_else(|| granted(self.limits.time_ms, self.worked_ms(now)).map(|ms| RunLimit::Time { ms }))
+            .or_else(|| reached_limit(self.limits.time_ms, self.worked_ms(now)).map(|ms| RunLimit::Time { ms }))
     }
 
-    /// Grants as much again of what it has come to: as often as it takes, for one request may use more than a grant.
+    /// Grants the reached amount again, repeatedly if one request has used more than one grant.
     pub fn extend(&mut self, reached: RunLimit, now: Timestamp) {
-        let (iterated, worked) = (self.iterated(), self.worked_ms(now));
-        let again = self.settings.limits;
+        let (iterated, worked) = (self.completed_iterations(), self.worked_ms(now));
+        let initial = self.settings.limits;
         self.failures = 0;
-        let (limit, again, is) = match reached {
-            RunLimit::Iterations { .. } => (&mut self.limits.iterations, again.iterations, iterated),
-            RunLimit::Tokens { .. } => (&mut self.limits.tokens, again.tokens, self.progress.tokens),
-            RunLimit::Time { .. } => (&mut self.limits.time_ms, again.time_ms, worked),
+        let (limit, grant, used) = match reached {
+            RunLimit::Iterations { .. } => (&mut self.limits.iterations, initial.iterations, iterated),
+            RunLimit::Tokens { .. } => (&mut self.limits.tokens, initial.tokens, self.progress.tokens),
+            RunLimit::Time { .. } => (&mut self.limits.time_ms, initial.time_ms, worked),
             RunLimit::Failures { .. } => return,
         };
-        *limit = again.map(|again| again.saturating_mul(NonZeroU64::MIN.saturating_add(is / again)));
+        *limit = grant.map(|again| again.saturating_mul(NonZeroU64::MIN.saturating_add(used / again)));
     }
 
-    /// Iterations that are over. One that was cut is still to be finished.
-    fn iterated(&self) -> u64 {
+    /// Number of completed iterations. An iteration that was cut is not complete.
+    fn completed_iterations(&self) -> u64 {
         u64::from(self.progress.iteration).saturating_sub(u64::from(self.cut))
     }
 
@@ -219,20 +226,20 @@ impl Run {
     }
 }
 
-/// The limit, if it is reached.
-fn granted(limit: Option<NonZeroU64>, is: u64) -> Option<u64> {
-    limit.map(NonZeroU64::get).filter(|limit| is >= *limit)
+/// Returns the limit if the value has reached it.
+fn reached_limit(limit: Option<NonZeroU64>, value: u64) -> Option<u64> {
+    limit.map(NonZeroU64::get).filter(|limit| value >= *limit)
 }
 
-/// How a run ended.
+/// The reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunEnd {
-    /// No task is left.
+    /// All tasks are done or dropped.
     Done,
-    /// It was interrupted.
+    /// A client interrupted the run.
     Interrupted,
-    /// Its session was closed.
+    /// A client closed the session.
     Closed,
 }
 
@@ -246,15 +253,15 @@ impl fmt::Display for RunEnd {
     }
 }
 
-/// How a session's last run ended.
+/// The end of a session's last run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
-    /// How.
+    /// Reason why the run ended.
     pub end: RunEnd,
-    /// The session's last turn when it ended; one that came later is none of its own.
+    /// Last turn of the session when the run ended. Later turns do not belong to the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// How far it was.
+    /// Progress of the run at its end.
     pub progress: RunProgress,
 }

@@ -1,4 +1,4 @@
-//! A session as clients see it: its settings, its snapshot, its line in a list.
+//! Sessions as clients see them: settings, snapshots and summaries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome};
 use crate::usage::{ContextFill, Usage};
 
-/// Bytes that a session's name may have.
+/// Maximum length of a session's name in bytes.
 pub const MAX_SESSION_NAME: usize = 255;
 
-/// Characters that a session's title, and the last line said in it, may have.
+/// Maximum length of a session's title, and of the last line in its summary, in characters.
 pub const MAX_TITLE: usize = 200;
 
-/// Whether a session can be called this: one line that shows, of at most [`MAX_SESSION_NAME`] bytes, that can't be taken
-/// for the id of an ask.
+/// Checks a name for a session: one visible line of at most [`MAX_SESSION_NAME`] bytes that does
+/// not look like the id of an ask.
 ///
 /// # Errors
-/// [`NameError`] says what is wrong with it.
+/// [`NameError`] if the name is not allowed.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     if name.trim().is_empty() {
         return Err(NameError::Empty);
@@ -42,148 +42,154 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     if name.chars().any(char::is_control) {
         return Err(NameError::Control);
     }
-    // Where a command takes either, it would be taken for the ask.
+    // A command that accepts both would take the name for an ask.
     if name.trim().parse::<AskId>().is_ok() {
         return Err(NameError::Id);
     }
     Ok(())
 }
 
-/// Why a session can't be called something.
+/// The reason why a session can't have a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// There is nothing in it.
+    /// The name is blank.
     #[error("a session's name can't be empty")]
     Empty,
-    /// There is too much in it.
-    #[error("the name has {bytes} bytes; at most {MAX_SESSION_NAME} are taken")]
+    /// The name is too long.
+    #[error("the name has {bytes} bytes; at most {MAX_SESSION_NAME} are allowed")]
     TooLong {
-        /// Its size.
+        /// Length of the name in bytes.
         bytes: usize,
     },
-    /// It would not stay on its line.
-    #[error("a session's name can't have control characters")]
+    /// The name contains control characters, and would not stay on one line.
+    #[error("a session's name can't contain control characters")]
     Control,
-    /// It is the id of a session, or could be that of an ask.
-    #[error("a session's name can't be the id of a session, or look like that of an ask")]
+    /// The name is the id of a session, or has the form of an ask's id.
+    #[error("a session's name can't be the id of a session or look like the id of an ask")]
     Id,
 }
 
-/// What a session is opened with.
+/// The settings that a session is opened with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSettings {
-    /// The session.
+    /// Id of the session.
     pub id: SessionId,
-    /// What people call it; unique among live sessions.
+    /// Name of the session, unique among live sessions.
     pub name: String,
-    /// The folder it works in: absolute.
+    /// Absolute path of the session's workspace.
     pub workspace: String,
-    /// The model, as `provider/name`.
+    /// Model of the session, as `provider/name`.
     pub model: String,
-    /// Who answers its asks.
+    /// Asks mode of the session.
     pub asks: AsksMode,
-    /// What its tools may do unasked.
+    /// Mode of the session's policy.
     pub policy: PolicyMode,
-    /// What is allowed, asked or denied besides.
+    /// Rules of the session's policy, in addition to the mode.
     #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
     pub rules: PolicyRules,
-    /// The most steps one turn may take; 0 for no limit.
+    /// Maximum number of steps (model requests) in one turn; 0 means no limit.
     pub max_steps: u32,
-    /// The most tokens one turn may take, of requests and answers together; 0 for no limit.
+    /// Maximum number of tokens that one turn may use, requests and answers together; 0 means no
+    /// limit.
     #[serde(default)]
     pub max_turn_tokens: u64,
 }
 
-/// A session at one moment. Everything in it follows from the events up to `seq`.
+/// A session at one moment. It reflects all events up to `seq`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// What it was opened with, under the name and with the model that it has now.
+    /// Settings of the session, with its current name and model.
     pub settings: Arc<SessionSettings>,
-    /// The first line of its first prompt until it is renamed; without either, its name.
+    /// First line of the first prompt or goal. After a rename, and before the first prompt, it is
+    /// the name.
     pub title: String,
-    /// The last line that its model has said.
+    /// Last line of text that the model wrote, at most 200 characters; absent before the first
+    /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_line: Option<String>,
-    /// The number of the last event.
+    /// Number of the last event.
     pub seq: u64,
-    /// What it is doing.
+    /// Status of the session.
     pub status: SessionStatus,
-    /// Since when.
+    /// Time of the last change of the status.
     pub since: Timestamp,
-    /// How long it has worked in all, in milliseconds: without the time it waited, was asking or was held.
+    /// Total working time in milliseconds up to `workingSince`, without the time that the session
+    /// was idle, held or waiting for an answer.
     #[serde(default)]
     pub worked_ms: u64,
-    /// It works now, and has since then; that is not yet counted.
+    /// Time since which the session has been working; absent while it is idle, held or waiting for
+    /// an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_since: Option<Timestamp>,
-    /// The open turn.
+    /// Open turn; `null` if there is none.
     pub turn: Option<TurnId>,
-    /// Its step, counted from 1.
+    /// Current step of the open turn, counted from 1; `null` before the first.
     pub step: Option<u32>,
-    /// Its open asks; the first is the one to show.
+    /// Open asks, the oldest first. Clients show the first one.
     pub asks: Vec<Ask>,
-    /// Whether it is held.
+    /// Hold of the session.
     pub hold: Hold,
-    /// Prompts that wait.
+    /// Queued prompts, in order.
     pub queue: Vec<QueuedPrompt>,
-    /// Its background jobs that run, the oldest first.
+    /// Running background jobs, the oldest first.
     pub jobs: Vec<Job>,
-    /// How the last turn ended.
+    /// End of the last turn; `null` before it.
     pub last_turn: Option<LastTurn>,
-    /// The run that is under way.
+    /// Run that has not ended, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
-    /// How the last run ended.
+    /// End of the last run; absent before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
-    /// Its tasks, the oldest first.
+    /// Tasks of the session, the oldest first.
     #[serde(default)]
     pub tasks: Arc<Vec<Task>>,
-    /// Its newest notes, the oldest first.
+    /// Newest notes, at most 20, the oldest first.
     #[serde(default)]
     pub notes: Arc<Vec<Note>>,
-    /// What all turns used.
+    /// Usage of all turns.
     pub usage: Usage,
-    /// How full the model's context is; nothing before the first answer.
+    /// Fill level of the model's context; absent before the first answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextFill>,
-    /// Files its tools changed.
+    /// Paths of the files that the session has changed, relative to the workspace if they are
+    /// inside.
     pub files_modified: Arc<BTreeSet<String>>,
-    /// How many clients are attached.
+    /// Number of attached clients.
     pub clients: usize,
-    /// Everything up to `seq` is saved: it is on disk.
+    /// Whether all events up to `seq` are saved on disk.
     pub saved: bool,
-    /// Why not everything is saved; absent if it is.
+    /// Reason why some events are not saved; absent if all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_saved: Option<Arc<str>>,
-    /// Which of its events can't be read.
+    /// Ranges of events that can't be read.
     #[serde(default, skip_serializing_if = "Gaps::is_empty")]
     pub gaps: Gaps,
-    /// It is logged at debug level.
+    /// Whether the session is logged at debug level.
     #[serde(default)]
     pub is_debug_enabled: bool,
 }
 
 impl Snapshot {
-    /// Sets whether everything is saved, by why it is not.
+    /// Sets `saved` and `not_saved` from the reason why some events are not saved.
     pub fn set_not_saved(&mut self, reason: Option<Arc<str>>) {
         self.saved = reason.is_none();
         self.not_saved = reason;
     }
 
-    /// How long it has worked in all, as of now.
+    /// Returns the total working time up to `now`.
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
         Duration::from_millis(self.worked_ms) + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Whether nothing but the number of the last event tells this from `other`.
+    /// Whether the snapshots differ in nothing but the number of the last event.
     #[must_use]
     pub fn differs_in_number_only(&self, other: &Self) -> bool {
-        // What was taken from the same place is the same; so nothing of size is compared while text streams.
+        // Parts that both snapshots share are not compared, so this is cheap while text streams.
         let Self { settings, title, last_line, seq: _, status, since, worked_ms, working_since, .. } = self;
         let Self { turn, step, asks, hold, queue, jobs, last_turn, last_run, run, tasks, notes, .. } = self;
         let Self { usage, context, files_modified, clients, saved, not_saved, gaps, is_debug_enabled, .. } = self;
@@ -216,74 +222,76 @@ impl Snapshot {
     }
 }
 
-/// A prompt that waits for its turn.
+/// A prompt in the queue of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
-    /// Its name.
+    /// Id of the prompt.
     pub prompt: PromptId,
-    /// Its words.
+    /// Text of the prompt.
     pub text: Arc<str>,
 }
 
-/// How a session's last turn ended.
+/// The end of a session's last turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastTurn {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: Outcome,
-    /// Why it was cut, if it was.
+    /// Reason for the cut; absent if the turn was not cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<CutCause>,
-    /// What went wrong, where something did.
+    /// Description of the error, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A session's line in a list.
+/// The summary of a session, as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSummary {
-    /// The session.
+    /// Id of the session.
     pub id: SessionId,
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// The first line of its first prompt until it is renamed; without either, its name.
+    /// First line of the first prompt or goal. After a rename, and before the first prompt, it is
+    /// the name.
     pub title: String,
-    /// The last line that its model has said.
+    /// Last line of text that the model wrote, at most 200 characters; absent before the first
+    /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_line: Option<String>,
-    /// It has an actor now.
+    /// Whether the session is live.
     pub live: bool,
-    /// What it is doing.
+    /// Status of the session.
     pub status: SessionStatus,
-    /// Since when.
+    /// Time of the last change of the status.
     pub since: Timestamp,
-    /// How its last turn ended.
+    /// End of the last turn; `null` before it.
     pub last_turn: Option<LastTurn>,
-    /// How its last run ended.
+    /// End of the last run; absent before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
-    /// Its first open ask.
+    /// First open ask; `null` if there is none.
     pub waits_for: Option<Ask>,
-    /// How many of its asks are open.
+    /// Number of open asks.
     #[serde(default)]
     pub asks: usize,
-    /// Whether it is held.
+    /// Hold of the session.
     pub hold: Hold,
-    /// How far its run is.
+    /// Progress of the run that has not ended, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunProgress>,
-    /// Its tasks, counted.
+    /// Numbers of tasks, by state.
     #[serde(default, skip_serializing_if = "TaskCounts::is_empty")]
     pub tasks: TaskCounts,
-    /// Its model.
+    /// Model of the session, as `provider/name`.
     pub model: String,
-    /// Its folder.
+    /// Absolute path of the session's workspace.
     pub workspace: String,
-    /// Which of its events can't be read.
+    /// Ranges of events that can't be read.
     #[serde(default, skip_serializing_if = "Gaps::is_empty")]
     pub gaps: Gaps,
 }
@@ -304,7 +312,7 @@ impl From<&Snapshot> for SessionSummary {
             asks: snapshot.asks.len(),
             hold: snapshot.hold.clone(),
             run: snapshot.run.as_ref().map(|run| run.progress),
-            tasks: TaskCounts::of(&snapshot.tasks),
+            tasks: TaskCounts::from_tasks(&snapshot.tasks),
             model: snapshot.settings.model.clone(),
             workspace: snapshot.settings.workspace.clone(),
             gaps: snapshot.gaps.clone(),

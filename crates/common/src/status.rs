@@ -1,4 +1,4 @@
-//! What a session is doing, in one word.
+//! The status of a session.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,29 +7,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What a session is doing. Computed from its state, never stored.
+/// The status of a session. It is computed from the state, never stored.
 ///
-/// The numbers and the words are stable: clients in other languages rely on them.
+/// The numbers and the names are stable, because clients in other languages rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum SessionStatus {
-    /// Nothing runs and nothing waits.
+    /// No turn is open and no run is under way.
     #[default]
     Idle = 0,
-    /// A turn is open.
+    /// A turn is open or a run is under way.
     Running = 1,
-    /// A turn was cut and not everything of it is down yet.
+    /// The turn was cut, and some of its tools or processes have not ended yet.
     Interrupted = 2,
-    /// An ask is open or a hold stands.
+    /// An ask is open, or the session is held.
     Paused = 3,
 }
 
 impl SessionStatus {
-    /// Every status, in the order of its number.
+    /// All statuses, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Running, Self::Interrupted, Self::Paused];
 
-    /// The status as its stable word.
+    /// Returns the stable name of the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -69,10 +69,10 @@ impl TryFrom<u8> for SessionStatus {
     }
 }
 
-/// A word or number that is no status.
+/// The error for a word or number that is not a status.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is no status (idle, running, interrupted, paused)")]
+#[error("`{text}` is not a status (idle, running, interrupted, paused)")]
 pub struct UnknownStatus {
-    /// What was given.
+    /// The text or number that was given.
     pub text: String,
 }

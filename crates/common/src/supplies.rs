@@ -1,4 +1,4 @@
-//! What a client brings along for the sessions it opens.
+//! Supplies: the environment and settings that a client brings for the sessions it opens.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,92 +6,98 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Provider;
+use crate::config::ProviderSettings;
 use crate::model::ModelSettings;
 
-/// What a client brings along for the sessions it opens: kept in memory for those sessions, never saved.
+/// The environment, provider settings and system prompt that a client brings for the sessions it
+/// opens. They are kept in memory while the session is live, and never saved.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Supplies {
-    /// The environment that tools' processes are started from; of it, what an allow-list lets through.
+    /// Environment for the processes of tools, as pairs of name and value. Only variables on an
+    /// allow-list reach the processes.
     pub env: Vec<(String, String)>,
-    /// How models are reached. Without it, as the engine was told.
+    /// Settings for access to models. Default: those of the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<ModelSupplies>,
-    /// What models are told about themselves. Without it, what the engine was told.
+    /// System prompt for models. Default: that of the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
 }
 
-/// How models are reached: what a client's configuration and environment say.
+/// The settings for access to models, from a client's configuration and environment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelSupplies {
-    /// The model of a session that names none.
+    /// Model of sessions that name none, as `PROVIDER/NAME` or `PROVIDER`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Providers, by name.
-    pub providers: BTreeMap<String, Provider>,
-    /// What is known of single models, by `PROVIDER/NAME`.
+    /// Settings of providers, by name.
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// Settings of single models, by `PROVIDER/NAME`.
     pub models: BTreeMap<String, ModelSettings>,
-    /// What stands between here and them.
+    /// Proxies for requests to models.
     pub proxies: Proxies,
-    /// The certificate authorities that their servers are checked by.
+    /// Certificate authorities that the servers of models are checked against.
     pub certificates: Certificates,
 }
 
-/// The certificate authorities that are trusted instead of the system's, where a client's environment names any.
+/// The certificate authorities that are trusted instead of the system's, if the client's
+/// environment sets any.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Certificates {
-    /// A file of certificates in PEM, by its absolute path: `SSL_CERT_FILE`.
+    /// Absolute path of a PEM file with certificates, from `SSL_CERT_FILE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Folders of such files, by their absolute paths, with colons between them: `SSL_CERT_DIR`.
+    /// Absolute paths of folders with such files, separated by colons, from `SSL_CERT_DIR`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
 }
 
 impl Certificates {
-    /// The values of an environment. An empty value counts as unset.
-    pub fn of(env: impl Fn(&str) -> Option<String>) -> Self {
+    /// Reads the variables of an environment. An empty value counts as unset.
+    pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
         let read = |name| env(name).filter(|value| !value.is_empty());
         Self { file: read("SSL_CERT_FILE"), dir: read("SSL_CERT_DIR") }
     }
 }
 
-/// The proxies that requests to models go through: the usual variables of an environment, in lower or upper case.
-/// Addresses begin with `http://`, `https://`, `socks5://` or `socks5h://`; without a scheme, it is `http`.
+/// The proxies for requests to models, from the usual environment variables in lower or upper case.
+/// An address begins with `http://`, `https://`, `socks5://` or `socks5h://`; without a scheme it
+/// is `http`.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Proxies {
-    /// For `http` addresses: `http_proxy`.
+    /// Proxy for `http` addresses, from `http_proxy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
-    /// For `https` addresses: `https_proxy`.
+    /// Proxy for `https` addresses, from `https_proxy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub https: Option<String>,
-    /// For both: `all_proxy`.
+    /// Proxy for both kinds of address if their own is not set, from `all_proxy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<String>,
-    /// Hosts that are reached without: `no_proxy`.
+    /// Hosts that are reached without a proxy, from `no_proxy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no: Option<String>,
 }
 
 impl Proxies {
-    /// The values of an environment. A variable in lower case goes before the one in upper case, even if it is empty.
-    pub fn of(env: impl Fn(&str) -> Option<String>) -> Self {
+    /// Reads the variables of an environment. A lower-case variable overrides the upper-case one,
+    /// even if it is empty.
+    pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
         let set = |value: Option<String>| value.filter(|value| !value.trim().is_empty());
         let read = |name: &str| set(env(name).or_else(|| env(&name.to_ascii_uppercase())));
-        // A web server passes the header `Proxy` of a request to a CGI program as HTTP_PROXY: anybody may have set it.
+        // A web server passes the request header `Proxy` to a CGI program as HTTP_PROXY, so any
+        // remote client may have set it.
         let is_cgi = env("REQUEST_METHOD").is_some();
         let http = if is_cgi { set(env("http_proxy")) } else { read("http_proxy") };
         Self { http, https: read("https_proxy"), all: read("all_proxy"), no: read("no_proxy") }
     }
 }
 
-/// They may have a password in them.
+/// Hides the addresses, because they may contain passwords.
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = [&self.http, &self.https, &self.all].iter().filter(|proxy| proxy.is_some()).count();
@@ -100,14 +106,14 @@ impl fmt::Debug for Proxies {
 }
 
 impl Supplies {
-    /// An environment alone.
+    /// Creates supplies with this environment and no settings.
     #[must_use]
     pub fn env(env: Vec<(String, String)>) -> Self {
         Self { env, ..Self::default() }
     }
 }
 
-/// The environment's values may be secrets: only names are shown.
+/// Shows only the names of the variables, because their values may be secrets.
 impl fmt::Debug for Supplies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
@@ -120,11 +126,11 @@ mod tests {
     use super::*;
 
     fn proxies(vars: &[(&str, &str)]) -> Proxies {
-        Proxies::of(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        Proxies::from_env(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
     }
 
     #[test]
-    fn m_e2_lower_case_goes_before_upper_case() {
+    fn m_e2_lower_case_variables_override_upper_case_ones() {
         let both = proxies(&[("https_proxy", "http://a"), ("HTTPS_PROXY", "http://b"), ("ALL_PROXY", "http://c")]);
         assert_eq!((both.https.as_deref(), both.all.as_deref()), (Some("http://a"), Some("http://c")));
         let off = proxies(&[("https_proxy", " "), ("HTTPS_PROXY", "http://b"), ("NO_PROXY", "x"), ("all_proxy", "c")]);
@@ -143,7 +149,7 @@ mod tests {
 
     #[test]
     fn m_e2_an_empty_certificate_variable_counts_as_none() {
-        let of = |value: &str| Certificates::of(|_| Some(value.to_owned()));
+        let of = |value: &str| Certificates::from_env(|_| Some(value.to_owned()));
         assert_eq!(of(""), Certificates::default());
         assert_eq!(of("/a").dir.as_deref(), Some("/a"));
     }

@@ -1,4 +1,4 @@
-//! A task, a note, and how tasks are counted.
+//! Tasks, notes and counts of tasks.
 
 use std::fmt;
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 
-/// Something a session has set out to do.
+/// A task of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its name.
+    /// Id of the task.
     pub id: TaskId,
-    /// What is to be done, on one line.
+    /// Title of the task, on one line.
     pub title: String,
-    /// How far it is.
+    /// State of the task.
     pub state: TaskState,
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// Not begun.
+    /// The task has not been started.
     Todo,
-    /// Being worked on.
+    /// The task is being worked on.
     Doing,
-    /// Done.
+    /// The task is finished.
     Done,
-    /// Given up: it need not be done.
+    /// The task was given up and need not be done.
     Dropped,
 }
 
 impl TaskState {
-    /// Whether something is left to do.
+    /// Whether the task still has to be done.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Todo | Self::Doing)
@@ -52,38 +52,38 @@ impl fmt::Display for TaskState {
     }
 }
 
-/// Something a session wants to remember.
+/// A note that the model leaves for later iterations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
-    /// Its words.
+    /// Text of the note.
     pub text: String,
-    /// The task it is about.
+    /// Task that the note is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The iteration it was taken in, if it was in a run.
+    /// Iteration in which the note was taken; absent outside of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
 }
 
-/// Tasks, counted by how far they are.
+/// The numbers of tasks, by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskCounts {
-    /// Done.
+    /// Number of finished tasks.
     pub done: usize,
-    /// Being worked on.
+    /// Number of tasks being worked on.
     pub doing: usize,
-    /// Not begun.
+    /// Number of tasks not started.
     pub todo: usize,
-    /// Given up.
+    /// Number of tasks given up.
     pub dropped: usize,
 }
 
 impl TaskCounts {
-    /// Counts.
+    /// Counts the tasks by state.
     #[must_use]
-    pub fn of(tasks: &[Task]) -> Self {
+    pub fn from_tasks(tasks: &[Task]) -> Self {
         tasks.iter().fold(Self::default(), |mut counts, task| {
             *match task.state {
                 TaskState::Todo => &mut counts.todo,
@@ -95,32 +95,32 @@ impl TaskCounts {
         })
     }
 
-    /// All but those that were given up.
+    /// Returns the number of tasks, without the dropped ones.
     #[must_use]
     pub fn total(self) -> usize {
         self.done + self.doing + self.todo
     }
 
-    /// What is left to do.
+    /// Returns the number of tasks that still have to be done.
     #[must_use]
     pub fn open(self) -> usize {
         self.doing + self.todo
     }
 
-    /// What is done or given up.
+    /// Returns the number of finished and dropped tasks.
     #[must_use]
     pub fn closed(self) -> usize {
         self.done + self.dropped
     }
 
-    /// Whether there are none.
+    /// Whether there are no tasks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// As a status bar has it: `✓2 ●1 ○3`.
+/// Formats the counts as in the status bar: `✓2 ●1 ○3`.
 impl fmt::Display for TaskCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "✓{} ●{} ○{}", self.done, self.doing, self.todo)

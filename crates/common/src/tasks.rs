@@ -1,4 +1,4 @@
-//! Tasks and notes: what a session has set out to do, and what it wants to remember of it.
+//! The task list and the notes of a session, and the requests that change them.
 
 use std::sync::Arc;
 
@@ -8,102 +8,102 @@ use crate::event::Fact;
 use crate::id::TaskId;
 use crate::task::{Note, Task, TaskCounts, TaskState};
 
-/// Tasks that one session may have, done and dropped ones included.
+/// Maximum number of tasks of one session, including finished and dropped ones.
 pub const MAX_TASKS: usize = 500;
 
-/// Bytes of one task's title.
+/// Maximum length of a task's title in bytes.
 pub const MAX_TASK_TITLE: usize = 500;
 
-/// Bytes of one note.
+/// Maximum length of a note in bytes.
 pub const MAX_NOTE: usize = 2_000;
 
-/// Notes that are kept at hand, the newest. The log has them all.
+/// Number of the newest notes that the state keeps. The log has all notes.
 pub const NOTES_KEPT: usize = 20;
 
-/// What is to become of a session's tasks and notes.
+/// A request to change the tasks or notes of a session, or to read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskRequest {
-    /// Adds tasks, to be done after those there are.
+    /// Adds tasks at the end of the list.
     Add {
-        /// Their titles.
+        /// Titles of the tasks.
         titles: Vec<String>,
     },
-    /// Moves a task.
+    /// Changes the state of a task.
     Move {
-        /// Which; without it, the one that is next in line for that: see [`Tasks::next_for`].
+        /// The task, or `None` for the one that [`Tasks::next_for`] returns.
         task: Option<TaskId>,
-        /// To this.
+        /// New state of the task.
         to: TaskState,
     },
-    /// Takes a note.
+    /// Takes a note for later iterations.
     Note {
-        /// Its words.
+        /// Text of the note.
         text: String,
-        /// The task it is about.
+        /// Task that the note is about, if any.
         task: Option<TaskId>,
     },
-    /// Changes nothing: the list is wanted.
-    Look,
+    /// Reads the list and changes nothing.
+    List,
 }
 
 fn none_left(to: TaskState) -> String {
     match to {
-        TaskState::Done | TaskState::Dropped => format!("no task is started: name the one that is {to}"),
-        TaskState::Todo | TaskState::Doing => "no task is left that could be started".to_owned(),
+        TaskState::Done | TaskState::Dropped => format!("no task is started: give the id of the task to mark as {to}"),
+        TaskState::Todo | TaskState::Doing => "no task is left to start".to_owned(),
     }
 }
 
-/// Why a request changed nothing.
+/// The reason why a request changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// There is no such task.
+    /// The session has no such task.
     #[error("there is no task {task}")]
     Unknown {
-        /// What was named.
+        /// Id that the session does not know.
         task: TaskId,
     },
-    /// No task was named, and none is next.
+    /// The request names no task, and no task is in the right state.
     #[error("{}", none_left(*to))]
     NoneLeft {
-        /// What it was to become.
+        /// State that the task was to get.
         to: TaskState,
     },
-    /// There are too many.
-    #[error("there can be {MAX_TASKS} tasks, and there are {there} already")]
+    /// The session would have too many tasks.
+    #[error("a session can have at most {MAX_TASKS} tasks; this one has {count}")]
     TooMany {
-        /// How many there are.
-        there: usize,
+        /// Number of tasks in the list.
+        count: usize,
     },
-    /// There is nothing in it.
+    /// A title or note is blank.
     #[error("{what} is empty")]
     Empty {
-        /// The title, or the note.
+        /// Name of the text: the title, or the note.
         what: &'static str,
     },
-    /// There is too much in it.
-    #[error("{what} has {bytes} bytes; at most {most} are taken")]
+    /// A title or note is too long.
+    #[error("{what} has {bytes} bytes; at most {max} are allowed")]
     TooLong {
-        /// The title, or the note.
+        /// Name of the text: the title, or the note.
         what: &'static str,
-        /// Its size.
+        /// Length of the text in bytes.
         bytes: usize,
-        /// The bound.
-        most: usize,
+        /// Maximum length in bytes.
+        max: usize,
     },
 }
 
-/// The tasks and notes of a session, as its facts make them. Cheap to clone.
+/// The tasks and notes of a session, folded from its facts. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tasks {
-    /// The tasks, the oldest first.
+    /// Tasks, the oldest first.
     pub tasks: Arc<Vec<Task>>,
-    /// The newest notes, at most [`NOTES_KEPT`], the oldest first.
+    /// Newest notes, at most [`NOTES_KEPT`], the oldest first.
     pub notes: Arc<Vec<Note>>,
 }
 
 impl Tasks {
-    /// Takes a fact in; most change nothing.
+    /// Applies a fact. Facts about anything else change nothing.
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
             Fact::TaskAdded { task, title } => {
@@ -124,10 +124,11 @@ impl Tasks {
         }
     }
 
-    /// What a request makes facts of, in this iteration of a run, if it is one.
+    /// Returns the facts that follow from a request. `iteration` is the current iteration, if the
+    /// session has a run.
     ///
     /// # Errors
-    /// [`TaskError`] if it can't be done; nothing of it is, then.
+    /// [`TaskError`] if the request is refused. No part of it takes effect then.
     pub fn decide(&self, request: TaskRequest, iteration: Option<u32>) -> Result<Vec<Fact>, TaskError> {
         match request {
             TaskRequest::Add { titles } => self.add(titles),
@@ -140,59 +141,59 @@ impl Tasks {
                 Ok(moved.into_iter().collect())
             }
             TaskRequest::Note { text, task } => {
-                check("the note", &text, MAX_NOTE)?;
+                check_text("the note", &text, MAX_NOTE)?;
                 if let Some(task) = task.filter(|id| self.tasks.iter().all(|task| task.id != *id)) {
                     return Err(TaskError::Unknown { task });
                 }
                 Ok(vec![Fact::NoteTaken { note: Note { text, task, iteration } }])
             }
-            TaskRequest::Look => Ok(Vec::new()),
+            TaskRequest::List => Ok(Vec::new()),
         }
     }
 
     fn add(&self, titles: Vec<String>) -> Result<Vec<Fact>, TaskError> {
-        let there = self.tasks.len();
-        if there + titles.len() > MAX_TASKS {
-            return Err(TaskError::TooMany { there });
+        let count = self.tasks.len();
+        if count + titles.len() > MAX_TASKS {
+            return Err(TaskError::TooMany { count });
         }
         let next = self.tasks.last().map_or(TaskId(1), |task| task.id.next());
         let ids = std::iter::successors(Some(next), |id| Some(id.next()));
         let added = ids.zip(titles).map(|(task, title)| {
-            check("the title", &title, MAX_TASK_TITLE)?;
-            // One line each, in every list.
+            check_text("the title", &title, MAX_TASK_TITLE)?;
+            // Lists show each title on one line.
             let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
             Ok(Fact::TaskAdded { task, title })
         });
         added.collect()
     }
 
-    /// The task that is meant where none is named: to be begun, the first that is not; else the first that is being
-    /// worked on.
+    /// Returns the task that a request means if it names none: for [`TaskState::Doing`] the first
+    /// task that is not started, for any other state the first one being worked on.
     #[must_use]
     pub fn next_for(&self, to: TaskState) -> Option<&Task> {
         let from = if to == TaskState::Doing { TaskState::Todo } else { TaskState::Doing };
         self.tasks.iter().find(|task| task.state == from)
     }
 
-    /// The task to work on: the first that is being worked on, else the first that is not begun.
+    /// Returns the task to work on: the first one being worked on, else the first one not started.
     #[must_use]
     pub fn next(&self) -> Option<&Task> {
         let of = |state| self.tasks.iter().find(move |task| task.state == state);
         of(TaskState::Doing).or_else(|| of(TaskState::Todo))
     }
 
-    /// How many there are of each.
+    /// Returns the numbers of tasks, by state.
     #[must_use]
     pub fn counts(&self) -> TaskCounts {
-        TaskCounts::of(&self.tasks)
+        TaskCounts::from_tasks(&self.tasks)
     }
 }
 
-/// Whether these words are some, and not too many.
-fn check(what: &'static str, text: &str, most: usize) -> Result<(), TaskError> {
+/// Checks that a text is not blank and has at most `max` bytes.
+fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), TaskError> {
     match text.len() {
         _ if text.trim().is_empty() => Err(TaskError::Empty { what }),
-        bytes if bytes > most => Err(TaskError::TooLong { what, bytes, most }),
+        bytes if bytes > max => Err(TaskError::TooLong { what, bytes, max }),
         _ => Ok(()),
     }
 }

@@ -1,17 +1,17 @@
-//! Points in time as clients see them.
+//! Points in time, as clients see them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A point in time: milliseconds since 1970-01-01 UTC.
+/// A point in time, in milliseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// How long from `earlier` to this; zero if `earlier` is the later one.
+    /// Returns the time from `earlier` to this point; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))

@@ -1,4 +1,4 @@
-//! How turns end, and what an interrupt found and ended.
+//! The outcomes of turns, and the receipts of interrupts.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use crate::client::Who;
 use crate::id::{AskId, CallId, PromptId};
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The model had nothing more to do.
+    /// The model finished its work.
     Done,
-    /// The model or the runtime could not go on.
+    /// The model or the runtime failed.
     Failed,
     /// A tool or the session panicked.
     Panicked,
-    /// It was cut.
+    /// The turn was cut.
     Interrupted,
-    /// It reached a limit.
+    /// The turn reached a limit.
     Limit,
 }
 
 impl Outcome {
-    /// The outcome as its stable word.
+    /// Returns the stable name of the outcome.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -44,25 +44,25 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why a turn was cut.
+/// The reason why a turn was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum CutCause {
-    /// A client interrupted it.
+    /// A client interrupted the turn.
     User {
-        /// Who.
+        /// Client that interrupted the turn.
         by: Who,
     },
     /// A client closed the session.
     Close {
-        /// Who.
+        /// Client that closed the session.
         by: Who,
     },
-    /// The runtime was stopped while it was open.
+    /// The runtime was stopped during the turn.
     Shutdown,
-    /// The runtime was restarted while it was open.
+    /// The runtime was restarted during the turn.
     Restart,
-    /// The session's actor failed while it was open.
+    /// The session's actor failed during the turn.
     Panic,
 }
 
@@ -78,81 +78,83 @@ impl fmt::Display for CutCause {
     }
 }
 
-/// What had ended a session's actor before the session was rebuilt from its log.
+/// The reason why a session had no actor before it was restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RestoreCause {
-    /// The end of its runtime, which has cut what it did, or left it waiting.
+    /// The runtime ended, and cut the session's work or left it waiting.
     Restart,
     /// The session's actor failed.
     Panic,
-    /// Nothing: it was at rest, or closed, and had no actor.
+    /// The session was unloaded at rest, or closed.
     Unloaded,
 }
 
-/// What an interrupt found and ended. Part of the turn's last event.
+/// The receipt of an interrupt: what it found and ended. It is part of the turn's last event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// The tool calls that were running, and how each stopped.
+    /// Tool calls that were running, and how each stopped.
     pub tools: Vec<StoppedTool>,
-    /// The processes that were ended.
+    /// Numbers of processes that were ended.
     pub processes: EndedProcesses,
-    /// The asks that were answered Interrupted.
+    /// Asks that the interrupt closed.
     pub asks: Vec<AskId>,
-    /// The queued prompts that were handed back.
+    /// Queued prompts that were handed back.
     pub prompts: Vec<PromptId>,
-    /// The runtime, or the session's actor, had ended before the turn was: its processes were not counted.
+    /// Whether the runtime or the session's actor had ended before the turn, so that its processes
+    /// were not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uncounted: bool,
 }
 
-/// A tool call that the cut of its turn found running.
+/// A tool call that was running when its turn was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedTool {
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// How it stopped.
+    /// Way the call stopped.
     pub how: StopHow,
 }
 
-/// How a tool call stopped.
+/// The way a tool call stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum StopHow {
-    /// It came back.
+    /// The call returned in time.
     Returned,
-    /// It did not come back within the grace and one second more: its thread is left, its result ignored.
+    /// The call did not return within the grace and one more second. Its thread is abandoned and
+    /// its result ignored.
     Left,
-    /// It went with what it ran in, which was killed or has failed: what it had started was ended as always, and nobody was
-    /// there to count it.
+    /// The call's runtime was killed or its session failed. Its processes were ended as always, but
+    /// not counted.
     Lost,
 }
 
-/// How many processes were ended, and how.
+/// The numbers of processes that were ended, by signal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndedProcesses {
-    /// Ended by TERM within the grace.
+    /// Number of processes that ended after TERM, within the grace.
     pub terminated: u32,
-    /// Had to be killed.
+    /// Number of processes that were ended with KILL.
     pub killed: u32,
-    /// Could not be ended: their process ids.
+    /// Ids of processes that could not be ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<u32>,
 }
 
 impl EndedProcesses {
-    /// How many were ended, either way.
+    /// Returns the number of ended processes.
     #[must_use]
     pub fn total(&self) -> u32 {
         self.terminated.saturating_add(self.killed)
     }
 
-    /// Adds another count to this one.
+    /// Adds the numbers and ids of `other`.
     pub fn add(&mut self, other: Self) {
         self.terminated = self.terminated.saturating_add(other.terminated);
         self.killed = self.killed.saturating_add(other.killed);
@@ -166,7 +168,7 @@ impl fmt::Display for Receipt {
         let lost = self.tools.iter().filter(|tool| tool.how == StopHow::Lost).count();
         let mut parts = Vec::new();
         if lost > 0 {
-            parts.push(format!("{} lost, with what had been started", counted(lost, "tool", "tools")));
+            parts.push(format!("{} lost, processes were not counted", counted(lost, "tool", "tools")));
         } else if self.uncounted {
             parts.push("no tool was running, processes were not counted".to_owned());
         } else {
@@ -184,7 +186,7 @@ impl fmt::Display for Receipt {
             parts.push(format!("{} handed back", counted(self.prompts.len(), "prompt", "prompts")));
         }
         for tool in self.tools.iter().filter(|tool| tool.how == StopHow::Left) {
-            parts.push(format!("{} (call {}) did not come back and was left", tool.name, tool.call));
+            parts.push(format!("{} (call {}) did not return and was abandoned", tool.name, tool.call));
         }
         if !self.processes.left.is_empty() {
             let pids: Vec<_> = self.processes.left.iter().map(u32::to_string).collect();

@@ -1,13 +1,16 @@
-//! What is given to us and nobody knows: a field whose name is wrong, most likely.
+//! Detection of unknown fields in given data, most likely misspelt ones.
 
 use serde::{Deserialize, Deserializer};
 
-/// A value, and the path of the first field in it that means nothing, if there is one.
+/// Deserialises a value. Also returns the path of the first field that the type does not have, if
+/// there is one.
 ///
 /// # Errors
-/// It can't be read.
-pub fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(given: D) -> Result<(T, Option<String>), D::Error> {
+/// The error of `deserializer` if the value can't be deserialised.
+pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<(T, Option<String>), D::Error> {
     let mut unknown = None;
-    let value = serde_ignored::deserialize(given, |path| unknown = unknown.take().or(Some(path.to_string())))?;
+    let value = serde_ignored::deserialize(deserializer, |path| unknown = unknown.take().or(Some(path.to_string())))?;
     Ok((value, unknown))
 }

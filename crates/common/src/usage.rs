@@ -1,4 +1,4 @@
-//! What a model was given and gave, in tokens.
+//! The tokens that model requests use, and the limits of their context.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -8,68 +8,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::output::is_zero;
 
-/// Tokens used, by the provider's own count unless `estimated`.
+/// The tokens and the cost of model requests, as counted by the provider unless `estimated` is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Tokens of the request, cached ones included.
+    /// Number of request tokens, including cached ones.
     pub input: u64,
-    /// Those of the request that came from the provider's cache.
+    /// Number of request tokens that were read from the provider's cache.
     #[serde(default)]
     pub cached: u64,
-    /// Those of the request that the provider has put into its cache, where it counts them.
+    /// Number of request tokens that were written to the provider's cache; 0 if the provider does
+    /// not count them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_written: u64,
-    /// Tokens of the answer, thoughts included.
+    /// Number of answer tokens, including thoughts.
     pub output: u64,
-    /// What it cost, in millionths of the currency of the price that is configured for the model; nothing without one.
+    /// Cost in millionths of the currency of the model's configured price; absent without a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
-    /// Some of it is our own estimate, because the provider sent no count.
+    /// Whether some numbers are estimates, because the provider sent none.
     #[serde(default)]
     pub estimated: bool,
 }
 
-/// How full the context of a session's model is.
+/// The fill level of the context of a session's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextFill {
-    /// Tokens of the last request and its answer.
+    /// Number of tokens of the last request and its answer.
     pub tokens: u64,
-    /// Tokens that a request may have; beyond, its oldest messages are left out.
+    /// Maximum number of tokens of a request. Beyond it, the oldest messages are left out.
     pub limit: u64,
 }
 
-/// What was left out of a request to a model, and how much was left in.
+/// The parts that were left out of a model request, and the size of the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryCut {
-    /// Messages that were left out.
+    /// Number of messages that were left out.
     pub messages: u64,
-    /// Results of tools that were cut.
+    /// Number of tool results that were shortened.
     pub results: u64,
-    /// Tokens of what was left in, by our own count.
+    /// Number of tokens that were sent, by Holdpoint's estimate.
     pub tokens: u64,
-    /// Tokens that a request may have.
+    /// Maximum number of tokens of a request.
     pub limit: u64,
-    /// Lines of what was left in.
+    /// Number of lines that were sent.
     pub lines: u64,
-    /// Lines that a request may have.
+    /// Maximum number of lines of a request.
     pub line_limit: u64,
-    /// The limit that was reached.
+    /// Limit that was reached.
     pub reached: HistoryLimit,
 }
 
-/// A limit of the conversation that a model is sent.
+/// A limit of the conversation that is sent to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HistoryLimit {
-    /// `limits.max_history_lines`.
+    /// The limit `limits.max_history_lines` of the configuration.
     Lines,
-    /// `limits.max_history_tokens`.
+    /// The limit `limits.max_history_tokens` of the configuration.
     #[default]
     Tokens,
-    /// The window of the model.
+    /// The context window of the model.
     Window,
 }
 
@@ -78,20 +79,21 @@ impl fmt::Display for HistoryLimit {
         f.write_str(match self {
             Self::Lines => "limits.max_history_lines",
             Self::Tokens => "limits.max_history_tokens",
-            Self::Window => "the window of the model",
+            Self::Window => "the model's window",
         })
     }
 }
 
 impl Usage {
-    /// Our estimate for texts of these sizes in bytes: 2.5 bytes a token, the worst seen being 2.54.
+    /// Estimates the tokens of texts from their sizes in bytes: one token per 2.5 bytes. The worst
+    /// measured ratio is 2.54.
     #[must_use]
     pub fn estimate(input_bytes: u64, output_bytes: u64) -> Self {
         let tokens = |bytes: u64| bytes.saturating_mul(2).div_ceil(5);
         Self { input: tokens(input_bytes), output: tokens(output_bytes), estimated: true, ..Self::default() }
     }
 
-    /// Input and output together.
+    /// Returns the request and answer tokens together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
@@ -100,7 +102,7 @@ impl Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        // Providers claim these, and imported logs.
+        // Providers and imported logs may claim any number.
         let both = self.cost.zip(other.cost).map(|(left, right)| left.saturating_add(right));
         *self = Self {
             input: self.input.saturating_add(other.input),
@@ -119,9 +121,9 @@ mod tests {
     use crate::id::{ItemId, TurnId};
     use crate::turn::EndedProcesses;
 
-    /// What a provider claims, and what a log says that was taken in, may be anything.
+    /// Providers and imported logs may claim any number.
     #[test]
-    fn counts_stop_where_they_end() {
+    fn counts_saturate() {
         let most = Usage { input: u64::MAX, output: 1, cost: Some(u64::MAX), ..Usage::default() };
         let mut sum = most;
         sum += most;

@@ -1,91 +1,97 @@
-//! The web tool: what it can be asked to do, and the user's settings for it.
+//! The requests to the tool `web`, and its settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One thing the web tool can be asked to do, and how: as JSON, what the tool is called with.
+/// A request to the tool `web`; its JSON form is the arguments of the tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WebRequest {
-    /// What to do.
+    /// Action to carry out.
     #[serde(flatten)]
     pub action: WebAction,
-    /// Stops when the page is there, until the user goes on. What is returned is read after that.
+    /// Whether to pause when the page has loaded, until the user continues. The result is read
+    /// after the pause. Default: `false`.
     #[serde(default)]
     pub pause: bool,
-    /// Without a window; `pause` implies one, unless [`WebSettings::pause_headless`] says otherwise.
+    /// Whether the browser runs without a window. `pause` implies a window, unless the setting
+    /// `web.pause_headless` is on. Default: `true`.
     #[serde(default = "yes")]
     pub headless: bool,
 }
 
-/// What the web tool can do.
+/// The actions of the tool `web`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum WebAction {
     /// Asks the search engine.
     Search {
-        /// What for.
+        /// Text to search for.
         query: String,
     },
     /// Opens a page and reads it.
     OpenPage {
-        /// Its address: `http` or `https`.
+        /// Address of the page, `http` or `https`.
         url: String,
     },
-    /// Opens a page and looks for a text in it.
+    /// Opens a page and finds a text in it.
     FindInPage {
-        /// Its address: `http` or `https`.
+        /// Address of the page, `http` or `https`.
         url: String,
-        /// What to look for, in any case of letters.
+        /// Text to find, regardless of case.
         text: String,
     },
-    /// Opens a page and keeps a picture of it.
+    /// Opens a page and saves a screenshot of it.
     Screenshot {
-        /// Its address: `http` or `https`.
+        /// Address of the page, `http` or `https`.
         url: String,
-        /// The whole page, not only what a window of it shows.
+        /// Whether to capture the whole page instead of the visible part. Default: `false`.
         #[serde(default)]
         full_page: bool,
     },
 }
 
 impl WebRequest {
-    /// Whether it needs a visible window.
+    /// Whether the request needs a browser with a window.
     #[must_use]
     pub fn is_visible(&self, settings: &WebSettings) -> bool {
         !self.headless || self.pause && !settings.pause_headless
     }
 }
 
-/// The web tool: which browser, where it may go, and how much of a page is read.
+/// The settings of the tool `web`: its browser, its hosts and the amount of text it returns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WebSettings {
-    /// The browser: the path of a Chromium or Chrome. Without it, the first of `chromium`, `chromium-browser`,
+    /// Path of a Chromium or Chrome. Default: the first of `chromium`, `chromium-browser`,
     /// `google-chrome-stable`, `google-chrome` and `chrome` on the PATH.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chromium: Option<String>,
-    /// Whether a page is paused without a window, where there is no display: it is then reached by the address of the
-    /// developer tools that the pause shows.
+    /// Whether a page is paused without a window, for machines without a display. The ask then
+    /// shows the address of the developer tools, where you can reach the page. Default: `false`.
     pub pause_headless: bool,
-    /// Whether the browser's own sandbox is on. Without it: on, unless this runs as root.
+    /// Whether the browser's own sandbox is on. Default: on, unless Holdpoint runs as root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<bool>,
-    /// Hosts that go unasked though they are private, each with all below it: `localhost`, `intern.example:8080`.
+    /// Private hosts that need no approval, each with all its subdomains, for example `localhost`
+    /// or `intern.example:8080`. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Hosts that are never reached, each with all below it, whatever else is allowed.
+    /// Hosts that are never reached, each with all its subdomains. This overrides everything that
+    /// allows them. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Minutes after which a browser that nobody uses is ended.
+    /// Minutes without use after which a browser is ended, from 1 to 1,440. Default: 10.
     #[schemars(range(min = 1, max = 1440))]
     pub idle_minutes: u32,
-    /// Seconds that a page may take to load. After that, what there is of it is read.
+    /// Seconds that a page may take to load, from 1 to 600. After that, the part that has loaded is
+    /// read. Default: 30.
     #[schemars(range(min = 1, max = 600))]
     pub load_s: u32,
-    /// Bytes of a page's text that are returned. What is cut is told.
+    /// Maximum size of a page's text in a result, from 1 KiB to 1 MiB, in bytes. The result says if
+    /// text was cut. Default: 32 KiB.
     #[schemars(range(min = 1024, max = 1048576))]
     pub max_text_bytes: u32,
-    /// The search engine.
+    /// Settings of the search engine.
     pub search: WebSearch,
 }
 
@@ -105,33 +111,35 @@ impl Default for WebSettings {
     }
 }
 
-/// The search engine of the web tool.
+/// The search engine of the tool `web`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WebSearch {
-    /// Where it answers; `{query}` stands for what is looked for: `https://searx.example/search?format=json&q={query}`.
-    /// Without it there is no search.
+    /// Address of a search, with `{query}` in place of the query, for example
+    /// `https://searx.example/search?format=json&q={query}`. Default: none, so that there is no
+    /// search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// How results are found in a page of HTML. Without it, the answer is the JSON of SearXNG.
+    /// CSS selectors of the results, for an engine that answers with HTML. Default: the answer is
+    /// JSON in the format of SearXNG.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub html: Option<WebSearchHtml>,
 }
 
-/// How results are found in a page of HTML: by CSS selectors.
+/// The CSS selectors that find results in an HTML page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WebSearchHtml {
-    /// Each result.
+    /// Selector of each result.
     pub result: String,
-    /// In a result: the link to the page. Its text is the title.
+    /// Selector of the link in a result. The text of the link is the title.
     pub link: String,
-    /// In a result: the words about it.
+    /// Selector of the description in a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 impl WebSettings {
-    /// Whether it can be used as it is; if not, what is wrong.
+    /// Checks that the settings can be used, and returns a description of the first fault.
     pub(crate) fn check(&self) -> Result<(), String> {
         let bounds = [
             ("idle_minutes", self.idle_minutes, 1..=1440),
@@ -140,15 +148,15 @@ impl WebSettings {
         ];
         for (key, value, range) in bounds {
             if !range.contains(&value) {
-                return Err(format!("web.{key} is {value}; it can be {} to {}", range.start(), range.end()));
+                return Err(format!("web.{key} is {value}; it must be from {} to {}", range.start(), range.end()));
             }
         }
         match &self.search.url {
             Some(url) if !url.contains("{query}") => {
-                Err("web.search.url has no `{query}` in it: it stands for what is looked for".to_owned())
+                Err("web.search.url must contain `{query}`, which is replaced by the search text".to_owned())
             }
             Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-                Err(format!("web.search.url is `{url}`: it begins with http:// or https://"))
+                Err(format!("web.search.url is `{url}`; it must begin with http:// or https://"))
             }
             _ => Ok(()),
         }
@@ -177,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_makes_no_sense_is_refused() {
+    fn an_invalid_setting_is_refused() {
         for (text, what) in [
             ("[web]\nidle_minutes = 0", "idle_minutes"),
             ("[web]\nmax_text_bytes = 5", "max_text_bytes"),

@@ -1,6 +1,6 @@
-// The figures of the Node.js package, beside what they may be at most: `npm run bench [-- PART_OF_A_NAME…]`, which builds
-// the addon as it is released. A figure that is missed fails nothing; they mean something on a machine that does nothing
-// else.
+// Benchmark of the Node.js package: `npm run bench [-- PART_OF_A_NAME…]` builds the release addon
+// and prints each figure with its bound. A missed bound fails nothing, because the figures mean
+// something only on an idle machine.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -15,7 +15,7 @@ const ROUNDS = 200
 start({ config: '[limits]\nmax_sessions = 2000' })
 const cwd = await mkdtemp(path.join(tmpdir(), 'hp-'))
 const open = () => sessionOpen({ cwd, model: 'rehearsal' })
-/** Milliseconds, on the clock that events are told by. */
+/** Milliseconds, on the clock of the events' times. */
 const now = () => performance.timeOrigin + performance.now()
 
 async function firstEvent(table) {
@@ -48,7 +48,7 @@ async function pause(table) {
     const at = seen.then(now)
     await sessionPrompt(id, 'shell: touch made')
     const event = await seen
-    // It was raised within the millisecond that it tells.
+    // The event's time is cut to whole milliseconds: 0.5 ms is the average error.
     taken.push((await at) - event.at - 0.5)
     await sessionPauseConfirm(id, false, { askId: event.body.ask.id })
   }
@@ -71,11 +71,11 @@ async function manyEvents(table) {
     sessionAttach(id, callback, { keepAlive: true })
   })
   delay.enable()
-  // Thoughts and texts by turns are never put together on the way.
+  // Alternating thoughts and texts are never joined on the way.
   await sessionPrompt(id, 'think a\nsay b\n'.repeat(50_000))
   const last = await over
   delay.disable()
-  if (count < 100_000) throw new Error(`only ${count} events have come`)
+  if (count < 100_000) throw new Error(`only ${count} events arrived`)
   await sessionClose(id)
   table.figure('100,000 events, from the first to the last', last - first, 1_000)
   table.figure('event loop delay meanwhile, p99', delay.percentile(99) / 1e6, 20)
@@ -90,7 +90,7 @@ async function manySessions(table) {
   table.figure('1,000 sessions opened', taken, 100)
 }
 
-console.log(`the Node.js package, Node ${process.versions.node}${native.Panics ? ', as built for tests' : ''}`)
+console.log(`the Node.js package, Node ${process.versions.node}${native.Panics ? ' (test build)' : ''}`)
 const table = new Table(process.argv.slice(2))
 const groups = { 'first event': firstEvent, pause, 'many events': manyEvents, 'many sessions': manySessions }
 for (const [group, measure] of Object.entries(groups)) if (table.wants(group)) await measure(table)

@@ -1,35 +1,39 @@
-// The table of figures, as `cargo bench` prints its own: a line for each, written as soon as it is known.
+// The table of figures, in the format of `cargo bench`. A line is printed as soon as its figure is
+// known.
 import { loadavg } from 'node:os'
 
-/** A table of the figures whose group's name contains a filter, or of all. */
+/**
+ * A table of the figures in all groups whose name contains a filter; without filters, in all
+ * groups.
+ */
 export class Table {
   #filters
 
   constructor(filters) {
     this.#filters = filters
-    console.log(`${'what'.padEnd(62)} ${'measured'.padStart(10)}  ${'at most'.padStart(10)}  ${'ratio'.padStart(6)}`)
+    console.log(`${'figure'.padEnd(62)} ${'measured'.padStart(10)}  ${'at most'.padStart(10)}  ${'ratio'.padStart(6)}`)
   }
 
-  /** Whether a group is wanted: then its name is written, and what else the machine does. */
+  /** Whether to measure a group. If so, prints its name and the load of the machine. */
   wants(group) {
     const wanted = this.#filters.length === 0 || this.#filters.some((filter) => group.includes(filter))
     if (wanted) console.log(`-- ${group} (load ${loadavg()[0].toFixed(2)})`)
     return wanted
   }
 
-  /** A figure, and what it may be at most, in milliseconds. */
-  figure(what, measured, most) {
-    const ratio = measured / most
-    const [shown, bound] = [measured, most].map((milliseconds) => written(milliseconds).padStart(10))
-    console.log(`${what.padEnd(62)} ${shown}  ${bound}  ${ratio.toFixed(2).padStart(6)}  ${ratio <= 1 ? 'ok' : 'OVER'}`)
+  /** Prints a figure and its bound, both in milliseconds. */
+  figure(name, measured, limit) {
+    const ratio = measured / limit
+    const [shown, bound] = [measured, limit].map((milliseconds) => format(milliseconds).padStart(10))
+    console.log(`${name.padEnd(62)} ${shown}  ${bound}  ${ratio.toFixed(2).padStart(6)}  ${ratio <= 1 ? 'ok' : 'OVER'}`)
   }
 }
 
-function written(milliseconds) {
+function format(milliseconds) {
   return milliseconds < 1_000 ? `${milliseconds.toFixed(2)}ms` : `${(milliseconds / 1_000).toFixed(2)}s`
 }
 
-/** The value that so large a part of the values is below. */
+/** Returns the value below which this part of the values lies. */
 export function percentile(values, part) {
   const sorted = values.toSorted((left, right) => left - right)
   return sorted[Math.floor((sorted.length - 1) * part)]

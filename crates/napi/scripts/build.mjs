@@ -1,8 +1,9 @@
-// Builds the addon and its program for this machine, or for `--target TRIPLE`, into native/PLATFORM-ARCH/; and writes what
-// is made of them. `--debug` builds them quickly, with what the tests need.
+// Builds the addon and its program for this machine, or for `--target TRIPLE`, into
+// native/PLATFORM-ARCH/, and generates the files that depend on them. `--debug` is a fast build
+// with everything that the tests need.
 //
-// Cargo is run here and not by `napi build`, which names a target always: then nothing that cargo has built for anything
-// else is of use, and all of it is built twice.
+// This script runs cargo itself. `napi build` always passes a target, so that cargo can't reuse any
+// other build and compiles everything twice.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -22,8 +23,8 @@ const { values } = parseArgs({ options: { target: { type: 'string' }, debug: { t
 const root = fileURLToPath(new URL('../', import.meta.url))
 const platform = values.target ? PLATFORMS[values.target] : `${process.platform}-${process.arch}`
 if (!platform) {
-  console.error(`error: no package is made for ${values.target}`)
-  console.error(`hint: it can be ${Object.keys(PLATFORMS).join(', ')}`)
+  console.error(`error: unsupported target ${values.target}`)
+  console.error(`hint: use one of ${Object.keys(PLATFORMS).join(', ')}`)
   process.exit(2)
 }
 const folder = path.join(root, 'native', platform)
@@ -38,12 +39,12 @@ function run(command, args, options = {}) {
 const metadata = JSON.parse(
   run('cargo', ['metadata', '--format-version', '1', '--no-deps'], { stdio: ['inherit', 'pipe', 'inherit'], maxBuffer: 1 << 26 }),
 )
-// What the functions are declared as is written there by the macros of napi, as they are compiled.
+// While compiling, the macros of napi write the declarations of the functions here.
 const declared = path.join(metadata.target_directory, values.debug ? 'napi-types-debug' : 'napi-types')
 mkdirSync(declared, { recursive: true })
 const target = values.target ? ['--target', values.target] : []
-// With all that the workspace's tests are built with, and the program that starts daemons: what `cargo test` has built is
-// not built anew.
+// The features and targets of the workspace's tests, and the program that starts daemons. So builds
+// of `cargo test` are reused.
 const debug = ['--workspace', '--lib', '--bins', '--test', 'it', '--features', 'holdpoint-napi/test-support']
 const what = values.debug ? debug : ['--release', '--package', 'holdpoint-napi']
 run('cargo', ['build', '--quiet', ...what, ...target], {
@@ -57,10 +58,10 @@ for (const [from, to] of [
   [library, 'holdpoint.node'],
   ['holdpoint-supervisor', 'holdpoint-supervisor'],
 ]) {
-  // Replaced and not written over: a process may have them open.
+  // Replace the file instead of overwriting it: a process may have it open.
   rmSync(path.join(folder, to), { force: true })
   copyFileSync(path.join(built, from), path.join(folder, to))
-  // The names of functions stay, for stack traces; a debugger finds the rest where they were built.
+  // Keep the names of functions for stack traces. A debugger finds the rest in the build folder.
   run('strip', ['-S', path.join(folder, to)])
 }
 

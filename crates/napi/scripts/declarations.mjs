@@ -1,26 +1,29 @@
-// Writes index.d.ts, from what napi declares: its class, and the functions of the package, which are those of one of its
-// instances; index.mjs, which names them all, and index.d.mts; and parameters.js, by which arguments are checked. With --check, says whether they are as they would be
-// written.
+// Generates files from the declarations of napi: index.d.ts with the class and the package's
+// functions, which are the methods of one instance; index.mjs and index.d.mts, which export them;
+// and parameters.js, which the checks of arguments use. With --check, reports whether the files are
+// up to date.
 import { readFile, writeFile } from 'node:fs/promises'
 
 const root = new URL('../', import.meta.url)
 const read = (name) => readFile(new URL(name, root), 'utf8')
 
 const EVENTS = `  /**
-   * A session's events, to be iterated: the past as \`options\` say, then what happens. The session never waits; leaving the
-   * loop detaches. Node stays for it. It ends with the session; if the connection to a daemon breaks, it throws.
+   * Iterates over a session's events: first the past ones that \`options\` select, then new ones, with
+   * strictly rising numbers. Leaving the loop detaches. The session never waits for the loop, and
+   * Node stays alive during it. The loop ends when the session is closed, and throws if the
+   * connection to a daemon breaks.
    */
   sessionEvents(id: string, options?: EventsOptions): AsyncGenerator<Event, StreamEnd, void>
 `
 
-/** A class of a declaration, with its doc and its body. */
+/** Matches the declaration of a class, with its doc and its body. */
 const aClass = (name) => new RegExp(`(?:/\\*\\*(?:(?!\\*/)[^])*\\*/\\n)?export declare class ${name} \\{\\n([^]*?)\\n?\\}\\n\\n?`)
 
 const header = await read('dts-header.d.ts')
-// A class that only tests have.
+// This class exists only in tests.
 let declared = (await read('native/native.d.ts')).replace(aClass('Panics'), '')
 declared = declared.replace(/^[^]*?(?=\/\*\*|export)/, '')
-// Nobody makes one: they are given.
+// Programs do not construct this class.
 const ofClass = (body) => `  private constructor()\n${body}\n${EVENTS}`.trimEnd()
 declared = declared.replace(aClass('Sessions'), (whole, body) => whole.replace(body, ofClass(body)))
 
@@ -29,7 +32,7 @@ const functions = members.map(
   ([, doc, name, signature]) => `${doc.replace(/^ {2}/gm, '')}export declare function ${name}${signature}\n`,
 )
 
-/** The parameters of a signature: `(id: string, options?: CloseOptions): Promise<void>`. */
+/** Returns the parameters of a signature: `(id: string, options?: CloseOptions): Promise<void>`. */
 function parametersOf(signature) {
   const [, list] = signature.match(/^\((.*)\)(?:: |$)/)
   return list.split(/, (?=\w+\??: )/).filter(Boolean).map((parameter) => {
@@ -47,8 +50,8 @@ for (const name of ['AfterAsk', 'AskForm']) {
   }
 }
 const parameters = `'use strict'
-// Written by scripts/declarations.mjs: the parameters of every function, as they are declared. What is \`data\` is checked by
-// the addon.
+// Written by scripts/declarations.mjs: the declared parameters of every function. The addon itself
+// checks those of type \`data\`.
 
 module.exports = {
 ${signatures.map(([name, signature]) => `  '${name}': [${parametersOf(signature).join(', ')}],\n`).join('')}}
@@ -76,7 +79,7 @@ export * from './index.js'
 for (const [name, text] of [['index.d.ts', types], ['index.mjs', module], ['index.d.mts', ofModule], ['parameters.js', parameters]]) {
   if (process.argv.includes('--check')) {
     if ((await read(name)) !== text) {
-      console.error(`${name} is not as the addon is: run \`npm run build\` and commit it`)
+      console.error(`${name} is out of date: run \`npm run build\` and commit it`)
       process.exitCode = 1
     }
   } else {

@@ -1,4 +1,4 @@
-// A reporter for `node --test`: the file and the name of each test that failed, one a line.
+// A reporter for `node --test` that prints the file and the name of each failed test, one per line.
 
 export default async function* failedTests(source) {
   for await (const { type, data } of source) {

@@ -1,5 +1,6 @@
-// Makes the packages of a release: one for each platform that lies in native/, and the one that people install, which takes
-// the one that fits. Nothing is published. They are put in npm/ here, or in the folder that is named.
+// Creates the packages of a release: one for each platform that was built into native/, and the
+// main package, which depends on the one for the user's platform. They are written to npm/ here, or
+// to the given folder; nothing is published.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +24,7 @@ const packages = {}
 for (const platform of ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']) {
   const files = ['holdpoint.node', 'holdpoint-supervisor'].map((file) => path.join('native', platform, file))
   if (!files.every((file) => existsSync(path.join(root, file)))) {
-    console.error(`native/${platform} is not built: it is left out`)
+    console.error(`native/${platform} is not built: skipped`)
     continue
   }
   const [os, cpu] = platform.split('-')

@@ -1,6 +1,6 @@
-// Runs all tests, or those of the files that are named. With the variable CI, each file with a failed test runs once
-// more; a test that passes then is printed as FLAKY at the end and fails nothing. It is a bug all the same, to be fixed
-// in the next commit (CONTRIBUTING.md).
+// Runs all tests, or those of the given files. If the variable CI is set, each file with a failed
+// test runs once more; a test that then passes is printed as FLAKY at the end and does not fail the
+// run. It is still a bug, to be fixed in the next commit (CONTRIBUTING.md).
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -9,7 +9,10 @@ import path from 'node:path'
 
 const OPTIONS = ['--test-concurrency=2', '--test-force-exit', '--test-timeout=1200000']
 
-/** Runs these files: the exit status, and the failed tests, each as its file, a tab and its name. */
+/**
+ * Runs these files. Returns the exit status and the failed tests, each as its file, a tab and its
+ * name.
+ */
 function run(files) {
   const folder = mkdtempSync(path.join(tmpdir(), 'holdpoint-test-'))
   const list = path.join(folder, 'failed')

@@ -1,13 +1,14 @@
-// Writes types.d.ts: what crosses as JSON, from the description of the daemon's API, which says the same. With --check,
-// says whether it is as it would be written.
+// Generates types.d.ts from the OpenAPI description of the daemon's API, whose JSON types the addon
+// also uses. With --check, reports whether the file is up to date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { compile } from 'json-schema-to-typescript'
 
 const api = new URL('../../../docs/openapi.json', import.meta.url)
 const types = new URL('../types.d.ts', import.meta.url)
 
-// A reference that has something beside it, were it only words of its own, would be taken for another type; and fields
-// beside alternatives, which say what kind they are, would be left out.
+// Rewrites schemas that the generator misreads: it takes a reference with anything beside it, even
+// a description, for another type, and drops fields beside alternatives, such as the one with the
+// kind.
 function alone(_, value) {
   if (value?.oneOf && value.properties) {
     const { oneOf, properties, required, type: _object, ...rest } = value
@@ -29,7 +30,7 @@ const compiled = await compile({ definitions }, 'Types', {
   style: { semi: false, singleQuote: true, printWidth: 120 },
 })
 const text = compiled
-  // Where the library has found it says nothing here.
+  // The generator's remarks on its definitions say nothing here.
   .replace(/\n \*\n \* This interface was referenced by `Types`'s JSON-Schema\n \* via the `definition` "\w+"\./g, '')
   .replace(/\/\*\*\n \* This interface was referenced by `Types`'s JSON-Schema\n \* via the `definition` "\w+"\.\n \*\/\n/g, '')
   .replace(/export interface Types \{[^}]*\}\n/, '')
@@ -37,6 +38,6 @@ const text = compiled
 if (!process.argv.includes('--check')) {
   await writeFile(types, text)
 } else if ((await readFile(types, 'utf8')) !== text) {
-  console.error('types.d.ts is not as docs/openapi.json is: run `npm run types` in crates/napi and commit it')
+  console.error('types.d.ts is out of date: run `npm run types` in crates/napi and commit it')
   process.exitCode = 1
 }

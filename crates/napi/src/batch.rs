@@ -1,83 +1,85 @@
-//! Events on their way to a callback, as JSON text, in batches.
+//! Batches of events, as JSON text, that wait for a callback.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdpoint_common::{Ask, AskId, Event, Fact, SessionId, Snapshot};
 
-use crate::crossing::write;
+use crate::convert::to_json;
 use crate::failure::Failure;
 
-/// Events that cross at once. Read by JavaScript in about half a millisecond.
-const MOST_EVENTS: usize = 512;
-/// Bytes that cross at once, but for an event that is longer by itself.
-const MOST_BYTES: usize = 64 * 1024;
-/// Bytes of text that wait for a callback that is slower than its session. At more, no more is taken. So much waits as
-/// events, too, before a session of this process ends the stream, which is begun again where it stopped: a burst that
-/// comes faster than it can be written is all kept.
-pub(crate) const WAITING: usize = 32 * 1024 * 1024;
+/// Maximum number of events in a batch. JavaScript parses that many in about half a millisecond.
+const MAX_BATCH_EVENTS: usize = 512;
+/// Maximum size of a batch in bytes, unless a single event is larger.
+const MAX_BATCH_BYTES: usize = 64 * 1024;
+/// Maximum bytes of JSON text that wait for a slow callback; then no more events are taken from the
+/// session. As many bytes again may wait in the attachment before a session of this process ends
+/// the stream, which is then reopened where it ended. So a burst that comes faster than it can be
+/// serialised is kept as a whole.
+pub(crate) const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 
-/// Events that cross at once.
+/// Events that are delivered together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// A list of them: the closing bracket is still to come.
+    /// JSON array without its closing bracket.
     text: String,
     events: usize,
-    /// The number of the last.
+    /// Number of the last event.
     pub(crate) last: u64,
-    /// The ask that is shown from this batch on, if it changes that: an event that does begins a batch, so that who
-    /// answers without an id answers what was shown, and never what comes after it.
-    pub(crate) shows: Option<(SessionId, Option<AskId>)>,
+    /// Ask that is shown from this batch on, if the batch changes it. The event that changes it
+    /// begins a batch, so that an answer without an id goes to the ask that was shown, never to a
+    /// later one.
+    pub(crate) shown_ask: Option<(SessionId, Option<AskId>)>,
 }
 
 impl Batch {
     fn push(&mut self, event: &Event) -> Result<(), Failure> {
         self.text.push(if self.events == 0 { '[' } else { ',' });
-        self.text.push_str(&write(event)?);
+        self.text.push_str(&to_json(event)?);
         self.events += 1;
         self.last = event.seq;
         Ok(())
     }
 
     fn is_full(&self) -> bool {
-        self.events >= MOST_EVENTS || self.text.len() >= MOST_BYTES
+        self.events >= MAX_BATCH_EVENTS || self.text.len() >= MAX_BATCH_BYTES
     }
 
-    /// The text.
+    /// Returns the batch as a JSON array.
     pub(crate) fn text(mut self) -> String {
         self.text.push_str(if self.events == 0 { "[]" } else { "]" });
         self.text
     }
 }
 
-/// What waits for a callback.
-pub(crate) struct Waiting {
+/// The batches that wait for a callback.
+pub(crate) struct BatchQueue {
     session: SessionId,
     batches: VecDeque<Batch>,
     bytes: usize,
-    /// The open asks, as far as events have come.
+    /// Open asks, as of the events so far.
     asks: VecDeque<AskId>,
-    /// Up to this number, they are what the snapshot had.
-    known: u64,
+    /// Number up to which the snapshot already accounts for the asks.
+    asks_seq: u64,
 }
 
-impl Waiting {
-    /// Nothing yet, after this snapshot.
+impl BatchQueue {
+    /// Creates an empty queue that continues this snapshot.
     pub(crate) fn after(snapshot: &Snapshot) -> Self {
         let asks = snapshot.asks.iter().map(|ask| ask.id.clone()).collect();
         let session = snapshot.settings.id.clone();
-        Self { session, batches: VecDeque::new(), bytes: 0, asks, known: snapshot.seq }
+        Self { session, batches: VecDeque::new(), bytes: 0, asks, asks_seq: snapshot.seq }
     }
 
-    /// Whether more is taken.
+    /// Whether more events may be added.
     pub(crate) fn has_room(&self) -> bool {
-        self.bytes < WAITING
+        self.bytes < MAX_WAITING_BYTES
     }
 
     pub(crate) fn push(&mut self, event: &Arc<Event>) -> Result<(), Failure> {
-        let shows = self.note(event).map(|ask| (self.session.clone(), ask));
+        let shows = self.update_asks(event).map(|ask| (self.session.clone(), ask));
         if shows.is_some() || self.batches.back().is_none_or(Batch::is_full) {
-            self.batches.push_back(Batch { shows, ..Batch::default() });
+            self.batches.push_back(Batch { shown_ask: shows, ..Batch::default() });
         }
         if let Some(batch) = self.batches.back_mut() {
             let before = batch.text.len();
@@ -93,12 +95,12 @@ impl Waiting {
         Some(batch)
     }
 
-    /// Follows which asks are open: what is shown now, if that has changed.
-    fn note(&mut self, event: &Event) -> Option<Option<AskId>> {
+    /// Updates the open asks. Returns the ask that is shown now, if that has changed.
+    fn update_asks(&mut self, event: &Event) -> Option<Option<AskId>> {
         match event.fact()? {
-            Fact::AskRaised { ask: Ask { id, .. } } if event.seq > self.known => self.asks.push_back(id.clone()),
+            Fact::AskRaised { ask: Ask { id, .. } } if event.seq > self.asks_seq => self.asks.push_back(id.clone()),
             Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => self.asks.retain(|open| open != ask),
-            // One of the past that is open still, or no longer: the snapshot knows.
+            // The snapshot already accounts for past asks, open or not.
             Fact::AskRaised { .. } => {}
             _ => return None,
         }

@@ -1,4 +1,4 @@
-//! Sessions of a daemon: the same interface, over its socket.
+//! Connections to a daemon, whose sessions have the same interface as those of this process.
 
 use std::path::{Path, PathBuf};
 
@@ -11,44 +11,48 @@ use napi::bindgen_prelude::{ClassInstance, JavaScriptClassExt, PromiseRaw, Unkno
 use napi_derive::napi;
 use serde::Deserialize;
 
-use crate::crossing::{self, read};
+use crate::convert::{self, read_argument};
 use crate::engine;
-use crate::failure::{Failure, NO_DAEMON};
+use crate::failure::{Failure, NO_DAEMON_HINT};
 use crate::sessions::Sessions;
 
-/// Bytes of what a daemon tells of itself, at most.
-const STATUS: usize = 1024 * 1024;
+/// Maximum bytes of a daemon's status.
+const MAX_STATUS_BYTES: usize = 1024 * 1024;
 
-/// Which daemon is connected to.
+/// The options of `connect`.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConnectOptions {
-    /// The folder that its state lies in, as `--state-dir` names it. Without it, the user's own.
+    /// State folder of the daemon, as its `--state-dir` names it. Default: the user's own.
     pub state_dir: Option<String>,
-    /// The socket it listens on. It goes before `stateDir`.
+    /// Path of the daemon's socket. It overrides `stateDir`.
     pub socket: Option<String>,
-    /// The text of a configuration for the sessions that are opened here, as the program's `config.toml` has it. Without it,
-    /// the user's own.
+    /// Configuration for sessions opened through this connection, as TOML text in the format of
+    /// `config.toml`. Default: the user's own configuration.
     pub config: Option<String>,
 }
 
-/// Connects to the daemon that `holdpoint` has started: the same functions, with its sessions.
+/// Connects to a running `holdpoint` daemon. The returned object has the functions of this package,
+/// for the daemon's sessions.
 ///
-/// Rejects with `unreachable` if none runs, with `otherVersion` if it can't be spoken to.
+/// Rejects with `unreachable` if no daemon runs, with `disconnected` if it does not answer, with
+/// `otherVersion` if it has another version of the API, and with `config` if the configuration is
+/// wrong.
 #[napi(catch_unwind, ts_args_type = "options?: ConnectOptions", ts_return_type = "Promise<Sessions>")]
 pub fn connect<'env>(
     env: &'env Env,
     options: Unknown<'_>,
 ) -> napi::Result<PromiseRaw<'env, ClassInstance<'env, Sessions>>> {
-    let options = read::<Option<ConnectOptions>>(env, "options", options);
-    let connected = crossing::settled(async move {
+    let options = read_argument::<Option<ConnectOptions>>(env, "options", options);
+    let connected = convert::catch_async_panic(async move {
         let ConnectOptions { state_dir, socket, config } = options?.unwrap_or_default();
         let folders = Folders::find(state_dir.as_deref().map(Path::new));
         let config = match (config, &folders) {
             (Some(config), _) => engine::given_config(&config)?,
-            (None, Ok(folders)) => engine::read_config(&folders.config_text()?.unwrap_or_default())?,
-            // A socket needs no home; without one, that there is none is told below.
+            (None, Ok(folders)) => engine::parse_config(&folders.config_text()?.unwrap_or_default())?,
+            // A socket needs no home folder. Without a socket, the missing home folder is reported
+            // below.
             (None, Err(_)) => Config::default(),
         };
         let sockets = match socket {
@@ -56,14 +60,14 @@ pub fn connect<'env>(
             None => folders?.sockets()?,
         };
         let socket = find(sockets).await?;
-        Ok(Sessions::of_daemon(holdpoint_session::Sessions::remote(socket, &engine::who()), config))
+        Ok(Sessions::from_daemon(holdpoint_session::Sessions::remote(socket, &engine::this_client()), config))
     });
     env.spawn_future_with_callback(connected, |env, sessions| {
         sessions.map_err(|failure| failure.into_js(env))?.into_instance(env)
     })
 }
 
-/// The first of these sockets that a daemon of our version listens on.
+/// Finds the first socket with a daemon of this API version.
 async fn find(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
     let mut nobody = None;
     for socket in sockets {
@@ -74,12 +78,12 @@ async fn find(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
         }
     }
     let why = nobody.map(|error| error.to_string()).unwrap_or_default();
-    Err(Failure::new("unreachable", format!("the daemon can't be reached: {why}")).hint(NO_DAEMON))
+    Err(Failure::new("unreachable", format!("the daemon can't be reached: {why}")).hint(NO_DAEMON_HINT))
 }
 
 async fn status(socket: &Path) -> Result<DaemonStatus, HttpError> {
-    let status = http::request(socket, Method::GET, "/v1/status", &[], None).await?.whole(STATUS).await?;
-    // Whatever else answers there is of no version.
+    let status = http::request(socket, Method::GET, "/v1/status", &[], None).await?.whole(MAX_STATUS_BYTES).await?;
+    // A response of any other server counts as version 0.
     Ok(serde_json::from_slice(&status).unwrap_or_default())
 }
 
@@ -90,7 +94,7 @@ fn check(status: &DaemonStatus) -> Result<(), Failure> {
     let DaemonStatus { version, pid, .. } = status;
     Err(Failure::new(
         "otherVersion",
-        format!("the daemon (pid {pid}) is holdpoint {version}, which can't be spoken to"),
+        format!("the daemon (pid {pid}) is holdpoint {version}, which has another API version"),
     )
-    .hint("`holdpoint daemon restart` starts another one; turns that run are interrupted"))
+    .hint("restart it with `holdpoint daemon restart`; running turns are interrupted"))
 }

@@ -1,7 +1,7 @@
-//! The engine of the process, and what it is set up with.
+//! The engine of the process and its setup.
 //!
-//! There is one, however many threads of JavaScript load the package: it starts when it is first used, and stops when
-//! the last of them ends.
+//! There is one engine, however many JavaScript threads load the package. It starts when it is
+//! first used, and stops when the last of the threads ends.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,71 +14,72 @@ use napi::bindgen_prelude::{Function, Object, Unknown};
 use napi_derive::napi;
 use serde::Deserialize;
 
-use crate::crossing::{now, read};
+use crate::convert::{read_argument, run_sync};
 use crate::failure::Failure;
 use crate::log::{self, Queue};
 use crate::setup::Setup;
 
-/// The engine of this process.
 static PROCESS: Mutex<Process> =
-    Mutex::new(Process { supervisor: None, setup: None, log: None, engine: None, threads: 0, ends: false });
+    Mutex::new(Process { supervisor: None, setup: None, log: None, engine: None, threads: 0, is_ending: false });
 
 struct Process {
     supervisor: Option<PathBuf>,
-    /// What it starts with; nothing until it is said, or it has started.
+    /// Setup of the engine; `None` until `start` is called or the engine is first used.
     setup: Option<Setup>,
-    /// Where there is a callback for it.
+    /// Queue of log records, if there is a callback for them.
     log: Option<Arc<Queue>>,
     engine: Option<Engine>,
-    /// Threads of JavaScript that have loaded us.
+    /// Number of JavaScript threads that have loaded the addon.
     threads: usize,
-    /// The process ends: nothing is started any more.
-    ends: bool,
+    /// Whether the process ends, so that no engine starts any more.
+    is_ending: bool,
 }
 
 fn process() -> MutexGuard<'static, Process> {
     PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the engine of the process is started with.
+/// The options of `start`.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct StartOptions {
-    /// The text of a configuration, as the program's `config.toml` has it: models, policy, limits. Nothing else is read
-    /// from anywhere but the environment.
+    /// Configuration as TOML text, in the format of `config.toml`: models, policy, limits. Apart
+    /// from this text, only the environment is read. Default: empty.
     pub config: Option<String>,
-    /// A folder that sessions are saved in, so that they outlive the process; without it, they end with it. It is that of
-    /// a daemon, too (`--state-dir`), but of one process at a time.
+    /// Folder in which sessions are saved, so that they outlive the process. It is the state folder
+    /// of a daemon as well (`--state-dir`), but only one process can use it at a time.
+    /// Default: sessions are not saved and end with the process.
     pub state_dir: Option<String>,
-    /// Called with what is logged: `info` and worse of all that is done here, `debug` of sessions for which that is set
-    /// (`sessionSetDebug`). `HOLDPOINT_LOG`, or else `log` of the configuration, says other levels. Without a callback,
-    /// nothing is logged.
+    /// Called with each record of the log: those of level `info` and above, and those of level
+    /// `debug` for sessions with debug logging (`sessionSetDebug`). The environment variable
+    /// `HOLDPOINT_LOG`, or else `log` in the configuration, sets other levels. Default: no log.
     ///
-    /// Nobody waits for it. Up to 1 MiB of records wait while it is busy; beyond, a record says how many were left out. Node
-    /// does not stay for it; what waits when Node exits is given to it then. What it throws, or rejects with if it is
-    /// async, is told by a warning of the process.
+    /// The engine never waits for the callback. While it is busy, up to 1 MiB of records wait;
+    /// further ones are dropped, and a record reports their number. The callback does not keep Node
+    /// alive, but gets the waiting records when Node exits. If it throws or, being async, rejects,
+    /// the process emits a warning.
     #[napi(ts_type = "(record: LogRecord) => void")]
     #[serde(skip)]
     pub log: Option<()>,
 }
 
-/// Says what the engine of this process is to be started with, before it is first used. Without it, it is started with
-/// what is usual.
+/// Sets up the engine of this process, before its first use. An engine that is used without this
+/// call has the default settings.
 ///
-/// Throws `alreadyStarted` if it has been used, `config` if the configuration is wrong, `start` if another process has
-/// the saved sessions, and `store` if they can't be opened.
+/// Throws `alreadyStarted` if the engine has been set up or used, `config` if the configuration is
+/// wrong, `start` if another process uses the saved sessions, and `store` if they can't be opened.
 #[napi(catch_unwind, ts_args_type = "options?: StartOptions")]
 pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>) -> napi::Result<()> {
     let wake = wake.map(|wake| log::wake(&wake)).transpose()?;
-    now(env, || {
+    run_sync(env, || {
         let StartOptions { config, state_dir, .. } =
-            read::<Option<StartOptions>>(env, "options", options)?.unwrap_or_default();
+            read_argument::<Option<StartOptions>>(env, "options", options)?.unwrap_or_default();
         let config = given_config(config.as_deref().unwrap_or_default())?;
         let mut process = process();
         if process.setup.is_some() {
-            return Err(Failure::new("alreadyStarted", "the engine of this process has been started")
-                .hint("call start() before anything is done with sessions"));
+            return Err(Failure::new("alreadyStarted", "the engine of this process is already started")
+                .hint("call start() before any function on sessions"));
         }
         let levels = log::levels(&config)?;
         process.setup = Some(Setup::new(config, state_dir.as_deref())?);
@@ -87,36 +88,37 @@ pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>
     })
 }
 
-/// The version of the package.
+/// Returns the version of the package.
 #[napi(catch_unwind)]
 #[must_use]
 pub fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
 
-/// Says where the program is that supervises the processes of tools.
+/// Sets the path of the program that supervises the processes of tools.
 #[napi(catch_unwind, skip_typescript)]
 pub fn supervise_with(program: String) {
     process().supervisor = Some(program.into());
 }
 
-/// The configuration that somebody has passed.
+/// Parses the configuration in an argument.
 pub(crate) fn given_config(text: &str) -> Result<Config, Failure> {
-    let hint = "`config` is the text of a configuration, in TOML, and not where a file is";
-    read_config(text).map_err(|failure| failure.hint(hint))
+    let hint = "pass `config` as the text of a configuration in TOML, not as the path of a file";
+    parse_config(text).map_err(|failure| failure.hint(hint))
 }
 
-/// The configuration that a file has.
-pub(crate) fn read_config(text: &str) -> Result<Config, Failure> {
+/// Parses the configuration in a file.
+pub(crate) fn parse_config(text: &str) -> Result<Config, Failure> {
     Config::parse(text).map_err(|error| Failure::new("config", error))
 }
 
-/// The sessions of the engine of this process, which is started if it was not used before; and its configuration.
+/// Returns the sessions of the engine in this process and their configuration. Starts the engine if
+/// it was not used before.
 pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
     let mut process = process();
-    let Process { supervisor, setup, engine, ends, .. } = &mut *process;
+    let Process { supervisor, setup, engine, is_ending: ends, .. } = &mut *process;
     if *ends {
-        return Err(Failure::new("stopped", "the process ends"));
+        return Err(Failure::new("stopped", "the process is ending"));
     }
     let setup = match setup {
         Some(setup) => setup,
@@ -126,10 +128,11 @@ pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
         Some(engine) => engine,
         None => engine.insert(setup.engine(supervisor.clone().map_or(Supervisor::None, Supervisor::Program))?),
     };
-    Ok((engine.sessions(who()), Arc::clone(&setup.config)))
+    Ok((engine.sessions(this_client()), Arc::clone(&setup.config)))
 }
 
-/// The records of the log that wait next; nothing if none does, and then it is told when there are some.
+/// Returns the next waiting log records, or `None` if none wait. In that case JavaScript is woken
+/// for the next one.
 #[napi(catch_unwind, skip_typescript)]
 #[must_use]
 pub fn take_log() -> Option<String> {
@@ -137,24 +140,24 @@ pub fn take_log() -> Option<String> {
     log.take()
 }
 
-/// This process, as other clients see it.
-pub(crate) fn who() -> Who {
+/// Returns this process as a client.
+pub(crate) fn this_client() -> Who {
     Who { name: "node".to_owned(), pid: Some(std::process::id()) }
 }
 
-/// Stops the engine, and waits until turns are cut, processes have ended and that is saved. The process ends: Node calls no
-/// other hook of ours where it does so by `process.exit()`.
+/// Stops the engine, and waits until its turns are cut, its processes have ended and all of that is
+/// saved. Called when the process ends: at `process.exit()`, Node calls no other hook of the addon.
 #[napi(catch_unwind, skip_typescript)]
 pub fn stop() {
     let engine = {
         let mut process = process();
-        process.ends = true;
+        process.is_ending = true;
         process.engine.take()
     };
     drop(engine);
 }
 
-/// Counts the threads of JavaScript that have loaded us.
+/// Counts the JavaScript threads that have loaded the addon.
 #[napi(module_exports)]
 pub fn load(_: Object<'_>, env: Env) -> napi::Result<()> {
     process().threads += 1;
@@ -163,7 +166,7 @@ pub fn load(_: Object<'_>, env: Env) -> napi::Result<()> {
         process.threads -= 1;
         let engine = if process.threads == 0 { process.engine.take() } else { None };
         drop(process);
-        // Ends turns and processes, and waits for that.
+        // Ends turns and processes, and waits for their end.
         drop(engine);
     })?;
     Ok(())

@@ -1,4 +1,4 @@
-//! What goes wrong, as an error of JavaScript with a `code`.
+//! Errors with a `code`, as JavaScript receives them.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -11,15 +11,16 @@ use napi::bindgen_prelude::Object;
 use napi::{Env, JsValue};
 use serde::Serialize;
 
-use crate::crossing;
+use crate::convert;
 
-/// What helps where there is no daemon.
-pub(crate) const NO_DAEMON: &str = "`holdpoint daemon start` starts one; with `--state-dir`, for a folder of its own";
+/// Hint for errors without a daemon.
+pub(crate) const NO_DAEMON_HINT: &str =
+    "start one with `holdpoint daemon start`; add `--state-dir` for another state folder";
 
-/// What to do about files that are not opened.
-pub(crate) const AS_THEY_ARE: &str = "they are left as they are: look at them, or name another place by stateDir";
+/// Hint for saved sessions that can't be opened.
+pub(crate) const UNCHANGED_HINT: &str = "nothing was changed: inspect the folder, or pass another stateDir";
 
-/// Something that was not done, and why: with the code, the hint and all else that a daemon would answer.
+/// An error with the code, hint and further fields that a daemon would send.
 #[derive(Debug)]
 pub struct Failure(Box<ErrorBody>);
 
@@ -28,16 +29,16 @@ impl Failure {
         Self(Box::new(ErrorBody { code: code.to_owned(), message: message.to_string(), ..ErrorBody::default() }))
     }
 
-    /// What was given can't be meant.
+    /// Creates the error for an invalid argument.
     pub(crate) fn argument(message: impl Display) -> Self {
         Self::new("invalidArgument", message)
     }
 
-    /// What was to be done panicked. It is a fault of ours, and ends nothing else.
+    /// Creates the error for a panic, which is a bug in Holdpoint and ends only the current call.
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
         let words = payload.downcast_ref::<&str>().copied();
-        let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
-        Self::new("panicked", format!("this is a fault of holdpoint: {words}"))
+        let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        Self::new("panicked", format!("bug in holdpoint: {words}"))
     }
 
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
@@ -45,7 +46,7 @@ impl Failure {
         self
     }
 
-    /// The error that is thrown.
+    /// Converts the error to the one that is thrown.
     pub(crate) fn into_js(self, env: &Env) -> napi::Error {
         let ErrorBody { code, message, hint, answer, ids } = *self.0;
         let make = || {
@@ -58,16 +59,16 @@ impl Failure {
             set(env, &mut error, "ids", Some(&ids).filter(|ids| !ids.is_empty()))?;
             Ok::<_, napi::Error>(napi::Error::from(error.to_unknown()))
         };
-        // What can't even be told so is told without a code.
+        // If even this fails, the error has no `code` property.
         make().unwrap_or_else(|_| napi::Error::from_reason(format!("{code}: {message}")))
     }
 }
 
-/// Sets what is of a kind of its own, if it is there.
+/// Sets a structured property, if it has a value.
 fn set(env: &Env, error: &mut Object<'_>, name: &str, value: Option<&impl Serialize>) -> napi::Result<()> {
     let Some(value) = value else { return Ok(()) };
     let text = serde_json::to_string(value).map_err(|error| napi::Error::from_reason(error.to_string()))?;
-    error.set(name, crossing::parse(env, &text)?)
+    error.set(name, convert::parse_json(env, &text)?)
 }
 
 impl From<SessionError> for Failure {
@@ -79,7 +80,7 @@ impl From<SessionError> for Failure {
         let mut body = error.to_body(hint);
         let usual = match &*body.code {
             "tooManySessions" => Some("close one, or raise limits.max_sessions"),
-            "unreachable" => Some(NO_DAEMON),
+            "unreachable" => Some(NO_DAEMON_HINT),
             _ => None,
         };
         body.hint = body.hint.or(usual.map(str::to_owned));
@@ -91,10 +92,10 @@ impl From<FoldersError> for Failure {
     fn from(error: FoldersError) -> Self {
         match error {
             FoldersError::NoHome => Self::new("failed", error).hint("set HOME, or pass stateDir"),
-            FoldersError::SocketPath { .. } => Self::argument(error).hint("name a shorter place by stateDir"),
+            FoldersError::SocketPath { .. } => Self::argument(error).hint("pass a shorter stateDir"),
             FoldersError::Unreadable { .. } | FoldersError::Config { .. } => Self::new("config", error),
             FoldersError::Io { .. } => Self::new("store", error),
-            FoldersError::Exposed(_) => Self::new("store", error).hint(AS_THEY_ARE),
+            FoldersError::Exposed(_) => Self::new("store", error).hint(UNCHANGED_HINT),
         }
     }
 }

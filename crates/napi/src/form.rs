@@ -1,4 +1,4 @@
-//! The form that keys fill in to answer an ask, for user interfaces of one's own.
+//! The form that turns key presses into the answer to an ask, for custom user interfaces.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use napi::bindgen_prelude::Unknown;
 use napi_derive::napi;
 use serde_json::json;
 
-use crate::crossing::{now, parse, read, write};
+use crate::convert::{parse_json, read_argument, run_sync, to_json};
 use crate::failure::Failure;
 
-/// An open ask, and the user's answer so far: keys go in, an answer comes out. The screen of
-/// `holdpoint` and `holdpoint/ink` use the same one.
+/// A form for an open ask: it takes key presses and produces the user's answer. The screen of
+/// `holdpoint` and `holdpoint/ink` use the same form.
 ///
-/// Keys that answer count only 300 ms after the ask appeared, and after the last key that does not
-/// answer; a second `A` counts only 700 ms after the first, so that a held key does not approve
-/// always. `tab`, `backtab` and the arrows act at any time, and so do `esc` and `ctrl+c`. Pass every
-/// input of the terminal to `press` or `paste`, also those that mean nothing to your program. Send
-/// the answer yourself.
+/// Keys that answer count only 300 ms after the ask appeared, and 300 ms after the last key that
+/// does not answer. A second `A` counts only 700 ms after the first, so that a held key does not
+/// approve *always*. `tab`, `backtab`, the arrows, `esc` and `ctrl+c` act at any time. Pass every
+/// input of the terminal to `press` or `paste`, even if it has no meaning in your program. The form
+/// does not send the answer; your program does.
 ///
 /// All times are milliseconds of one clock that never goes back, such as `performance.now()`.
 /// Methods throw `invalidArgument`.
@@ -31,109 +31,109 @@ pub struct AskForm {
 
 #[napi]
 impl AskForm {
-    /// A form for an ask of a snapshot that is shown from now on.
+    /// Creates a form for an ask that appears at the time `at`.
     #[napi(constructor, catch_unwind, ts_args_type = "ask: Ask, at: number")]
     pub fn new(env: &Env, ask: Unknown<'_>, at: f64) -> napi::Result<Self> {
-        now(env, || {
+        run_sync(env, || {
             let clock = Clock(Instant::now());
-            let form = form::AskForm::new(read::<Ask>(env, "ask", ask)?, clock.instant(at)?);
+            let form = form::AskForm::new(read_argument::<Ask>(env, "ask", ask)?, clock.instant(at)?);
             Ok(Self { form, clock })
         })
     }
 
-    /// Passes a key in. Keys are `enter`, `esc`, `tab`, `backtab` (Shift+Tab), `left`, `right`,
-    /// `home`, `end`, `backspace`, `delete`, a single character such as `y`, and `ctrl+x` for any
-    /// letter. All else means another input of the terminal.
+    /// Passes a key press to the form. Key names are `enter`, `esc`, `tab`, `backtab` (Shift+Tab),
+    /// `left`, `right`, `home`, `end`, `backspace`, `delete`, a single character such as `y`, and
+    /// `ctrl+x` for any letter. Any other name stands for another input of the terminal.
     #[napi(catch_unwind, ts_return_type = "Pressed")]
     pub fn press<'env>(&mut self, env: &'env Env, key: String, at: f64) -> napi::Result<Unknown<'env>> {
-        let pressed = now(env, || written(&self.form.press(read_key(&key), self.clock.instant(at)?)))?;
-        parse(env, &pressed)
+        let pressed = run_sync(env, || pressed_json(&self.form.press(read_key(&key), self.clock.instant(at)?)))?;
+        parse_json(env, &pressed)
     }
 
-    /// Passes pasted text in, or a character of several code points: it is part of the words, and
-    /// never answers.
+    /// Passes pasted text, or a character of several code points, to the form. It becomes part of
+    /// the typed text, and never answers.
     #[napi(catch_unwind, ts_return_type = "Pressed")]
     pub fn paste<'env>(&mut self, env: &'env Env, text: String, at: f64) -> napi::Result<Unknown<'env>> {
-        let pressed = now(env, || written(&self.form.paste(&text, self.clock.instant(at)?)))?;
-        parse(env, &pressed)
+        let pressed = run_sync(env, || pressed_json(&self.form.paste(&text, self.clock.instant(at)?)))?;
+        parse_json(env, &pressed)
     }
 
-    /// The ask, or another question of it, is on the screen from now on: the 300 ms begin. Call this
-    /// also when a `moved` has been drawn. `turned` does not need it: `press` has restarted the time.
-    /// The time of an earlier key changes nothing.
+    /// Reports that the ask, or another question of it, has appeared on the screen: the 300 ms
+    /// start again. Call this after a `moved` has been drawn. `turned` does not need it, because
+    /// `press` restarts the time. A time before that of an earlier key has no effect.
     #[napi(catch_unwind)]
     pub fn appear(&mut self, env: &Env, at: f64) -> napi::Result<()> {
-        now(env, || {
-            self.form.appear(self.clock.instant(at)?);
+        run_sync(env, || {
+            self.form.show(self.clock.instant(at)?);
             Ok(())
         })
     }
 
-    /// The answer was refused and the ask is still open: another answer can be given. Earlier
-    /// replies are kept.
+    /// Reports that the answer was refused and the ask is still open, so that another answer can be
+    /// given. Earlier replies are kept.
     #[napi(catch_unwind)]
     pub fn reopen(&mut self, env: &Env, at: f64) -> napi::Result<()> {
-        now(env, || {
+        run_sync(env, || {
             self.form.reopen(self.clock.instant(at)?);
             Ok(())
         })
     }
 
-    /// The number of the question that is shown, from 1; 0 for a pause.
+    /// Number of the current question, counted from 1; 0 for a pause.
     #[napi(getter, catch_unwind, ts_return_type = "number")]
     pub fn question_number(&self) -> u32 {
         self.form.question().map_or(0, |(_, number, _)| count(number))
     }
 
-    /// How many questions there are; 0 for a pause.
+    /// Number of questions; 0 for a pause.
     #[napi(getter, catch_unwind, ts_return_type = "number")]
     pub fn question_count(&self) -> u32 {
         self.form.question().map_or(0, |(.., questions)| count(questions))
     }
 
-    /// How keys are understood now: each is a choice; they are the words of a question without
-    /// options; or they are words that the user has chosen to type (`ownWords`), from which Esc
-    /// goes back to the choice.
+    /// Meaning of the keys: `choice` if each key is a choice, `words` if the keys type the reply to
+    /// a question without options, and `ownWords` if the user chose to type, so that Esc returns to
+    /// the choice.
     #[napi(getter, catch_unwind, ts_return_type = "'choice' | 'words' | 'ownWords'")]
     pub fn entry(&self) -> &'static str {
         match self.form.entry() {
             Entry::Choice => "choice",
-            Entry::Words { chosen: false } => "words",
-            Entry::Words { chosen: true } => "ownWords",
+            Entry::Text { chosen: false } => "words",
+            Entry::Text { chosen: true } => "ownWords",
         }
     }
 
-    /// The words typed so far: for the question that is shown, or as the reason of a denial.
+    /// Text typed so far: the reply to the current question, or the reason of a denial.
     #[napi(getter, catch_unwind)]
     pub fn text(&self) -> String {
-        self.form.words().text().to_owned()
+        self.form.line().text().to_owned()
     }
 
-    /// The place of the cursor in `text`, as an index of JavaScript.
+    /// Position of the cursor in `text`, in UTF-16 code units.
     #[napi(getter, catch_unwind, ts_return_type = "number")]
     pub fn cursor(&self) -> u32 {
-        let words = self.form.words();
+        let words = self.form.line();
         count(words.text()[..words.cursor()].encode_utf16().count())
     }
 
-    /// The reply to the question that is shown, if the user has come back to it: `answer` is `null`
-    /// if it is skipped.
+    /// Earlier reply to the current question, if the user has returned to it. A skipped question
+    /// has the answer `null`.
     #[napi(getter, catch_unwind, ts_return_type = "{ answer: string | null } | null")]
     pub fn reply<'env>(&self, env: &'env Env) -> napi::Result<Unknown<'env>> {
         let reply = self.form.reply().map(|reply| match reply {
             Reply::Answer(answer) => json!({ "answer": answer }),
             Reply::Skip => json!({ "answer": null }),
         });
-        parse(env, &now(env, || write(&reply))?)
+        parse_json(env, &run_sync(env, || to_json(&reply))?)
     }
 
-    /// Whether `A` was pressed, so that a second press approves always.
+    /// Whether `A` was pressed once, so that a second press approves *always*.
     #[napi(getter, catch_unwind)]
     pub fn is_armed(&self) -> bool {
         self.form.is_armed()
     }
 
-    /// Whether there are words or replies that the user has not sent.
+    /// Whether the form has text or replies that were not sent.
     #[napi(getter, catch_unwind)]
     pub fn is_begun(&self) -> bool {
         self.form.is_begun()
@@ -146,8 +146,8 @@ impl AskForm {
     }
 }
 
-/// Swallows the keys that were meant for an ask that has closed, until none was pressed for 300 ms.
-/// Times are those of `AskForm`.
+/// A filter for the keys after an ask has closed. It swallows keys that were meant for the ask,
+/// until none was pressed for 300 ms. Times are as in `AskForm`.
 #[napi]
 pub struct AfterAsk {
     after: form::AfterAsk,
@@ -156,27 +156,27 @@ pub struct AfterAsk {
 
 #[napi]
 impl AfterAsk {
-    /// No ask has closed yet.
+    /// Creates a filter that swallows no keys yet.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "a constructor of JavaScript")]
     pub fn new() -> Self {
         Self { after: form::AfterAsk::default(), clock: Clock(Instant::now()) }
     }
 
-    /// An ask has closed: by an answer, an interrupt, or another client.
+    /// Reports that an ask has closed: by an answer, an interrupt or another client.
     #[napi(catch_unwind)]
     pub fn begin(&mut self, env: &Env, at: f64) -> napi::Result<()> {
-        now(env, || {
+        run_sync(env, || {
             self.after.begin(self.clock.instant(at)?);
             Ok(())
         })
     }
 
-    /// Whether this key is to be ignored. Keys are named as in `AskForm.press`; `esc` and `ctrl+c`
-    /// are never swallowed.
+    /// Whether to ignore this key. Keys are named as in `AskForm.press`; `esc` and `ctrl+c` are
+    /// never swallowed.
     #[napi(catch_unwind)]
     pub fn swallows(&mut self, env: &Env, key: String, at: f64) -> napi::Result<bool> {
-        now(env, || Ok(self.after.swallows(read_key(&key), self.clock.instant(at)?)))
+        run_sync(env, || Ok(self.after.swallows(read_key(&key), self.clock.instant(at)?)))
     }
 }
 
@@ -200,13 +200,13 @@ fn read_key(name: &str) -> Key {
     }
 }
 
-/// The character of a text that has only one.
+/// Returns the only character of a text.
 fn single(text: &str) -> Option<char> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The moment at which the clock of JavaScript would have been 0. Only differences of times count.
+/// The moment at which the JavaScript clock would have been 0. Only differences of times matter.
 struct Clock(Instant);
 
 impl Clock {
@@ -217,19 +217,19 @@ impl Clock {
     }
 }
 
-fn written(pressed: &form::Pressed) -> Result<String, Failure> {
+fn pressed_json(pressed: &form::Pressed) -> Result<String, Failure> {
     let kind = match pressed {
         form::Pressed::Nothing => "nothing",
         form::Pressed::Typed => "typed",
-        form::Pressed::Turned => "turned",
+        form::Pressed::ModeChanged => "turned",
         form::Pressed::Moved => "moved",
         form::Pressed::Interrupt => "interrupt",
-        form::Pressed::Answer(answer) => return write(&json!({ "type": "answer", "answer": answer })),
+        form::Pressed::Answer(answer) => return to_json(&json!({ "type": "answer", "answer": answer })),
     };
-    write(&json!({ "type": kind }))
+    to_json(&json!({ "type": kind }))
 }
 
-/// A count as JavaScript gets it. Words and questions are far fewer than fit.
+/// Converts a count for JavaScript. Texts and lists of questions are far shorter than the maximum.
 fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,7 @@
-//! What is logged, on its way to a callback: records wait until JavaScript takes them, as many as there is room for.
+//! Delivery of log records to a JavaScript callback, through a bounded queue.
 //!
-//! Whoever logs waits for nothing. What there is no room for is counted, and a record in its place says how much it was.
+//! Logging never blocks. Records that find no room are counted, and a record in their place reports
+//! the number.
 
 mod layer;
 mod queue;
@@ -18,15 +19,15 @@ use self::layer::Records;
 pub(crate) use self::queue::{Queue, Wake};
 use crate::failure::Failure;
 
-/// The function, to be called from other threads.
+/// Makes the function callable from other threads.
 pub(crate) fn wake(function: &Function<'_, (), ()>) -> napi::Result<Wake> {
     function.build_threadsafe_function::<()>().weak::<true>().build()
 }
 
-/// What is logged: what `HOLDPOINT_LOG` says, else what the configuration does.
+/// Returns the log levels of `HOLDPOINT_LOG`, else those of the configuration.
 pub(crate) fn levels(config: &Config) -> Result<Levels, Failure> {
-    let said = std::env::var_os(VARIABLE).filter(|levels| !levels.is_empty());
-    let (what, levels) = match (said, &config.log) {
+    let from_env = std::env::var_os(VARIABLE).filter(|levels| !levels.is_empty());
+    let (what, levels) = match (from_env, &config.log) {
         (Some(levels), _) => (VARIABLE, levels.to_string_lossy().into_owned()),
         (None, Some(levels)) => ("log", levels.clone()),
         (None, None) => return Ok(Levels::default()),
@@ -37,7 +38,7 @@ pub(crate) fn levels(config: &Config) -> Result<Levels, Failure> {
     })
 }
 
-/// Begins to log, panics included. Once in a process.
+/// Starts the log, including panics. A process can do so once.
 pub(crate) fn start(levels: Levels, wake: Wake) -> Result<Arc<Queue>, Failure> {
     let queue = Arc::new(Queue::new(wake));
     let records = levels.around(Records(Arc::clone(&queue)));

@@ -1,15 +1,15 @@
-//! All that is done with sessions: of the engine in this process, or of a daemon.
+//! All functions on sessions, of the engine in this process or of a daemon.
 
 mod answer;
 mod attach;
 mod change;
+mod environment;
 mod hold;
-mod known;
+mod keep_alive;
+mod known_sessions;
 mod list;
-mod look;
 mod open;
-mod stay;
-mod supplies;
+mod snapshot;
 mod turn;
 
 use std::future::Future;
@@ -20,64 +20,71 @@ use holdpoint_session::{SessionHandle, Sessions as Reached};
 use napi::Env;
 use napi_derive::napi;
 
-use self::known::{Known, Watched};
-use self::supplies::Environment;
-use crate::crossing::{Collected, now};
+use self::environment::Environment;
+use self::known_sessions::{KnownSessions, SessionWatcher};
+use crate::convert::{CatchDrop, run_sync};
 use crate::engine;
 use crate::failure::Failure;
 
-/// Sessions, and all that can be done with them. The functions of this package are those of one of these: that of the
-/// engine in this process. `connect` gives that of a daemon.
+/// The sessions of one engine, with all functions on them. The functions of this package are the
+/// methods of such an object, for the engine in this process. `connect` returns one for a daemon's
+/// sessions.
 ///
-/// A session is named by its id, a unique prefix of it (4 characters or more), or its name, wherever a promise is given. What fails has a
-/// `code`: {@link HoldpointError}.
+/// Methods that return a promise accept a session's id, a unique prefix of it with at least 4
+/// characters, or its name. Errors have a `code`: {@link HoldpointError}.
 #[napi]
-pub struct Sessions(Collected<Arc<Place>>);
+pub struct Sessions(CatchDrop<Arc<NodeClient>>);
 
-/// Where sessions are, and which of them have been used from here.
+/// The backend of a `Sessions` object, and the sessions that were used through it.
 #[derive(Default)]
-pub(crate) struct Place {
-    way: Way,
-    pub(crate) known: Known,
+pub(crate) struct NodeClient {
+    backend: Backend,
+    pub(crate) known: KnownSessions,
 }
 
 #[derive(Default)]
-enum Way {
+enum Backend {
     /// The engine of this process, which starts when it is first used.
     #[default]
-    Here,
-    /// A daemon.
-    There { sessions: Reached, config: Arc<Config>, watched: Watched },
+    Local,
+    /// The engine of a daemon.
+    Daemon { sessions: Reached, config: Arc<Config>, watched: SessionWatcher },
 }
 
 #[napi]
 impl Sessions {
-    /// Those of the engine in this process.
+    /// Returns the sessions of the engine in this process.
     #[napi(factory, catch_unwind, skip_typescript)]
     pub fn here() -> Self {
-        Self(Collected(Arc::default()))
+        Self(CatchDrop(Arc::default()))
     }
 
-    pub(crate) fn of_daemon(sessions: Reached, config: Config) -> Self {
-        let way = Way::There { sessions, config: Arc::new(config), watched: Watched::default() };
-        Self(Collected(Arc::new(Place { way, known: Known::default() })))
+    pub(crate) fn from_daemon(sessions: Reached, config: Config) -> Self {
+        let backend = Backend::Daemon { sessions, config: Arc::new(config), watched: SessionWatcher::default() };
+        Self(CatchDrop(Arc::new(NodeClient { backend, known: KnownSessions::default() })))
     }
 
-    /// The place, for what is done by a promise.
-    pub(crate) fn place(&self) -> Arc<Place> {
+    /// Returns the shared state of the object, for use in a promise.
+    pub(crate) fn client(&self) -> Arc<NodeClient> {
         Arc::clone(&self.0.0)
     }
 
-    /// Reads something of a session that has been used from here, at once.
-    fn glance<T>(&self, env: &Env, id: &str, read: impl FnOnce(&Place, &SessionHandle) -> T) -> napi::Result<T> {
-        now(env, || Ok(read(&self.0.0, &self.0.0.known.get(id)?)))
+    /// Reads a known session at once.
+    fn read_known<T>(
+        &self,
+        env: &Env,
+        id: &str,
+        read: impl FnOnce(&NodeClient, &SessionHandle) -> T,
+    ) -> napi::Result<T> {
+        run_sync(env, || Ok(read(&self.0.0, &self.0.0.known.get(id)?)))
     }
 
-    /// The session of this id, prefix of an id, or name: opened, if it is only saved, with the environment of now.
+    /// Finds a session by its id, prefix of an id, or name. A saved session is opened, with the
+    /// current environment.
     fn session(&self, what: String) -> impl Future<Output = Result<SessionHandle, Failure>> + Send + use<> {
-        let place = self.place();
-        // It is opened with nothing if it was used before.
-        let found = place.known.get(&what).map_err(|_| Environment::or_ours(None));
+        let place = self.client();
+        // A known session needs no environment.
+        let found = place.known.get(&what).map_err(|_| Environment::or_current(None));
         async move {
             match found {
                 Ok(session) => {
@@ -89,7 +96,7 @@ impl Sessions {
         }
     }
 
-    /// Does something with a session. When it is done, what is read of it at once is as new.
+    /// Runs `act` on a session and refreshes the session's snapshot afterwards.
     fn act<T, Acting, Act>(
         &self,
         what: String,
@@ -104,38 +111,38 @@ impl Sessions {
         async move {
             let session = session.await?;
             let done = act(session.clone()).await?;
-            read_again(&session).await;
+            refresh(&session).await;
             Ok(done)
         }
     }
 }
 
-impl Place {
-    /// The sessions, and what is configured for those that are opened from here.
+impl NodeClient {
+    /// Returns the sessions, and the configuration for those that are opened here.
     pub(crate) fn sessions(&self) -> Result<(Reached, Arc<Config>), Failure> {
-        match &self.way {
-            Way::Here => engine::sessions(),
-            Way::There { sessions, config, .. } => Ok((sessions.clone(), Arc::clone(config))),
+        match &self.backend {
+            Backend::Local => engine::sessions(),
+            Backend::Daemon { sessions, config, .. } => Ok((sessions.clone(), Arc::clone(config))),
         }
     }
 
-    /// The same, for a client that brings this along for what it opens.
+    /// Like [`NodeClient::sessions`], with this environment for sessions that are opened.
     fn sessions_with(&self, environment: Environment) -> Result<(Reached, Arc<Config>), Failure> {
         let (sessions, config) = self.sessions()?;
         Ok((sessions.with_supplies(environment.supplies(&config)), config))
     }
 
-    /// Whether its engine is that of this process.
-    fn is_here(&self) -> bool {
-        matches!(self.way, Way::Here)
+    /// Whether the sessions are those of the engine in this process.
+    fn is_local(&self) -> bool {
+        matches!(self.backend, Backend::Local)
     }
 
-    /// Finds a session, whatever is known of it here: opened, if it is only saved.
+    /// Finds a session at its engine. A saved session is opened.
     async fn find(self: &Arc<Self>, what: &str, environment: Environment) -> Result<SessionHandle, Failure> {
-        Ok(self.know(self.sessions_with(environment)?.0.get(what).await?))
+        Ok(self.remember(self.sessions_with(environment)?.0.get(what).await?))
     }
 
-    /// The id of a session, which stays saved if it is only that.
+    /// Returns the id of a session. A saved session stays saved.
     async fn id(&self, what: &str) -> Result<SessionId, Failure> {
         match self.known.get(what) {
             Ok(session) => Ok(session.id().clone()),
@@ -143,23 +150,25 @@ impl Place {
         }
     }
 
-    /// Notes that a session is used from here.
-    fn know(self: &Arc<Self>, session: SessionHandle) -> SessionHandle {
+    /// Records that a session is used through this object.
+    fn remember(self: &Arc<Self>, session: SessionHandle) -> SessionHandle {
         self.watch();
         self.known.insert(session)
     }
 
-    /// A daemon's sessions change without our doing, and what is shown of them is to be what they are.
+    /// Starts to watch a daemon's sessions, because others change them and the snapshots here must
+    /// follow.
     fn watch(self: &Arc<Self>) {
-        if let Way::There { sessions, watched, .. } = &self.way {
-            watched.ensure(sessions, self);
+        if let Backend::Daemon { sessions, watched, .. } = &self.backend {
+            watched.ensure_running(sessions, self);
         }
     }
 }
 
-/// Has what is read at once of a daemon's session be what it is now. What was done is done, also if it can't be read.
-async fn read_again(session: &SessionHandle) {
+/// Refreshes the cached snapshot of a daemon's session after a command. A failed refresh does not
+/// fail the command.
+async fn refresh(session: &SessionHandle) {
     if let Err(error) = session.refresh().await {
-        tracing::debug!(session = %session.id(), %error, "a session can't be read again");
+        tracing::debug!(session = %session.id(), %error, "a session could not be refreshed");
     }
 }

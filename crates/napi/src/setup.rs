@@ -1,4 +1,4 @@
-//! What the engine of the process is started with: its configuration, its tools, and where its sessions are saved.
+//! The setup of the engine: its configuration, its tools and its store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,58 +11,59 @@ use holdpoint_session::{Engine, builtin_tools};
 use holdpoint_tools::web::Browsers;
 use holdpoint_tools::{Supervisor, Toolbox};
 
-use crate::failure::{AS_THEY_ARE, Failure};
+use crate::failure::{Failure, UNCHANGED_HINT};
 
-/// What the engine is started with.
+/// The setup of the engine.
 pub(crate) struct Setup {
     pub(crate) config: Arc<Config>,
-    /// Those of all sessions, where there is a folder for them.
+    /// Browsers of all sessions; `None` without a folder for them.
     browsers: Option<Browsers>,
-    /// Where this user's configuration and sessions are.
+    /// Folders with this user's configuration and sessions.
     own_folders: Vec<PathBuf>,
-    saved: Option<Saved>,
+    saved: Option<SavedSessions>,
 }
 
-/// Sessions that are saved: ours, for as long as the process lives.
-struct Saved {
+/// The store of saved sessions, locked for the life of the process.
+struct SavedSessions {
     store: Sqlite,
     _lock: SessionsLock,
 }
 
 impl Setup {
-    /// By this configuration; with sessions that are saved in this folder, or else end with the process.
+    /// Creates the setup. With a state folder, sessions are saved there; without one, they end with
+    /// the process.
     pub(crate) fn new(config: Config, state_dir: Option<&str>) -> Result<Self, Failure> {
         let folders = Folders::find(state_dir.map(Path::new));
         let own_folders = folders.as_ref().map(Folders::all).unwrap_or_default();
         let browsers = folders.as_ref().ok().map(|folders| Browsers::new(config.web.clone(), folders.web()));
         let browsers = browsers.transpose().map_err(|error| Failure::new("config", format!("[web]: {error}")))?;
         let saved = match state_dir {
-            Some(_) => Some(Saved::open(&folders?)?),
+            Some(_) => Some(SavedSessions::open(&folders?)?),
             None => None,
         };
         Ok(Self { config: Arc::new(config), browsers, own_folders, saved })
     }
 
-    /// An engine.
+    /// Starts an engine.
     pub(crate) fn engine(&self, supervisor: Supervisor) -> Result<Engine, Failure> {
         let Self { config, browsers, own_folders, saved } = self;
-        // Each session has what its client brings along.
+        // Providers come from the supplies of each session.
         let engine = Engine::builder(Catalog::new(config, |_| None)).limits(config.limits.clone());
         let engine = engine.own_folders(own_folders).supervisor(supervisor).tools(tools(browsers.clone()));
         let engine = match saved {
-            Some(Saved { store, .. }) => engine.store(store.clone()),
+            Some(SavedSessions { store, .. }) => engine.store(store.clone()),
             None => engine,
         };
         Ok(engine.start()?)
     }
 }
 
-/// What makes the tools of a session.
+/// Returns the function that creates the tools of a session.
 fn tools(browsers: Option<Browsers>) -> impl Fn(&SessionSettings) -> Toolbox + Send + Sync {
     move |session| {
         let tools = builtin_tools();
         #[cfg(feature = "test-support")]
-        let tools = tools.with(crate::stop::stop);
+        let tools = tools.with(crate::probe::probe_tool);
         match &browsers {
             Some(browsers) => tools.with(browsers.of_session(session.id.clone())),
             None => tools,
@@ -70,21 +71,20 @@ fn tools(browsers: Option<Browsers>) -> impl Fn(&SessionSettings) -> Toolbox + S
     }
 }
 
-impl Saved {
+impl SavedSessions {
     fn open(folders: &Folders) -> Result<Self, Failure> {
         folders.make()?;
         let data = folders.data().display();
         let lock = SessionsLock::take(folders).map_err(|error| match error {
             LockError::Held { pid } => {
                 let whose = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-                Failure::new("start", format!("another process has the sessions in {data}{whose}")).hint(
-                    "connect({ stateDir }) reaches them if it is the daemon; else let it end, or name another place",
-                )
+                Failure::new("start", format!("another process is using the sessions in {data}{whose}"))
+                    .hint("if it is the daemon, use connect({ stateDir }); otherwise end it, or pass another stateDir")
             }
             LockError::Failed(error) => error.into(),
         })?;
         let store = Sqlite::open(folders.data()).map_err(|error| {
-            Failure::new("store", format!("the sessions in {data} can't be opened: {error}")).hint(AS_THEY_ARE)
+            Failure::new("store", format!("the sessions in {data} can't be opened: {error}")).hint(UNCHANGED_HINT)
         })?;
         Ok(Self { store, _lock: lock })
     }

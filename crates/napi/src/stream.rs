@@ -1,8 +1,9 @@
-//! The way of a session's events to a callback of JavaScript: in order, in batches, as fast as it takes them.
+//! Delivers a session's events to a JavaScript callback: in order, in batches, as fast as the
+//! callback takes them.
 //!
-//! A batch crosses when the one before was taken. What comes meanwhile waits here, and at the session, in the room that
-//! we have there; if it is more than may wait, the session goes on without us, and we come back for the rest: facts are
-//! never lost, and of items whose pieces are gone an `itemSoFar` says what they had come to.
+//! One batch is in flight at a time. Meanwhile, events wait here and in the attachment. If more
+//! events come than may wait, the session ends the stream, and the stream is reopened where it
+//! ended. Facts are never lost; an item whose pieces have left the buffer comes as an `itemSoFar`.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,60 +17,58 @@ use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::batch::{Batch, WAITING, Waiting};
+use crate::batch::{Batch, BatchQueue, MAX_WAITING_BYTES};
 
-/// Events that are taken from the session at once.
-const READ: usize = 1_024;
-/// How often a stream that ends without an event is begun again.
-const BREAKS: u32 = 5;
+/// Maximum number of events taken from the session at once.
+const MAX_READ_EVENTS: usize = 1_024;
+/// Maximum number of times that a stream is reopened without a new event.
+const MAX_REOPENS: u32 = 5;
 
-/// What crosses.
+/// A delivery to JavaScript.
 pub(crate) enum Delivery {
     Events(Batch),
-    /// Nothing more will, and why.
+    /// The end of the stream. It is the last delivery.
     End(StreamEnd),
 }
 
-/// Takes a delivery across: done when it was taken.
-pub(crate) type Deliver = Box<dyn Fn(Delivery) -> BoxFuture<'static, Result<(), Untaken>> + Send>;
+/// Sends a delivery. The future resolves when JavaScript has taken it.
+pub(crate) type Deliver = Box<dyn Fn(Delivery) -> BoxFuture<'static, Result<(), DeliveryError>> + Send>;
 
-/// Why a delivery was not taken.
+/// The reason why a delivery was not taken.
 #[derive(Debug)]
-pub(crate) enum Untaken {
-    /// The thread of JavaScript has ended: nobody takes anything any more.
+pub(crate) enum DeliveryError {
+    /// The JavaScript thread has ended, and takes no more deliveries.
     Gone,
-    /// A fault of ours.
+    /// A bug in this package.
     Failed,
 }
 
-/// Why nothing more is delivered. Its type is written down in the header of the declarations.
+/// The end of a stream. Its TypeScript type is in `dts-header.d.ts`.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct StreamEnd {
     reason: Reason,
-    /// All up to this number was delivered: attaching after it continues there.
+    /// Number up to which all events were delivered. Attaching after it continues there.
     after: u64,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Reason {
-    /// It was detached.
     Detached,
-    /// The session was closed.
     Closed,
-    /// The session is gone.
+    /// The session's actor is gone.
     Ended,
-    /// The daemon was told to stop.
+    /// The daemon was stopped.
     Stopped,
-    /// The connection to the daemon broke.
     Disconnected,
-    /// A fault of ours.
+    /// A bug in this package.
     Failed,
 }
 
-/// A callback that is attached.
+/// An attached callback or loop.
 pub(crate) struct Attached {
-    /// It is a loop, which takes the next when it wants to, and may itself wait for what waits for it.
+    /// Whether this is a loop. It takes the next batch when it continues, and its code may wait for
+    /// this attachment, so the attachment must not wait for the loop.
     is_loop: bool,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -77,20 +76,22 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// Waits until the event of this number was delivered, or nothing more is. Of a loop, not at all.
-    pub(crate) fn reaches(&self, seq: u64) -> impl Future<Output = ()> + use<> {
+    /// Waits until the event with this number is delivered, or the stream has ended. Does not wait
+    /// for a loop.
+    pub(crate) fn wait_delivered(&self, seq: u64) -> impl Future<Output = ()> + use<> {
         let mut delivered = (!self.is_loop).then(|| self.delivered.clone());
         async move {
             if let Some(delivered) = &mut delivered {
-                // An error: the stream has ended.
+                // An error means that the stream has ended.
                 let _ = delivered.wait_for(|delivered| *delivered >= seq).await;
             }
         }
     }
 
-    /// Detaches at once: no batch crosses after the one that does. What it gives is done when nothing more is delivered.
+    /// Detaches: after the batch in flight, no batch is sent. The returned future resolves when the
+    /// last delivery is over.
     pub(crate) fn detach(self) -> impl Future<Output = ()> {
-        // It may have ended by itself.
+        // The stream may have ended by itself.
         let _ = self.stop.send(());
         self.task.map(|ended| {
             if let Err(error) = ended {
@@ -100,47 +101,49 @@ impl Attached {
     }
 }
 
-/// A session's events on their way.
+/// The stream of a session's events to one callback.
 pub(crate) struct Stream {
     session: SessionHandle,
     attachment: Attachment,
-    waiting: Waiting,
+    waiting: BatchQueue,
     deliver: Deliver,
-    /// Where it goes on if it is begun again: after the last event that was taken from the session.
-    taken: u64,
-    /// What had happened before it attached is still coming.
+    /// Number of the last event taken from the session. A reopened stream continues after it.
+    last_taken: u64,
+    /// Whether events from before the attach are still to come.
     has_past: bool,
-    /// Where that ended, when all of it was taken: a number that need not be of any event.
+    /// Number up to which the past has been taken, once all of it has. There may be no event with
+    /// this number.
     past_end: u64,
-    /// All up to this number was delivered.
+    /// Number up to which all events were delivered.
     delivered: watch::Sender<u64>,
-    /// Times it was begun again since an event came.
-    breaks: u32,
-    /// The session was closed, as far as events were taken.
+    /// Number of times that the stream was reopened since the last event.
+    reopens: u32,
+    /// Whether the last fact taken closed the session.
     closed: bool,
 }
 
 impl Stream {
     pub(crate) fn new(session: SessionHandle, attachment: Attachment, from: AttachFrom, deliver: Deliver) -> Self {
         let snapshot = attachment.snapshot();
-        let waiting = Waiting::after(snapshot);
-        // Of a past that is wanted only in part, what was left out is not wanted when it is begun again either.
+        let waiting = BatchQueue::after(snapshot);
+        // With a limit, the skipped part of the past stays skipped when the stream is reopened.
         let taken = if from.limit.is_some() { snapshot.seq.max(from.after) } else { from.after };
         Self {
             session,
             attachment,
             waiting,
             deliver,
-            taken,
+            last_taken: taken,
             has_past: true,
             past_end: from.after,
             delivered: watch::Sender::new(from.after),
-            breaks: 0,
+            reopens: 0,
             closed: false,
         }
     }
 
-    /// Begins once `begins` is closed. `ended` is called when nothing more is delivered, but to a loop, which may itself wait for that, its end.
+    /// Starts the stream when the sender of `begins` is dropped. `ended` is called after the last
+    /// delivery. A loop may itself wait for `ended`, so its end is sent without waiting.
     pub(crate) fn start(
         mut self,
         begins: oneshot::Receiver<()>,
@@ -150,12 +153,12 @@ impl Stream {
         let (stop, stopped) = oneshot::channel();
         let delivered = self.delivered.subscribe();
         let task = tokio::spawn(async move {
-            // Nothing is ever sent.
+            // The sender never sends; it is only dropped.
             let _ = begins.await;
             let reason = match AssertUnwindSafe(self.run(stopped, is_loop)).catch_unwind().await {
                 Ok(Ok(reason)) => Some(reason),
-                Ok(Err(Untaken::Gone)) => None,
-                Ok(Err(Untaken::Failed)) | Err(_) => Some(Reason::Failed),
+                Ok(Err(DeliveryError::Gone)) => None,
+                Ok(Err(DeliveryError::Failed)) | Err(_) => Some(Reason::Failed),
             };
             let Self { attachment, deliver, delivered, .. } = self;
             attachment.detach().await;
@@ -164,7 +167,7 @@ impl Stream {
                 if is_loop {
                     tokio::spawn(taken);
                 } else {
-                    // If nobody is there any more, nobody misses it.
+                    // If the JavaScript thread is gone, the end need not be taken.
                     let _ = taken.await;
                 }
             }
@@ -173,74 +176,74 @@ impl Stream {
         Attached { is_loop, stop, task, delivered }
     }
 
-    /// Delivers until it is over, and says why it is.
-    async fn run(&mut self, stopped: oneshot::Receiver<()>, is_loop: bool) -> Result<Reason, Untaken> {
-        // Whoever is forgotten does not detach by that.
+    /// Delivers events until the stream ends, and returns the reason.
+    async fn run(&mut self, stopped: oneshot::Receiver<()>, is_loop: bool) -> Result<Reason, DeliveryError> {
+        // Dropping the `Attached` does not detach.
         let stopped = async {
             if stopped.await.is_err() {
                 pending().await
             }
         };
         tokio::pin!(stopped);
-        let mut over = None;
+        let mut end_reason = None;
         let mut events = Vec::new();
-        let mut crossing: OptionFuture<BoxFuture<'static, Result<u64, Untaken>>> = None.into();
-        let mut crosses = false;
+        let mut in_flight: OptionFuture<BoxFuture<'static, Result<u64, DeliveryError>>> = None.into();
+        let mut is_in_flight = false;
         loop {
-            if !crosses {
+            if !is_in_flight {
                 match self.waiting.pop() {
                     Some(batch) => {
                         let last = batch.last;
                         let taken = (self.deliver)(Delivery::Events(batch));
-                        crossing = Some(taken.map(move |taken| taken.map(|()| last)).boxed()).into();
-                        crosses = true;
+                        in_flight = Some(taken.map(move |taken| taken.map(|()| last)).boxed()).into();
+                        is_in_flight = true;
                     }
                     None => {
-                        self.reached(self.past_end);
-                        if let Some(reason) = over {
+                        self.mark_delivered(self.past_end);
+                        if let Some(reason) = end_reason {
                             return Ok(reason);
                         }
                     }
                 }
             }
-            let takes = over.is_none() && self.waiting.has_room();
+            let can_take = end_reason.is_none() && self.waiting.has_room();
             tokio::select! {
                 biased;
                 () = &mut stopped => {
-                    // A loop takes it when it goes on, and that may wait for this.
-                    if crosses && !is_loop && let Some(crossed) = crossing.await {
-                        self.reached(crossed?);
+                    // A loop takes the batch when it continues, which may depend on this detach.
+                    if is_in_flight && !is_loop && let Some(crossed) = in_flight.await {
+                        self.mark_delivered(crossed?);
                     }
                     return Ok(Reason::Detached);
                 }
-                Some(crossed) = &mut crossing, if crosses => {
-                    self.reached(crossed?);
-                    crosses = false;
+                Some(crossed) = &mut in_flight, if is_in_flight => {
+                    self.mark_delivered(crossed?);
+                    is_in_flight = false;
                 }
-                count = take(&mut self.attachment, self.has_past, &mut events), if takes => {
+                count = take(&mut self.attachment, self.has_past, &mut events), if can_take => {
                     for event in events.drain(..) {
-                        self.taken = event.seq;
-                        // Its last fact may have a delta behind it.
+                        self.last_taken = event.seq;
+                        // A delta may follow the last fact.
                         if let Some(fact) = event.fact() {
                             self.closed = matches!(fact, Fact::SessionClosed { .. });
                         }
                         if let Err(error) = self.waiting.push(&event) {
-                            tracing::error!(?error, seq = event.seq, "an event can't be told");
-                            over = Some(Reason::Failed);
+                            tracing::error!(?error, seq = event.seq, "an event could not be serialised");
+                            end_reason = Some(Reason::Failed);
                             break;
                         }
                     }
                     match count {
                         0 if self.has_past => self.end_past(),
-                        0 => over = self.begin_again().await.err(),
-                        _ => self.breaks = 0,
+                        0 => end_reason = self.reopen().await.err(),
+                        _ => self.reopens = 0,
                     }
                 }
             }
         }
     }
 
-    /// What had happened was taken; unless the stream broke before all of it had come.
+    /// Handles the end of the past. If the stream broke, part of the past is still missing.
     fn end_past(&mut self) {
         self.has_past = false;
         match self.attachment.end() {
@@ -249,8 +252,8 @@ impl Stream {
         }
     }
 
-    /// All up to this number was delivered.
-    fn reached(&self, seq: u64) {
+    /// Records that all events up to this number were delivered.
+    fn mark_delivered(&self, seq: u64) {
         self.delivered.send_if_modified(|delivered| {
             let further = *delivered < seq;
             *delivered = seq.max(*delivered);
@@ -258,27 +261,27 @@ impl Stream {
         });
     }
 
-    /// The session has ended the stream. Begins it again where it stopped, if it goes on.
-    async fn begin_again(&mut self) -> Result<(), Reason> {
+    /// Reopens a stream that the session has ended, if the session continues.
+    async fn reopen(&mut self) -> Result<(), Reason> {
         let reason = match self.attachment.end() {
             _ if self.closed => return Err(Reason::Closed),
             ClientEnd::Stopped => return Err(Reason::Stopped),
             ClientEnd::Disconnected { .. } => Reason::Disconnected,
-            // Its actor has failed, and is rebuilt; or the callback was too slow.
+            // The actor failed and is rebuilt, or the callback was too slow.
             ClientEnd::Ended | ClientEnd::Lagged { .. } | ClientEnd::Detached => Reason::Ended,
         };
-        while self.breaks < BREAKS {
-            self.breaks += 1;
-            match self.session.attach(AttachFrom::after(self.taken).with_room(WAITING)).await {
+        while self.reopens < MAX_REOPENS {
+            self.reopens += 1;
+            match self.session.attach(AttachFrom::after(self.last_taken).with_room(MAX_WAITING_BYTES)).await {
                 Ok(attachment) => {
                     self.attachment = attachment;
                     self.has_past = true;
                     return Ok(());
                 }
-                // The next one has failed, too.
+                // The next actor has failed as well.
                 Err(SessionError::Gone { .. }) => {}
                 Err(error) => {
-                    tracing::debug!(%error, after = self.taken, "a stream of events can't be begun again");
+                    tracing::debug!(%error, after = self.last_taken, "a stream of events could not be reopened");
                     break;
                 }
             }
@@ -287,10 +290,11 @@ impl Stream {
     }
 }
 
-/// Takes what had happened, if any of it is still to come, or else what happens. How much: 0 if there is no more of it.
+/// Takes past events while there are any, and new events afterwards. Returns their number; 0 if no
+/// more come.
 async fn take(attachment: &mut Attachment, has_past: bool, events: &mut Vec<Arc<Event>>) -> usize {
     match has_past {
-        true => attachment.next_past(events, READ).await,
-        false => attachment.next_batch(events, READ).await,
+        true => attachment.next_past(events, MAX_READ_EVENTS).await,
+        false => attachment.next_batch(events, MAX_READ_EVENTS).await,
     }
 }

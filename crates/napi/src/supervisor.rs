@@ -1,4 +1,5 @@
-//! The program that supervises the processes of tools for a Node.js process, which can't do so itself.
+//! The program that supervises the processes of tools for a Node.js process, which can't do it
+//! itself.
 
 use std::process::ExitCode;
 

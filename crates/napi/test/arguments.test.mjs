@@ -1,5 +1,5 @@
-// Wrong arguments: every parameter and every option that is declared, each with values of a wrong kind. The error is a
-// TypeError in the words of JavaScript, and names the part that is wrong.
+// Tests of wrong arguments: every declared parameter and option, each with values of a wrong kind.
+// The error must be a TypeError in JavaScript terms that names the wrong part.
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
@@ -15,7 +15,7 @@ const program = ts.createProgram([file], { strict: true, module: ts.ModuleKind.N
 const checker = program.getTypeChecker()
 const declared = checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(file)))
 
-/** What must never be in a message: words of Rust, serde and napi-rs. */
+/** Words of Rust, serde and napi-rs, which must not occur in a message. */
 const RUST = /\b(napi|serde|rust|struct|enum|variant|tuple|sequence|map|unit|option::|usize|[uif](8|16|32|64)|expected|invalid (type|value|length)|field|line \d|column|none|some)\b/i
 
 const CONFIRM = {
@@ -23,7 +23,7 @@ const CONFIRM = {
   request: { type: 'pause', kind: 'confirm', toolName: 'shell', message: 'Run this?' },
 }
 
-/** A value of this type that is taken. */
+/** Returns a valid value of this type. */
 function sample(type, name) {
   if (name === 'ask') return CONFIRM
   if (checker.isArrayType(type)) return []
@@ -40,7 +40,7 @@ const typeOf = (symbol) => checker.getNonNullableType(checker.getTypeOfSymbol(sy
 const isBoolean = (type) => type.isUnion() && type.types.every(({ flags }) => flags & TypeFlags.BooleanLike)
 const isWord = (type) => type.isUnion() && type.types.every(({ flags }) => flags & TypeFlags.StringLiteral)
 
-/** Values that this type does not have, each with the path of the part that is wrong. */
+/** Yields values that this type does not have, each with the path of the wrong part. */
 function* wrong(type, at, name, takesNull) {
   const are = (...values) => values.map((value) => [at, value])
   if (!takesNull && !type.isUnion()) yield* are(null)
@@ -79,7 +79,7 @@ function* wrong(type, at, name, takesNull) {
 
 const takesNullItself = (symbol) => checker.getTypeOfSymbol(symbol) !== typeOf(symbol)
 
-/** Calls with one wrong argument each, of all that these signatures take. */
+/** Yields calls with one wrong argument each, for all parameters of these signatures. */
 function* wrongCalls(signature, samples = {}) {
   const parameters = signature.getParameters().map((symbol) => ({
     symbol,
@@ -98,18 +98,18 @@ function* wrongCalls(signature, samples = {}) {
 
 async function refuses(what, part, call) {
   const error = await failure(call)
-  const said = `${what}, ${part}: ${error.stack}`
-  assert.equal(error.code, 'invalidArgument', said)
-  assert.ok(error instanceof TypeError, said)
-  assert.doesNotMatch(error.message.replaceAll(/`[^`]*`|"[^"]*"|got \w+$/g, ''), RUST, said)
-  const [named] = error.message.match(/^`[^`]+`/) ?? assert.fail(said)
-  // Within a tagged object the names of fields are not known any more.
+  const context = `${what}, ${part}: ${error.stack}`
+  assert.equal(error.code, 'invalidArgument', context)
+  assert.ok(error instanceof TypeError, context)
+  assert.doesNotMatch(error.message.replaceAll(/`[^`]*`|"[^"]*"|got \w+$/g, ''), RUST, context)
+  const [named] = error.message.match(/^`[^`]+`/) ?? assert.fail(context)
+  // Inside a tagged object, the error does not have the names of the fields.
   const outer = part.startsWith('ask.request') ? 'ask.request' : part
-  assert.ok(named.slice(1, -1).startsWith(outer) || part.startsWith('ask.request'), said)
-  assert.ok(named.startsWith(`\`${part.match(/^\w+/)[0]}`), said)
+  assert.ok(named.slice(1, -1).startsWith(outer) || part.startsWith('ask.request'), context)
+  assert.ok(named.startsWith(`\`${part.match(/^\w+/)[0]}`), context)
 }
 
-/** The functions, and what they are called with here. */
+/** The functions and their valid arguments. */
 const functions = declared.filter(({ flags, name }) => flags & ts.SymbolFlags.Function && name !== 'version')
 
 describe('arguments', () => {
@@ -126,7 +126,7 @@ describe('arguments', () => {
         count += 1
         await refuses(symbol.name, part, async () => {
           const result = await holdpoint[symbol.name](...args)
-          // A loop says what is wrong when it begins.
+          // A loop reports the error when it begins.
           return result?.next?.()
         })
       }
@@ -156,23 +156,23 @@ describe('arguments', () => {
     })
   }
 
-  test('m_f1_an_error_says_what_may_be_given', async () => {
+  test('m_f1_an_argument_error_names_the_allowed_values', async () => {
     const message = async (call) => (await failure(call)).message
     const { sessionAttach, sessionEvents, sessionOpen, sessionPrompt, sessionRun, start } = holdpoint
     assert.equal(await message(sessionOpen(5)), '`options` must be an object, got number')
     assert.equal(await message(sessionOpen({ model: 5 })), '`options.model` must be a string, got number')
     assert.equal(await message(sessionOpen({ maxSteps: 1.5 })), '`options.maxSteps` must be a whole number from 0 to 4294967295, got 1.5')
     assert.equal(await message(sessionOpen({ policy: 'al' })), '`options.policy` must be one of `ask`, `edits`, `all` and `readonly`, got "al"')
-    assert.equal(await message(sessionOpen({ rules: { alow: [] } })), '`options.rules.alow` is not known; it can be one of `allow`, `ask` and `deny`')
+    assert.equal(await message(sessionOpen({ rules: { alow: [] } })), '`options.rules.alow` is unknown; it can be one of `allow`, `ask` and `deny`')
     assert.equal(await message(sessionOpen({ rules: { deny: ['x', 5] } })), '`options.rules.deny[1]` must be a string, got number')
     assert.equal(await message(sessionRun(id, { task: 1 })), '`run.goal` is missing')
     assert.equal(await message(sessionPrompt(id, NaN)), '`text` must be a string, got NaN')
     assert.equal(await message(sessionRun(id, { goal: '\ud800' })), '`run` has text that is not Unicode')
     const deep = Array.from({ length: 200 }).reduce((inner) => [inner], 1)
-    assert.equal(await message(sessionRun(id, { goal: deep })), '`run` is nested too deep')
+    assert.equal(await message(sessionRun(id, { goal: deep })), '`run` is nested too deeply')
     assert.equal(await message(sessionAttach(id)), '`callback` must be a function, got undefined')
     assert.equal(await message(sessionOpen(new Map())), '`options` must be plain data, got Map')
-    const known = (list) => `\`options.other\` is not known; it can be one of ${list}`
+    const known = (list) => `\`options.other\` is unknown; it can be one of ${list}`
     const attaching = known('`after`, `limit`, `keepAlive`, `onEnd` and `onError`')
     assert.equal(await message(sessionAttach(id, () => {}, { other: 1 })), attaching)
     assert.equal(await message(sessionEvents(id, { other: 1 }).next()), known('`after` and `limit`'))

@@ -1,4 +1,4 @@
-// Asks: raised, shown, answered once, and by whom.
+// Tests of asks: raised, shown, and answered once by a named client.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -7,12 +7,12 @@ import { attach, everywhere, failure, open, record } from './support.mjs'
 const CONFIRM = 'shell: echo confirmed > made'
 const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
 
-/** Nothing of JavaScript runs for so many milliseconds. */
+/** Blocks the JavaScript thread for this number of milliseconds. */
 const busy = (milliseconds) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 
-everywhere('asks', (place, { remote }) => {
+everywhere('asks', (getSessions, { remote }) => {
   test('m_f1_a_confirm_is_shown_and_approved', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     assert.equal(sessions.sessionGetStatus(id), 'idle')
@@ -36,8 +36,8 @@ everywhere('asks', (place, { remote }) => {
     assert.equal(sessions.sessionGetStatus(id), 'idle')
   })
 
-  test('m_a2_always_holds_for_what_it_was_said_of', async () => {
-    const sessions = await place()
+  test('m_a2_always_covers_only_calls_with_the_same_key', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, 'shell: echo same\n---\nshell: echo same\n---\nshell: echo other')
@@ -51,8 +51,8 @@ everywhere('asks', (place, { remote }) => {
     await sessions.sessionClose(id)
   })
 
-  test('m_a5_a_second_answer_is_told_by_whom', async () => {
-    const sessions = await place()
+  test('m_a5_a_second_answer_reports_who_answered_first', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, CONFIRM)
@@ -67,7 +67,7 @@ everywhere('asks', (place, { remote }) => {
   })
 
   test('m_a5_the_wrong_kind_changes_nothing', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, CONFIRM)
@@ -79,12 +79,12 @@ everywhere('asks', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a5_an_answer_without_an_id_goes_to_what_was_shown', async () => {
-    const sessions = await place()
+  test('m_a5_an_answer_without_an_id_goes_to_the_shown_ask', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     assert.equal((await failure(sessions.sessionPauseConfirm(id, true))).code, 'nothingShown')
     const seen = await record(sessions, id)
-    // The first of two is answered by another, while the second is not shown yet.
+    // Another client answers the first of two asks, and the second is not shown yet.
     await sessions.sessionPrompt(id, 'shell: echo one\n---\nshell: echo two')
     const first = (await seen.event('askRaised')).body.ask.id
     await sessions.sessionDetach(id, seen.attachment)
@@ -98,19 +98,20 @@ everywhere('asks', (place, { remote }) => {
       assert.equal((await sessions.sessionPauseInterrupt(what)).found, 'nothing', what)
     }
     assert.notEqual(await second(), undefined, 'it is still open')
-    // Now it is shown.
+    // This shows the second ask.
     const { id: askId } = sessions.sessionGetPauseState(id)
     assert.equal((await sessions.sessionPauseConfirm(name, false)).ask, askId)
     await sessions.sessionSettled(id)
   })
 
-  test('m_a5_what_an_attachment_is_about_to_show_is_not_shown_yet', async () => {
-    const sessions = await place()
+  test('m_a5_an_ask_counts_as_shown_only_when_the_attach_has_resolved', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, `${CONFIRM}\n---\n${CONFIRM}`)
     const first = (await seen.event('askRaised')).body.ask.id
-    // While JavaScript is busy, the first is answered, the second is asked, and somebody is attached.
+    // While JavaScript is blocked, the first ask is answered, the second is raised, and a callback
+    // is attached.
     const answered = sessions.sessionPauseConfirm(id, true, { askId: first })
     busy(300)
     const attached = sessions.sessionAttach(id, () => {})
@@ -118,14 +119,14 @@ everywhere('asks', (place, { remote }) => {
     assert.equal((await failure(sessions.sessionPauseConfirm(id, true))).code, 'alreadyAnswered')
     await Promise.all([answered, attached])
     await seen.event('askRaised', 1)
-    // Now it is shown.
+    // This shows the second ask.
     assert.equal(sessions.sessionSnapshot(id).asks.length, 1)
     await sessions.sessionPauseConfirm(id, false)
     await seen.event('turnFinished')
   })
 
   test('m_a5_a_pause_that_was_never_shown_is_not_interrupted', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     await sessions.sessionPrompt(id, CONFIRM)
     while (sessions.sessionGetStatus(id) !== 'paused') await new Promise((resolve) => setImmediate(resolve))
@@ -135,8 +136,8 @@ everywhere('asks', (place, { remote }) => {
     assert.equal((await sessions.sessionPauseInterrupt(name)).outcome, 'interrupted')
   })
 
-  test('m_a11_what_is_open_is_shown_by_attaching_and_what_was_is_not', async () => {
-    const sessions = await place()
+  test('m_a11_attaching_shows_the_open_ask_and_no_past_one', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const other = await open(sessions)
     for (const each of [id, other]) await sessions.sessionPrompt(each, CONFIRM)
@@ -145,7 +146,7 @@ everywhere('asks', (place, { remote }) => {
     await sessions.sessionPauseConfirm(id, true)
     await sessions.sessionSettled(id)
     await sessions.sessionDetach(id, attachment)
-    // By now it is of the past, and whoever is told of it is shown nothing.
+    // The ask is past now. The event shows it to no client.
     const answered = new Promise((resolve) => {
       const callback = ({ body }) => body.type === 'askRaised' && resolve(failure(sessions.sessionPauseConfirm(id, true)))
       attach(sessions, id, callback)
@@ -155,7 +156,7 @@ everywhere('asks', (place, { remote }) => {
   })
 
   test('m_a3_two_sessions_are_paused_at_once', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const [left, right] = [await open(sessions), await open(sessions)]
     const seen = [await record(sessions, left), await record(sessions, right)]
     await Promise.all([sessions.sessionPrompt(left, 'shell: echo left'), sessions.sessionPrompt(right, 'shell: echo right')])
@@ -173,7 +174,7 @@ everywhere('asks', (place, { remote }) => {
   })
 
   test('m_a8_an_interrupt_while_paused_releases_the_ask', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, CONFIRM)
@@ -189,12 +190,12 @@ everywhere('asks', (place, { remote }) => {
   })
 
   test('m_e4_questions_are_answered_by_id_or_declined', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, QUESTION)
     await seen.event('askRaised')
-    assert.equal(sessions.sessionGetPauseState(id), null, 'a question is no pause')
+    assert.equal(sessions.sessionGetPauseState(id), null, 'a question is not a pause')
     await sessions.sessionAnswerQuestion(id, [{ id: 'colour', answer: 'blue' }])
     assert.match((await seen.event('toolFinished')).body.result, /blue/)
     await seen.event('turnFinished')
@@ -205,19 +206,19 @@ everywhere('asks', (place, { remote }) => {
     await seen.event('turnFinished', 1)
   })
 
-  test('m_c5_an_interrupt_of_a_pause_touches_no_later_turn', async () => {
-    const sessions = await place()
+  test('m_c5_interrupting_a_pause_affects_no_later_turn', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     assert.equal((await sessions.sessionPauseInterrupt(id)).found, 'nothing')
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, CONFIRM)
     await seen.event('askRaised')
-    // Shown last is the first: nobody looks any more.
+    // The first ask stays the last one shown, because no callback is attached any more.
     await sessions.sessionDetach(id, seen.attachment)
     await sessions.sessionPauseConfirm(id, false)
     await sessions.sessionSettled(id)
     await sessions.sessionPrompt(id, 'say@1 one by one')
-    assert.equal((await sessions.sessionPauseInterrupt(id)).found, 'nothing', 'it runs, and asks nothing')
+    assert.equal((await sessions.sessionPauseInterrupt(id)).found, 'nothing', 'no ask is open in this turn')
     await sessions.sessionInterrupt(id)
     await sessions.sessionPrompt(id, 'shell: echo another')
     while (sessions.sessionGetStatus(id) !== 'paused') await new Promise((resolve) => setImmediate(resolve))
@@ -226,8 +227,8 @@ everywhere('asks', (place, { remote }) => {
     assert.equal((await sessions.sessionPauseInterrupt(id)).outcome, 'interrupted')
   })
 
-  test('m_a2_a_continue_is_resumed', { skip: remote && 'no built-in tool stops without a browser' }, async () => {
-    const sessions = await place()
+  test('m_a2_a_continue_is_resumed', { skip: remote && 'no built-in tool raises a Continue without a browser' }, async () => {
+    const sessions = await getSessions()
     const id = await open(sessions, { policy: 'all' })
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, 'call probe')

@@ -1,4 +1,4 @@
-// The example and the components of docs/node.md: compiled, and run in a real terminal.
+// Compiles the example and the components of docs/node.md, and runs them in a real terminal.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -14,7 +14,7 @@ import { folder, program, root, startDaemon } from './support.mjs'
 const run = promisify(execFile)
 const [COLUMNS, ROWS] = [80, 24]
 
-/** The example, compiled in a folder where it finds what it needs. */
+/** The example, compiled in a folder with its dependencies. */
 const example = await folder()
 
 before(async () => {
@@ -41,10 +41,10 @@ afterEach(() => {
   for (const child of running.splice(0)) child.kill()
 })
 
-/** Runs the example in a terminal, by the program `script`, which every Linux has. */
+/** Runs the example in a terminal, with the program `script` that every Linux has. */
 const start = (file, ...args) => startWith({}, file, ...args)
 
-/** The same, with more in its environment. */
+/** Like `start`, with additions to the environment. */
 async function startWith(env, file, ...args) {
   const words = [process.execPath, path.join(example, 'dist', file), ...args]
   const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
@@ -67,7 +67,10 @@ async function startWith(env, file, ...args) {
     screen,
     press: (text) => child.stdin.write(text),
     shows: (pattern) => until(() => pattern.test(screen()) && screen()),
-    /** Waits until keys surely answer what is shown: the time is the promise that is kept, there is no event to wait for. */
+    /**
+     * Waits until keys answer the current ask. The promise is about time, so there is no event to
+     * wait for.
+     */
     guard: () => new Promise((resolve) => setTimeout(resolve, 1_000)),
     ends: async () => {
       await until(() => code !== undefined)
@@ -76,13 +79,13 @@ async function startWith(env, file, ...args) {
   }
 }
 
-describe('the example', { skip: process.platform !== 'linux' && '`script` is another one elsewhere' }, () => {
-  test('m_f3_it_streams_asks_holds_and_interrupts', async () => {
+describe('the example', { skip: process.platform !== 'linux' && '`script` has other options on this platform' }, () => {
+  test('m_f3_the_example_streams_asks_holds_and_interrupts', async () => {
     const it = await start('main.js', '--model', 'rehearsal', "say I make a file.\nshell: echo hello > made; cat made")
     await it.shows(/I make a file\.[^]*⏸ shell: [^]*echo hello > made[^]*\[Y\] Approve \[N\] Deny \(Esc to interrupt\)/)
     await it.guard()
     it.press('y')
-    await it.shows(/\[ok\] hello[^]*What is to be done\?/)
+    await it.shows(/\[ok\] hello[^]*Type a prompt/)
     await it.guard()
     it.press('say@20 one two three four five six seven eight nine ten\\n')
     await it.shows(/> say@20/)
@@ -95,29 +98,29 @@ describe('the example', { skip: process.platform !== 'linux' && '`script` is ano
     await it.shows(/⏸ PAUSED|PAUSING/)
     it.press(`${keys.ctrl('x')}p`)
     await it.shows(/p pause/)
-    await it.shows(/ten[^]*What is to be done\?/)
+    await it.shows(/ten[^]*Type a prompt/)
     it.press('hang')
     await it.shows(/> hang/)
     it.press(keys.enter)
     await it.shows(/Thinking/)
     it.press(keys.esc)
-    await it.shows(/Agent interrupted[^]*What is to be done\?/)
+    await it.shows(/Agent interrupted[^]*Type a prompt/)
     it.press(keys.ctrl('c'))
     await it.shows(/again to leave/)
     it.press(keys.ctrl('c'))
     assert.equal(await it.ends(), 0)
   })
 
-  test('m_f3_what_fails_is_said_in_it', async () => {
+  test('m_f3_the_example_shows_errors', async () => {
     const it = await start('main.js', '--model', 'rehearsal', '  ')
-    await it.shows(/prompt[^]*What is to be done\?/)
+    await it.shows(/prompt[^]*Type a prompt/)
     it.press('say hello')
     await it.shows(/> say hello/)
     it.press(keys.enter)
     await it.shows(/\nhello\n/)
   })
 
-  test('m_f3_a_question_is_answered_in_it', async () => {
+  test('m_f3_the_example_answers_a_question', async () => {
     const it = await start('main.js', '--model', 'rehearsal', 'ask: What shall it be called?')
     await it.shows(/What shall it be called\?[^]*Your words/)
     await it.guard()
@@ -127,29 +130,29 @@ describe('the example', { skip: process.platform !== 'linux' && '`script` is ano
     await it.shows(/\[ok\] .*Ada/)
   })
 
-  test('m_f4_the_components_of_the_page_are_a_program', async () => {
+  test('m_f4_the_components_of_the_page_run', async () => {
     const it = await start('page-1.js')
-    await it.shows(/rehearsal: \d+ tokens\nholdpoint \| [^]*⏸ asks you\n⏸ shell: [^]*\[Y\] Approve/)
+    await it.shows(/rehearsal: \d+ tokens\nholdpoint \| [^]*⏸ waiting for approval\n⏸ shell: [^]*\[Y\] Approve/)
     await it.guard()
     it.press('n')
-    await it.shows(/What is to be done\?/)
+    await it.shows(/Type a prompt/)
   })
 
-  test('m_f4_the_components_of_the_page_show_a_session_of_the_daemon', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
-    // The user's own daemon, of a user who has nothing but this.
+  test('m_f4_the_components_of_the_page_show_a_session_of_the_daemon', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
+    // The user's own daemon, in an otherwise empty home folder.
     const home = await folder()
     const own = { XDG_CONFIG_HOME: `${home}/config`, XDG_DATA_HOME: `${home}/data`, XDG_RUNTIME_DIR: `${home}/run` }
     const env = { ...own, HOME: home, PATH: process.env.PATH }
     try {
       await run(program, ['new', '--name', 'deploy', '--model', 'rehearsal', 'shell: echo hello'], { cwd: home, env })
       const it = await startWith(env, 'page-2.js')
-      await it.shows(/holdpoint \| deploy .*⏸ asks you/)
+      await it.shows(/holdpoint \| deploy .*⏸ waiting for approval/)
     } finally {
       await run(program, ['daemon', 'stop'], { env })
     }
   })
 
-  test('m_f3_it_attaches_to_a_session_of_the_daemon', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  test('m_f3_the_example_attaches_to_a_session_of_the_daemon', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
     const { stateDir, sessions } = await startDaemon()()
     const id = await sessions.sessionOpen({ cwd: await folder(), model: 'rehearsal' })
     await sessions.sessionPrompt(id, 'say from the daemon\nshell: echo attached')
@@ -157,26 +160,26 @@ describe('the example', { skip: process.platform !== 'linux' && '`script` is ano
     await it.shows(/from the daemon[^]*\[Y\]/)
     await it.guard()
     it.press('N')
-    await it.shows(/\[denied\][^]*What is to be done\?/)
+    await it.shows(/\[denied\][^]*Type a prompt/)
     it.press(keys.ctrl('c'))
     await it.shows(/again/)
     it.press(keys.ctrl('c'))
     assert.equal(await it.ends(), 0)
-    assert.equal(sessions.sessionGetStatus(id), 'idle', 'it goes on')
+    assert.equal(sessions.sessionGetStatus(id), 'idle', 'the session continues')
   })
 
-  test('m_f3_a_daemon_that_dies_is_waited_for', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  test('m_f3_the_example_waits_for_a_killed_daemon', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
     const { stateDir, pid, sessions } = await startDaemon()()
     const id = await sessions.sessionOpen({ cwd: await folder(), model: 'rehearsal' })
     await sessions.sessionPrompt(id, 'say from the daemon')
     const it = await start('main.js', '--attach', id, '--state-dir', stateDir)
-    await it.shows(/from the daemon[^]*What is to be done\?/)
+    await it.shows(/from the daemon[^]*Type a prompt/)
     process.kill(pid, 'SIGKILL')
     await it.shows(/The daemon is gone\./)
     await run(program, ['--state-dir', stateDir, 'daemon', 'start'])
     await sessions.sessionPrompt(id, 'say again')
-    const screen = await it.shows(/from the daemon[^]*> say again\n[^]*again\n(?![^]*daemon gone)[^]*What is to be done\?/)
-    assert.equal(screen.match(/> say from the daemon/g).length, 1, 'nothing twice')
+    const screen = await it.shows(/from the daemon[^]*> say again\n[^]*again\n(?![^]*daemon gone)[^]*Type a prompt/)
+    assert.equal(screen.match(/> say from the daemon/g).length, 1, 'the prompt is shown once')
     it.press(keys.ctrl('c'))
     await it.shows(/again to leave/)
     it.press(keys.ctrl('c'))

@@ -1,4 +1,4 @@
-// The form of an ask, and the keys after it, as a user interface of one's own uses them.
+// Tests of `AskForm` and `AfterAsk`, used like in a custom user interface.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -16,7 +16,7 @@ const QUESTIONS = ask({
   ],
 })
 
-test('m_a10_a_form_takes_keys_and_gives_an_answer', () => {
+test('m_a10_a_form_turns_keys_into_an_answer', () => {
   const form = new AskForm(CONFIRM, 0)
   assert.deepEqual(form.press('y', 299), { type: 'nothing' })
   assert.deepEqual(form.press('y', 598.5), { type: 'nothing' }, 'the first y was too early')
@@ -43,17 +43,17 @@ test('m_a10_a_second_a_counts_after_700_ms', () => {
   assert.deepEqual(form.press('a', 1699), { type: 'answer', answer: { type: 'approve', always: true } })
 })
 
-test('m_a10_a_form_of_questions_keeps_replies_and_words', () => {
+test('m_a10_a_question_form_keeps_replies_and_text', () => {
   const form = new AskForm(QUESTIONS, 0)
   form.appear(1000)
   assert.deepEqual([form.press('2', 1299).type, form.isBegun], ['nothing', false])
   assert.deepEqual([form.press('2', 1599).type, form.isBegun], ['moved', true])
   assert.deepEqual([form.questionNumber, form.questionCount, form.entry, form.reply], [2, 2, 'words', null])
-  // The next question counts keys from its appearance, and an earlier time moves nothing back.
+  // Keys count from the appearance of the next question, and an earlier time does not move it back.
   form.appear(2000)
   form.appear(1600)
   assert.deepEqual([form.press('enter', 2299).type, form.press('x', 2598).type, form.text], ['nothing', 'nothing', ''])
-  // The cursor counts as JavaScript does, and moves by characters as people see them.
+  // The cursor counts UTF-16 code units, and moves by whole characters.
   for (const key of ['é', '€']) form.press(key, 3000)
   form.paste('👨‍👩‍👧', 3000)
   assert.deepEqual([form.text, form.cursor], ['é€👨‍👩‍👧', 10])
@@ -70,7 +70,7 @@ test('m_a10_a_form_of_questions_keeps_replies_and_words', () => {
   assert.deepEqual([form.press('tab', 3899).type, form.text], ['moved', 'é'])
   const answers = [{ id: 'colour', answer: null }, { id: 'name', answer: 'é' }]
   assert.deepEqual(form.press('enter', 4199), { type: 'answer', answer: { type: 'reply', answers } })
-  assert.equal(form.isBegun, false, 'it is sent')
+  assert.equal(form.isBegun, false, 'the replies are sent')
 })
 
 test('m_a10_keys_after_an_ask_are_swallowed_until_a_pause', () => {
@@ -83,7 +83,7 @@ test('m_a10_keys_after_an_ask_are_swallowed_until_a_pause', () => {
   assert.equal(after.swallows('enter', 2599), false)
 })
 
-test('m_f1_a_form_refuses_arguments_that_can_not_be_meant', async () => {
+test('m_f1_a_form_refuses_invalid_arguments', async () => {
   const form = new AskForm(CONFIRM, 0)
   const after = new AfterAsk()
   for (const refused of [
@@ -108,7 +108,7 @@ test('m_f1_a_form_refuses_arguments_that_can_not_be_meant', async () => {
   assert.ok(form instanceof AskForm && after instanceof AfterAsk)
 })
 
-test('m_f1_a_client_is_named_by_what_it_is', () => {
+test('m_f1_client_origin_describes_the_kind_of_client', () => {
   assert.equal(clientOrigin('approve', 7), 'from the command line (pid 7)')
   assert.equal(clientOrigin('tui', 7), 'from the screen (pid 7)')
   assert.equal(clientOrigin('node'), 'from Node.js')

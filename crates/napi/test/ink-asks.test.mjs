@@ -1,4 +1,4 @@
-// What an Ink program shows of an ask, and the keys that answer it.
+// Tests of asks in an Ink program: their display, and the keys that answer them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -9,19 +9,22 @@ import { InputTransition, PauseIndicator, QuestionPrompt } from 'holdpoint/ink'
 import { CHOICE, CONFIRM, keys, opened, show, shownPart, waiters, WORDS } from './rendered.mjs'
 import { everywhere, holdpoint, record } from './support.mjs'
 
-/** Random whole numbers below a bound, the same for the same seed. */
+/**
+ * Returns a generator of whole numbers below a bound, which gives the same numbers for the same
+ * seed.
+ */
 function randomBySeed(seed) {
   let state = seed
   return (below) => {
-    // Park and Miller's generator.
+    // The generator of Park and Miller.
     state = (state * 48_271) % (2 ** 31 - 1)
     return state % below
   }
 }
 
-everywhere('asks on a screen', (place, { remote }) => {
+everywhere('asks on a screen', (getSessions, { remote }) => {
   test('m_f3_a_confirm_shows_message_details_and_keys', async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
     const { ask } = (await seen.event('askRaised')).body
     const text = await screen.shows(/\[Y\]/)
     assert.match(text, /^⏸ shell: /)
@@ -36,8 +39,8 @@ everywhere('asks on a screen', (place, { remote }) => {
   })
 
   for (const [key, answer] of [['Y', 'approve'], ['n', 'deny'], ['N', 'deny']]) {
-    test(`m_a10_${key}_in_this_case_answers_a_confirm: ${answer}`, async () => {
-      const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    test(`m_a10_${key}_answers_a_confirm: ${answer}`, async () => {
+      const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
       await screen.shows(/\[Y\]/)
       screen.guard()
       await screen.press(key)
@@ -47,11 +50,11 @@ everywhere('asks on a screen', (place, { remote }) => {
   }
 
   test('m_a10_nothing_but_an_approval_approves', async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
     await screen.shows(/\[Y\]/)
     screen.guard()
     await screen.press(keys.enter, ' ', 'a', 'j', keys.up, keys.paste('y'), keys.ctrl('y'), '\u001by', keys.backspace)
-    // Somebody types on: no key of theirs counts, until they stop.
+    // While the user is typing other text, no key counts until a pause.
     for (const key of 'by all means, yes') {
       screen.guard(1)
       await screen.press(key)
@@ -62,8 +65,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a10_any_input_of_the_terminal_puts_off_the_keys_that_answer', async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+  test('m_a10_any_terminal_input_delays_the_answer_keys', async () => {
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
     await screen.shows(/\[Y\]/)
     for (const input of [...keys.unknown, ...keys.replies, keys.shiftEnter, keys.tab, keys.backtab, keys.delete, keys.ctrl('d'), keys.paste(''), '👩‍👩‍👧']) {
       screen.guard()
@@ -77,13 +80,13 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a10_a_key_behind_a_reply_of_the_terminal_does_not_answer', async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+  test('m_a10_a_key_after_a_terminal_reply_does_not_answer', async () => {
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
     await screen.shows(/\[Y\]/)
     for (const reply of keys.replies) {
       screen.guard()
       await screen.press(`${reply}y`)
-      // However slowly the reply comes, the key behind it is too early.
+      // However slowly the reply arrives, the key after it is too early.
       screen.guard()
       for (const part of [reply.slice(0, 2), reply[2], reply[3], reply[4], `${reply.slice(5)}y`]) {
         screen.pass(99)
@@ -97,20 +100,20 @@ everywhere('asks on a screen', (place, { remote }) => {
   })
 
   test('m_a10_always_takes_a_second_press_of_a', async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
     const { always } = (await seen.event('askRaised')).body.ask
     assert.ok((await screen.shows(/\[Y\]/)).includes(`[A] Approve always in this session: ${always}`))
     screen.guard()
     await screen.press('a')
     assert.ok((await screen.shows(/Press A/)).includes(`Press A again to approve always in this session: ${always}`))
-    // Any other key takes the first press back.
+    // Any other key cancels the first press.
     screen.guard()
     await screen.press('j')
     await screen.shows(/\[A\] Approve always/)
     screen.guard()
     await screen.press('A')
     await screen.shows(/Press A again/)
-    // A key that is held down repeats, and is not a second press.
+    // A held key repeats, and does not count as a second press.
     await screen.press('A')
     screen.alwaysGuard(1)
     await screen.press('a')
@@ -122,21 +125,21 @@ everywhere('asks on a screen', (place, { remote }) => {
   })
 
   test('m_a10_r_denies_with_a_reason_and_esc_goes_back', async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
     await screen.shows(/\[R\] Deny and say why/)
     screen.guard()
     await screen.press('r', 'n', 'o', keys.esc)
     await screen.shows(/\[R\]/)
     screen.guard()
     await screen.press('R')
-    await screen.shows(/> no[^]*Why not, then Enter \(Esc to go back\)/)
+    await screen.shows(/> no[^]*Reason, then Enter \(Esc to go back\)/)
     await screen.press('t', ' ', 'y', keys.paste('et\nnow'), keys.left, keys.left, keys.left, keys.delete, 'N', keys.enter)
     assert.deepEqual((await seen.event('askAnswered')).body.answer, { type: 'deny', reason: 'not yet Now' })
     await seen.event('turnFinished')
   })
 
-  test('m_a10_keys_count_only_after_a_while', async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+  test('m_a10_keys_count_only_after_the_guard_time', async () => {
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
     await screen.shows(/\[Y\]/)
     for (const key of ['y', 'Y']) {
       screen.guard(1)
@@ -151,8 +154,8 @@ everywhere('asks on a screen', (place, { remote }) => {
   const BY_US = new RegExp(`^Answered from Node\\.js \\(pid ${process.pid}\\)$`, 'm')
   const UNSENT = new RegExp(`^Answered from Node\\.js \\(pid ${process.pid}\\); your words were not sent$`, 'm')
 
-  test('m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_a_line_says_who', async () => {
-    const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: WORDS })
+  test('m_a10_text_for_an_ask_answered_elsewhere_is_dropped_and_a_line_reports_who', async () => {
+    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition, { script: WORDS })
     await screen.shows(/What\?/)
     screen.guard()
     await screen.press('m', 'a', 'n')
@@ -160,7 +163,7 @@ everywhere('asks on a screen', (place, { remote }) => {
     await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }])
     await seen.event('turnFinished')
     assert.match(await screen.shows(/^>\s*\n/), UNSENT)
-    // The rest of the words.
+    // The rest of the user's text.
     for (const key of ['y', ' ', keys.paste('more'), keys.enter, keys.enter]) {
       screen.guard(1)
       await screen.press(key)
@@ -174,8 +177,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished', 1)
   })
 
-  test('m_a10_words_for_an_ask_that_somebody_else_answers_do_not_answer_the_next_ask', async () => {
-    const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: `${WORDS}\n---\n${CONFIRM}` })
+  test('m_a10_text_for_an_ask_answered_elsewhere_does_not_answer_the_next_ask', async () => {
+    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition, { script: `${WORDS}\n---\n${CONFIRM}` })
     await screen.shows(/What\?/)
     screen.guard()
     await screen.press('m', 'a', 'n')
@@ -193,8 +196,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     assert.doesNotMatch(await screen.shows(/^>/), /Answered from/, 'this user has answered')
   })
 
-  test('m_a10_a_line_says_why_an_ask_is_closed_unless_this_user_interrupted', async () => {
-    const { sessions, id, screen, seen } = await shownPart(place, InputTransition)
+  test('m_a10_a_line_reports_why_an_ask_closed_unless_this_user_interrupted', async () => {
+    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition)
     for (const [turn, [isOurs, words, line]] of [
       [false, [], /^Ask closed: the turn was interrupted$/m],
       [false, ['x'], /^Ask closed: the turn was interrupted; your words were not sent$/m],
@@ -206,7 +209,7 @@ everywhere('asks on a screen', (place, { remote }) => {
       await screen.press(...words)
       await (isOurs ? screen.press(keys.esc) : sessions.sessionInterrupt(id))
       await seen.event('turnFinished', turn)
-      // By then, this part has been given the events, too.
+      // By then, the component has got the events as well.
       await sessions.sessionSettled(id)
       const text = await screen.shows(/^>/)
       if (line) assert.match(text, line)
@@ -214,13 +217,13 @@ everywhere('asks on a screen', (place, { remote }) => {
     }
   })
 
-  test('m_a10_keys_for_an_ask_that_somebody_else_answers_go_nowhere', async () => {
-    const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: CONFIRM })
+  test('m_a10_keys_for_an_ask_answered_elsewhere_are_swallowed', async () => {
+    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition, { script: CONFIRM })
     await screen.shows(/\[Y\]/)
     await sessions.sessionPauseConfirm(id, false)
     await seen.event('turnFinished')
     await screen.shows((text) => !text.includes('[Y]') && !text.includes('Esc to interrupt'))
-    // No words were typed.
+    // No text was typed.
     await screen.shows(BY_US)
     for (const key of ['y', 'e', keys.esc, 's', keys.enter]) {
       screen.guard(1)
@@ -236,7 +239,7 @@ everywhere('asks on a screen', (place, { remote }) => {
 
   for (const [name, key] of [['esc', keys.esc], ['ctrl_c', keys.ctrl('c')]]) {
     test(`m_a10_${name}_interrupts_a_pause_at_once`, async () => {
-      const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+      const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
       await screen.shows(/\[Y\]/)
       await screen.press(key)
       assert.equal((await seen.event('askClosed')).body.cause, 'interrupted')
@@ -245,8 +248,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     })
   }
 
-  test('m_f3_a_continue_goes_on_with_enter', { skip: remote && 'no built-in tool stops without a browser' }, async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: 'call probe', policy: 'all' })
+  test('m_f3_enter_resumes_a_continue', { skip: remote && 'no built-in tool raises a Continue without a browser' }, async () => {
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: 'call probe', policy: 'all' })
     const text = await screen.shows(/⏸/)
     assert.equal(text.trim(), '⏸ probe: Look at the page (Press Enter to continue)')
     await screen.press(keys.enter)
@@ -258,20 +261,20 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a7_how_many_wait_behind_it', async () => {
-    const { screen, sessions, id } = await shownPart(place, PauseIndicator, { script: 'shell: echo one\nshell: echo two\nshell: echo three' })
-    await screen.shows(/2 more wait/)
+  test('m_a7_the_number_of_waiting_asks_is_shown', async () => {
+    const { screen, sessions, id } = await shownPart(getSessions, PauseIndicator, { script: 'shell: echo one\nshell: echo two\nshell: echo three' })
+    await screen.shows(/2 more waiting/)
     screen.guard()
     await screen.press('n')
-    // The next has appeared now: what answered the last does not count for it yet.
-    await screen.shows(/1 more waits/)
+    // The next ask has just appeared: the key that answered the last one does not count for it yet.
+    await screen.shows(/1 more waiting/)
     await screen.press('y')
     assert.equal(sessions.sessionSnapshot(id).asks.length, 2)
     await sessions.sessionInterrupt(id)
   })
 
   test('m_e4_a_question_is_answered_by_choice', async () => {
-    const { screen, seen } = await shownPart(place, InputTransition, { script: CHOICE })
+    const { screen, seen } = await shownPart(getSessions, InputTransition, { script: CHOICE })
     const text = await screen.shows(/\[1-2\] Choose/)
     assert.match(text, /Colour: Which\?/)
     assert.match(text, /1\. red - afar/)
@@ -286,8 +289,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_e4_esc_goes_back_from_words_to_the_options_then_interrupts', async () => {
-    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: CHOICE })
+  test('m_e4_esc_returns_from_typing_to_the_options_and_then_interrupts', async () => {
+    const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script: CHOICE })
     await screen.shows(/\[1-2\]/)
     screen.guard()
     await screen.press('w', 'b', 'l', 'u')
@@ -300,8 +303,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a10_esc_clears_words_and_then_interrupts', async () => {
-    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: WORDS })
+  test('m_a10_esc_clears_the_text_and_then_interrupts', async () => {
+    const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script: WORDS })
     await screen.shows(/Esc to interrupt/)
     screen.guard()
     await screen.press('m', 'a', 'n')
@@ -313,9 +316,9 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_e4_esc_interrupts_where_there_is_nothing_to_go_back_to', async () => {
+  test('m_e4_esc_interrupts_if_nothing_was_typed', async () => {
     for (const script of [CHOICE, WORDS]) {
-      const { screen, seen } = await shownPart(place, QuestionPrompt, { script })
+      const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script })
       await screen.shows(/Esc to interrupt/)
       await screen.press(keys.esc)
       assert.equal((await seen.event('turnFinished')).body.outcome, 'interrupted')
@@ -323,8 +326,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     }
   })
 
-  test('m_e4_words_are_typed_and_nothing_is_no_answer', async () => {
-    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: WORDS })
+  test('m_e4_typed_text_answers_and_empty_text_does_not', async () => {
+    const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script: WORDS })
     await screen.shows(/Your words/)
     await screen.press('z')
     screen.guard()
@@ -333,9 +336,9 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a10_skip_is_a_choice_of_its_own', async () => {
+  test('m_a10_skip_declines_the_questions', async () => {
     for (const [script, key] of [[CHOICE, 's'], [CHOICE, 'S'], [WORDS, keys.ctrl('d')]]) {
-      const { screen, seen } = await shownPart(place, QuestionPrompt, { script })
+      const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script })
       await screen.shows(/Skip/)
       screen.guard()
       await screen.press(key)
@@ -349,13 +352,13 @@ everywhere('asks on a screen', (place, { remote }) => {
     {"id": "two", "header": "Two", "question": "Second?"}
   ]}`
 
-  test('m_e4_questions_come_one_after_the_other', async () => {
-    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
+  test('m_e4_questions_are_shown_one_at_a_time', async () => {
+    const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script: TWO })
     await screen.shows(/First\? \(1 of 2\)[^]*\[S\] Skip \(Tab: next, Esc to interrupt\)$/m)
     screen.guard()
     await screen.press('2')
     await screen.shows(/Second\? \(2 of 2\)[^]*\(Ctrl\+D: Skip, Shift\+Tab: back, Esc to interrupt\)$/m)
-    // It has appeared only now.
+    // The question has only just appeared.
     screen.guard(1)
     await screen.press('z')
     screen.guard()
@@ -369,8 +372,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     (id) => `{"id": "${id}", "header": "Q", "question": "${id}?", "options": [{"label": "a"}, {"label": "b"}]}`,
   )}]}`
 
-  test('m_a10_a_doubled_key_does_not_answer_the_next_question', async () => {
-    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: THREE })
+  test('m_a10_a_repeated_key_does_not_answer_the_next_question', async () => {
+    const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script: THREE })
     await screen.shows(/one\? \(1 of 3\)/)
     screen.guard()
     await screen.press('11')
@@ -378,7 +381,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     screen.guard(1)
     await screen.press('1')
     screen.guard()
-    // The next question is drawn late: the time begins with that, and an earlier key does not answer.
+    // The next question is drawn late. The time starts with that, and an earlier key does not
+    // answer.
     const early = screen.press('1')
     screen.guard()
     const unseen = screen.press('1')
@@ -394,10 +398,10 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a10_tab_goes_back_and_forth_and_replies_are_kept', async () => {
-    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
+  test('m_a10_tab_moves_between_questions_and_keeps_replies', async () => {
+    const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script: TWO })
     await screen.shows(/First\?/)
-    // To look at another question answers none: that needs no time.
+    // Moving to another question answers none, so it needs no time.
     await screen.press(keys.tab)
     await screen.shows(/Second\?/)
     screen.guard()
@@ -421,12 +425,12 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a10_skip_skips_the_question_that_is_shown', async () => {
+  test('m_a10_skip_skips_the_current_question', async () => {
     for (const [first, second, answers] of [
       [['s'], ['x', keys.enter], [null, 'x']],
       [['2'], ['x', keys.ctrl('d')], ['b', null]],
     ]) {
-      const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
+      const { screen, seen } = await shownPart(getSessions, QuestionPrompt, { script: TWO })
       await screen.shows(/First\?/)
       screen.guard()
       await screen.press(...first)
@@ -443,9 +447,9 @@ everywhere('asks on a screen', (place, { remote }) => {
   })
 
   for (const [name, script, answer] of [['enter', WORDS, ['x', keys.enter]], ['y', CONFIRM, ['y']]]) {
-    test(`m_a10_a_doubled_${name}_answers_and_does_nothing_else`, async () => {
+    test(`m_a10_a_repeated_${name}_answers_only_once`, async () => {
       for (const gap of [0, 1, 150, 299]) {
-        const { sessions, id, screen, seen } = await shownPart(place, InputTransition)
+        const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition)
         await screen.shows(/>/)
         await screen.press('s', 'a', 'y', ' ', '1')
         await sessions.sessionPrompt(id, script)
@@ -485,7 +489,7 @@ everywhere('asks on a screen', (place, { remote }) => {
       for (const [how, end] of Object.entries(ends)) {
         const seed = 1 + Math.floor(Math.random() * 2 ** 31)
         const random = randomBySeed(Number(process.env.HOLDPOINT_SEED ?? seed))
-        const shown = await shownPart(place, InputTransition)
+        const shown = await shownPart(getSessions, InputTransition)
         const { sessions, id, screen, seen } = shown
         const pressed = []
         const typeOn = async () => {
@@ -526,7 +530,7 @@ everywhere('asks on a screen', (place, { remote }) => {
   test('t_c7_no_escape_reaches_the_terminal', async () => {
     const script = `call ask_user {"questions": [{"id": "a", "header": "\\u001b[31mred", "question": "\\u001b]0;title\\u0007 \\u202ex?",
       "options": [{"label": "\\u001b[2J", "description": "\\u009b1m"}, {"label": "b\\nc"}]}]}`
-    const { screen, seen, sessions, id } = await shownPart(place, QuestionPrompt, { script })
+    const { screen, seen, sessions, id } = await shownPart(getSessions, QuestionPrompt, { script })
     const text = await screen.shows(/\[1-2\]/)
     const bare = text.replace(/\u001b\[[\d;]*m/g, '')
     assert.doesNotMatch(bare.replace(/\n/g, ''), /[\u0000-\u001f\u007f-\u009f\u202a-\u202e]/)
@@ -538,7 +542,7 @@ everywhere('asks on a screen', (place, { remote }) => {
   })
 })
 
-test('m_a10_an_answer_that_is_not_taken_is_told_and_asked_for_again', async () => {
+test('m_a10_a_refused_answer_is_reported_and_the_form_reopens', async () => {
   const id = await opened(holdpoint)
   const seen = await record(holdpoint, id)
   await holdpoint.sessionPrompt(id, CONFIRM)
@@ -566,7 +570,7 @@ test('m_a10_an_answer_that_is_not_taken_is_told_and_asked_for_again', async () =
   assert.equal(refusals, 2, 'an answer is sent once')
 })
 
-test('m_a10_after_an_interrupt_that_failed_a_line_says_who_closed_the_ask', async () => {
+test('m_a10_after_a_failed_interrupt_a_line_reports_who_closed_the_ask', async () => {
   const sessions = {
     ...holdpoint,
     sessionInterrupt: async () => {

@@ -1,4 +1,4 @@
-// The status bar of an Ink program, in every state.
+// Tests of the status bar of an Ink program in every state.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -9,20 +9,20 @@ import { StatusBar } from 'holdpoint/ink'
 import { CONFIRM, opened, show, shownPart } from './rendered.mjs'
 import { everywhere, folder, script } from './support.mjs'
 
-everywhere('the status bar', (place) => {
+everywhere('the status bar', (getSessions) => {
   test('m_d6_idle_running_asking_pausing_paused', async () => {
-    const { screen, seen, sessions, id } = await shownPart(place, StatusBar, { columns: 100 })
+    const { screen, seen, sessions, id } = await shownPart(getSessions, StatusBar, { columns: 100 })
     const { name } = sessions.sessionSnapshot(id).settings
     assert.equal(await screen.shows(/holdpoint/), `holdpoint | ${name}`)
     await sessions.sessionPrompt(id, `${CONFIRM}\n---\nhang`)
-    await screen.shows(/⏸ asks you$/)
+    await screen.shows(/⏸ waiting for approval$/)
     await sessions.sessionHold(id)
-    await screen.shows(/[◐◓◑◒] PAUSING\.\.\., asks you$/)
+    await screen.shows(/[◐◓◑◒] PAUSING\.\.\., waiting for approval$/)
     await sessions.sessionPauseConfirm(id, true)
     assert.doesNotMatch(await screen.shows(/⏸ PAUSED$/), /[◐◓◑◒]/)
     await sessions.sessionRelease(id)
     await screen.shows(/[◐◓◑◒]$/)
-    // It turns, and the time runs.
+    // The spinner turns and the time advances.
     const spinners = new Set()
     await screen.shows((text) => spinners.add(text.at(-1)).size === 4)
     await screen.shows(/\| 00:00:0\d .$/)
@@ -32,7 +32,7 @@ everywhere('the status bar', (place) => {
   })
 
   test('m_d6_runs_tasks_and_files', async () => {
-    const { screen, sessions, id } = await shownPart(place, StatusBar, { asks: 'approve' })
+    const { screen, sessions, id } = await shownPart(getSessions, StatusBar, { asks: 'approve' })
     const goal = '```rehearsal\ncall write_file {"path": "one.txt", "content": "1"}\n---\nhang\n```'
     await sessions.sessionRun(id, { goal, tasks: ['first', 'second'] })
     await screen.shows(/\| Iteration #1 \| ✓0 ●0 ○2 \| 1 file modified [◐◓◑◒]$/)
@@ -55,19 +55,20 @@ everywhere('the status bar', (place) => {
     ['10 tokens', 'say once', { tokens: 10 }],
     ['1 ms of work', 'wait 20ms', { timeMs: 1 }],
   ]
-  for (const [said, script, limits] of LIMITS) {
-    test(`m_d6_a_limit_is_said: ${said}`, async () => {
-      const { screen, sessions, id } = await shownPart(place, StatusBar, { columns: 200 })
+  for (const [label, script, limits] of LIMITS) {
+    test(`m_d6_a_reached_limit_is_shown: ${label}`, async () => {
+      const { screen, sessions, id } = await shownPart(getSessions, StatusBar, { columns: 200 })
       await sessions.sessionRun(id, { goal: `\`\`\`rehearsal\n${script}\n\`\`\``, tasks: ['a'], limits })
-      await screen.shows((text) => text.endsWith(`⏸ PAUSED: ${said}`))
+      await screen.shows((text) => text.endsWith(`⏸ PAUSED: ${label}`))
       await sessions.sessionInterrupt(id)
     })
   }
 
-  test('m_d6_a_limit_is_said: 3 failures in a row', async () => {
-    const sessions = await place()
+  test('m_d6_a_reached_limit_is_shown: 3 failures in a row', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
-    // Before each further try a run waits for longer than a test should: here, its session says what it would say then.
+    // A run waits too long for a test before each further try. This snapshot has the hold that
+    // would follow.
     const hold = { state: 'standing', cause: { type: 'limit', limit: 'failures', count: 3 } }
     const failing = new Proxy(sessions, {
       get: (_, name) => (name === 'sessionSnapshot' ? (id) => ({ ...sessions.sessionSnapshot(id), hold }) : sessions[name]?.bind(sessions)),
@@ -76,8 +77,8 @@ everywhere('the status bar', (place) => {
     await screen.shows(/⏸ PAUSED: 3 failures in a row$/)
   })
 
-  test('m_d6_what_is_closed_says_so', async () => {
-    const { screen, sessions, id } = await shownPart(place, StatusBar, { columns: 100, script: 'hang' })
+  test('m_d6_a_closed_session_is_shown_as_closed', async () => {
+    const { screen, sessions, id } = await shownPart(getSessions, StatusBar, { columns: 100, script: 'hang' })
     const { name } = sessions.sessionSnapshot(id).settings
     await screen.shows(/[◐◓◑◒]$/)
     await sessions.sessionHold(id)
@@ -88,7 +89,7 @@ everywhere('the status bar', (place) => {
   })
 })
 
-test('m_d6_what_is_restored_says_so', async () => {
+test('m_d6_a_restored_session_is_shown_as_restored', async () => {
   const stateDir = await folder()
   const using = (text) => `
     import { start, sessionFind, sessionOpen, sessionPrompt, sessionAttach } from './index.mjs'

@@ -1,4 +1,4 @@
-// What is logged, and that a callback is given it: by levels, and in detail of sessions for which debug is set.
+// Tests of the log callback: levels, and the details of sessions with debug logging.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -6,7 +6,9 @@ import { test } from 'node:test'
 
 import { failure, folder, holdpoint, script } from './support.mjs'
 
-/** Runs a script that logs, and gives what it has logged when it has exited, and what it has written. */
+/**
+ * Runs a script with a log callback. Returns the records until its exit, and the lines it printed.
+ */
 async function logged(text, { options = '', env = {} } = {}) {
   const file = path.join(await folder(), 'records')
   const { stdout } = await script(
@@ -25,7 +27,7 @@ async function logged(text, { options = '', env = {} } = {}) {
 
 const levels = (records) => [...new Set(records.map(({ level }) => level))].sort()
 
-test('m_f2_a_session_for_which_debug_is_set_logs_at_debug_level', async () => {
+test('m_f2_a_session_with_debug_enabled_logs_at_debug_level', async () => {
   const { records, lines } = await logged(`
     const [quiet, close] = [await open(), await open()]
     console.log(quiet)
@@ -42,20 +44,20 @@ test('m_f2_a_session_for_which_debug_is_set_logs_at_debug_level', async () => {
   const [quiet, close] = lines.map((id) => records.filter(({ session }) => session === id))
   assert.deepEqual(levels(quiet), ['info'])
   assert.deepEqual(levels(close), ['debug', 'info'])
-  // From one to the other, and no longer.
+  // Debug records appear between these two and at no other time.
   const [on, off] = [true, false].map((enabled) => close.findIndex((record) => record.fields.enabled === enabled))
   assert.deepEqual(levels(close.slice(0, on)), ['info'])
   assert.deepEqual(levels(close.slice(off)), ['info'])
-  const asked = close.find(({ message }) => message === 'the model is asked')
+  const asked = close.find(({ message }) => message === 'model request sent')
   const { turn, step, model } = asked.fields
   assert.deepEqual({ turn, step, model }, { turn: '2', step: 1, model: 'rehearsal' })
   assert.equal(asked.target, 'holdpoint_session::turn::answer')
   assert.ok(Math.abs(asked.at - Date.now()) < 600_000, `${asked.at} is milliseconds`)
-  // What is said in a session is never logged.
+  // Text of the conversation is never logged.
   assert.doesNotMatch(JSON.stringify(records), /some words/)
 })
 
-test('levels_are_those_of_the_environment_or_else_of_the_configuration', async () => {
+test('the_environment_overrides_the_configured_log_levels', async () => {
   const turn = "const id = await open(); await sessionPrompt(id, 'say one'); await sessionSettled(id)"
   const config = { options: "config: 'log = \"holdpoint=debug\"'" }
   assert.deepEqual(levels((await logged(turn)).records), ['info'])
@@ -64,7 +66,7 @@ test('levels_are_those_of_the_environment_or_else_of_the_configuration', async (
   assert.deepEqual(records, [])
 })
 
-test('m_f1_levels_that_cant_be_read_and_a_callback_that_is_none_are_refused', async () => {
+test('m_f1_invalid_log_levels_and_callbacks_are_refused', async () => {
   const config = await failure(() => holdpoint.start({ config: 'log = "a=b=c"', log: () => {} }))
   assert.equal(config.code, 'config')
   assert.match(config.message, /a=b=c/)
@@ -72,7 +74,7 @@ test('m_f1_levels_that_cant_be_read_and_a_callback_that_is_none_are_refused', as
   assert.equal((await failure(() => holdpoint.start({ log: () => {}, logg: 1 }))).code, 'invalidArgument')
 })
 
-test('what_is_logged_before_the_exit_is_given_at_the_exit', async () => {
+test('waiting_log_records_are_delivered_at_the_exit', async () => {
   const { records, lines } = await logged(`
     const id = await open()
     console.log(id)
@@ -81,7 +83,7 @@ test('what_is_logged_before_the_exit_is_given_at_the_exit', async () => {
   assert.equal(messages.at(-1), 'shut down')
 })
 
-test('a_callback_that_throws_is_told_and_gets_the_next_record', async () => {
+test('an_error_in_the_log_callback_is_reported_and_the_next_record_follows', async () => {
   const { stdout } = await script(`
     import * as holdpoint from './index.mjs'
     import { once } from 'node:events'
@@ -91,41 +93,41 @@ test('a_callback_that_throws_is_told_and_gets_the_next_record', async () => {
       if (seen.length === 1) throw new Error('thrown at ' + message)
       if (seen.length === 2) return Promise.reject(new Error('rejected at ' + message))
     } })
-    const told = []
-    process.on('warning', ({ name, message }) => told.push(name + ': ' + message.split('\\n')[0]))
+    const warnings = []
+    process.on('warning', ({ name, message }) => warnings.push(name + ': ' + message.split('\\n')[0]))
     const id = await holdpoint.sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
     await holdpoint.sessionRename(id, 'another')
     await holdpoint.sessionRename(id, 'a-third')
-    while (told.length < 2) await once(process, 'warning')
+    while (warnings.length < 2) await once(process, 'warning')
     process.on('exit', () => {
-      const expected = ['thrown', 'rejected'].map((how, n) => \`HoldpointWarning: a callback of start has thrown: Error: \${how} at \${seen[n]}\`)
-      console.log(JSON.stringify(told) === JSON.stringify(expected), seen.filter((message) => message === 'renamed').length)
+      const expected = ['thrown', 'rejected'].map((how, n) => \`HoldpointWarning: a callback of start failed: Error: \${how} at \${seen[n]}\`)
+      console.log(JSON.stringify(warnings) === JSON.stringify(expected), seen.filter((message) => message === 'renamed').length)
     })`)
   assert.equal(stdout, 'true 2\n')
 })
 
-test('what_there_is_no_room_for_is_counted', async () => {
+test('dropped_log_records_are_counted', async () => {
   const many = 7_000
   const { records } = await logged(
     `const id = await open()
      const { seq } = sessionSnapshot(id)
      const renamed = Array.from({ length: ${many} }, (_, n) => sessionRename(id, 'name-' + n))
-     // The event loop stands, and takes nothing, until all of it has happened.
+     // The event loop is blocked, and takes no records, until all of them are logged.
      while (sessionSnapshot(id).seq < seq + ${many}) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
      await Promise.all(renamed)
-     while (records.at(-1).message !== 'records were left out') await new Promise(setImmediate)
+     while (records.at(-1).message !== 'records were dropped') await new Promise(setImmediate)
      await sessionRename(id, 'the-last')`,
     { env: { HOLDPOINT_LOG: 'off,holdpoint_session::actor::rename=info,holdpoint_napi=warn' } },
   )
-  const gap = records.findIndex(({ message }) => message === 'records were left out')
+  const gap = records.findIndex(({ message }) => message === 'records were dropped')
   const { level, fields } = records[gap]
   assert.equal(level, 'warn')
-  assert.ok(gap > 2_000 && fields.count > 0, `${gap} were given, ${fields.count} left out`)
+  assert.ok(gap > 2_000 && fields.count > 0, `${gap} delivered, ${fields.count} dropped`)
   assert.equal(gap + fields.count, many)
   assert.deepEqual(records.slice(gap + 1).map(({ fields }) => fields.name), ['the-last'])
 })
 
-test('t_j1_a_panic_is_logged_and_no_secret_is', async () => {
+test('t_j1_a_panic_is_logged_without_secrets', async () => {
   const key = 'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789AB'
   const { records } = await logged(`
     import { createRequire } from 'node:module'

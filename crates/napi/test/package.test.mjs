@@ -1,4 +1,4 @@
-// The package itself: its two entries, its declarations, and a project that has it installed.
+// Tests of the package: its two entries, its declarations, and its installation in a project.
 import assert from 'node:assert/strict'
 import { copyFile, mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -10,13 +10,13 @@ import { folder, holdpoint, patience, root, run } from './support.mjs'
 const require = createRequire(import.meta.url)
 const declarations = await readFile(path.join(root, 'index.d.ts'), 'utf8')
 
-test('m_f4_both_entries_have_what_is_declared', () => {
+test('m_f4_both_entries_export_the_declared_names', () => {
   const declared = [...declarations.matchAll(/^export declare (?:function|class) (\w+)/gm)].map(([, name]) => name).sort()
   assert.deepEqual(Object.keys(holdpoint).sort(), declared)
   assert.deepEqual(Object.keys(require('../index.js')).sort(), declared)
   assert.equal(holdpoint.sessionOpen, require('../index.js').sessionOpen)
   assert.equal(holdpoint.version(), require('../package.json').version)
-  // Every function is one of the class, so that `connect` gives them all.
+  // Every function is a method of the class, so that `connect` returns them all.
   const own = ['AfterAsk', 'AskForm', 'Sessions', 'clientOrigin', 'connect', 'start', 'version']
   const methods = Object.getOwnPropertyNames(holdpoint.Sessions.prototype).filter((name) => name !== 'constructor')
   assert.deepEqual([...methods, ...own].sort(), declared)
@@ -29,17 +29,17 @@ test('m_f1_every_function_is_called_by_a_test', async () => {
   assert.deepEqual(functions.filter((name) => !new RegExp(`\\b${name}\\(`).test(tests)), [])
 })
 
-test('m_f4_everything_that_is_declared_is_described', () => {
+test('m_f4_every_declaration_has_a_doc_comment', () => {
   const bare = declarations.matchAll(/(?<!\*\/\n)^(?: {2}\w+\(|export declare (?:function|class) ).*$/gm)
   assert.deepEqual([...bare].map(([line]) => line).filter((line) => !/^ {2}(constructor|if|for)\(/.test(line)), [])
 })
 
-test('m_f4_the_declarations_are_those_of_the_addon', async () => {
+test('m_f4_the_generated_declarations_are_current', async () => {
   await run(process.execPath, ['scripts/declarations.mjs', '--check'], { cwd: root })
   await run(process.execPath, ['scripts/types.mjs', '--check'], { cwd: root })
 })
 
-test('m_f4_the_lock_of_every_package_is_whole', async () => {
+test('m_f4_every_package_lock_is_complete', async () => {
   const { stdout } = await run('git', ['ls-files', '*package-lock.json'], { cwd: path.join(root, '../..') })
   const locks = stdout.trim().split('\n')
   assert.ok(locks.includes('crates/napi/package-lock.json'))
@@ -47,7 +47,8 @@ test('m_f4_the_lock_of_every_package_is_whole', async () => {
     const [from, project] = [path.join(root, '../..', path.dirname(lock)), await folder()]
     for (const file of ['package.json', 'package-lock.json']) await copyFile(path.join(from, file), path.join(project, file))
     const npm = (...args) => run('npm', [...args, '--offline', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: project })
-    // Without the parts for other platforms, the one refuses the lock and the other adds them.
+    // Without the packages for other platforms, `npm ci` refuses the lock and `npm install` adds
+    // them.
     await npm('ci', '--dry-run').catch(({ stderr }) => assert.fail(`${lock}: ${stderr}`))
     await npm('install', '--package-lock-only')
     const read = (folder) => readFile(path.join(folder, 'package-lock.json'), 'utf8')
@@ -57,20 +58,20 @@ test('m_f4_the_lock_of_every_package_is_whole', async () => {
 
 const PROGRAM = `
   const id = await sessionOpen({ cwd: process.cwd(), model: 'rehearsal' })
-  const said = []
+  const texts = []
   await sessionAttach(id, ({ body }) => {
     if (body.type === 'askRaised') sessionPauseConfirm(id, true)
-    if (body.type === 'assistantMessage') said.push(...body.blocks.map((block) => block.text))
+    if (body.type === 'assistantMessage') texts.push(...body.blocks.map((block) => block.text))
   })
   await sessionPrompt(id, 'shell: (setsid sleep 1000 &); echo hello > greeting\\n---\\nsay Done.')
   const { lastTurn } = await sessionSettled(id)
-  console.log(lastTurn?.outcome, said.join(''))
+  console.log(lastTurn?.outcome, texts.join(''))
 `
 const NAMES = '{ sessionOpen, sessionAttach, sessionPauseConfirm, sessionPrompt, sessionSettled }'
 
 test('m_f4_a_fresh_project_uses_the_package', async () => {
   const [project, npm] = [await folder(), await folder()]
-  // As it is published: the package, and that of this platform, which is not packed for being large.
+  // As published: the main package, and that of this platform, which is too large to pack.
   await run(process.execPath, ['scripts/platforms.mjs', npm], { cwd: root })
   const pack = ['pack', '--json', '--pack-destination', project]
   const { stdout } = await run('npm', pack, { cwd: path.join(npm, 'holdpoint') })
@@ -90,7 +91,7 @@ test('m_f4_a_fresh_project_uses_the_package', async () => {
   }
   assert.equal(await readFile(path.join(project, 'greeting'), 'utf8'), 'hello\n')
 
-  // And in TypeScript, as strict as it gets, from both kinds of modules.
+  // TypeScript with the strictest options, from both kinds of modules.
   const modules = path.join(project, 'node_modules')
   await mkdir(path.join(modules, '@types'), { recursive: true })
   for (const name of ['@types/node', '@types/react', 'undici-types', 'csstype', 'react', 'ink', 'type-fest', 'cli-boxes']) {
@@ -133,7 +134,7 @@ export { holdpoint }
   const checked = run(process.execPath, [tsc, ...options, 'typed.mts', 'typed.cts', 'module.mts'], { cwd: project })
   await checked.catch(({ stdout }) => assert.fail(stdout))
 
-  // And as older projects have it, which know nothing of `exports`.
+  // TypeScript in older projects, which do not know `exports`.
   const old = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'commonjs', '--moduleResolution', 'node10', '--target', 'es2023']
   const oldText = `${typed}
 import { shown as safe } from 'holdpoint/ink'

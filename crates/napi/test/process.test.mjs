@@ -1,4 +1,4 @@
-// The process that has loaded the addon: what ends it, what does not, and what is left of it.
+// Tests of the process that loads the addon: what ends it, and what remains of it.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -35,11 +35,11 @@ test('t_j1_no_panic_ends_node', async () => {
     console.log(typeof await sessionOpen({ cwd: '/tmp', model: 'rehearsal' }))
   `)
   const where = ['at once', 'later', 'in a getter', 'in a task']
-  const told = where.map((where) => `panicked: this is a fault of holdpoint: ${where}`)
-  // Where there is nobody to throw at, it is told by napi's own error.
+  const messages = where.map((where) => `panicked: bug in holdpoint: ${where}`)
+  // Where no caller can get the error, napi's own error reports it.
   const unguarded = 'GenericFailure: unguarded'
-  const callback = 'GenericFailure: Error: this is a fault of holdpoint: in a callback'
-  assert.deepEqual(stdout.trim().split('\n'), [...told.slice(0, 3), unguarded, told[3], callback, 'string'])
+  const callback = 'GenericFailure: Error: bug in holdpoint: in a callback'
+  assert.deepEqual(stdout.trim().split('\n'), [...messages.slice(0, 3), unguarded, messages[3], callback, 'string'])
 })
 
 test('t_j1_every_function_of_the_addon_has_a_guard', () => {
@@ -48,36 +48,36 @@ test('t_j1_every_function_of_the_addon_has_a_guard', () => {
     const text = readFileSync(path.join(root, 'src', name), 'utf8')
     return [...text.matchAll(/#\[napi(\((?:(?!#\[napi)[^])*?\))?\]\n(?:\s*#\[.*\]\n)*\s*pub fn (\w+)/g)]
   })
-  // All that the addon has is among them.
+  // The sources contain every function of the addon.
   const native = createRequire(import.meta.url)('../native.js')
   const isClass = (name) => /^[A-Z]/.test(name)
   const methods = Object.keys(native).filter(isClass).flatMap((name) => Object.getOwnPropertyNames(native[name].prototype))
-  // The package gives the class a method of its own.
+  // The package adds one method to the class itself.
   const others = ['constructor', 'sessionEvents']
   const exported = [...methods, ...Object.keys(native)].filter((name) => !isClass(name) && !others.includes(name))
   const found = new Set(functions.map(([, , name]) => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())))
   assert.deepEqual(exported.filter((name) => !found.has(name)), [])
   assert.ok(exported.length > 30)
-  // What is called while the addon is loaded is no function.
+  // The hook that runs when the addon is loaded is not a function of the package.
   const bare = functions.filter(([, how]) => !/catch_unwind|module_exports/.test(how ?? ''))
   assert.deepEqual(bare.map(([, , name]) => name), [])
 })
 
-test('m_f1_node_exits_though_a_callback_is_attached', async () => {
+test('m_f1_an_attached_callback_does_not_keep_node_alive', async () => {
   const { stdout } = await script(`${IMPORT}
     await sessionAttach(id, () => {})
     console.log(sessionGetStatus(id))`)
   assert.equal(stdout, 'idle\n')
 })
 
-test('m_f1_node_stays_for_the_turn_that_it_began', async () => {
+test('m_f1_node_stays_alive_for_a_turn_it_started', async () => {
   const { stdout } = await script(`${IMPORT}
     await sessionAttach(id, ({ body }) => { if (body.type === 'turnFinished') console.log(body.outcome) })
     await sessionPrompt(id, 'wait 200ms\\n' + 'think a\\nsay b\\n'.repeat(2000))`)
   assert.equal(stdout, 'done\n')
 })
 
-test('m_f1_node_stays_for_a_daemons_turn_that_it_follows', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+test('m_f1_node_stays_alive_for_a_followed_turn_of_a_daemon', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
   const { stateDir } = await startDaemon()()
   const following = (attach, prompt) => `
     import { connect } from './index.mjs'
@@ -88,10 +88,10 @@ test('m_f1_node_stays_for_a_daemons_turn_that_it_follows', { skip: !program && '
     process.on('exit', () => console.log(daemon.sessionGetStatus(id)))`
   const callback = "await daemon.sessionAttach(id, ({ body }) => body.type === 'turnFinished' && console.log(body.outcome))"
   assert.equal((await script(following(callback, 'wait 200ms\\nsay hello'))).stdout, 'done\nidle\n')
-  assert.equal((await script(following('', 'hang'))).stdout, 'running\n', 'it goes on without us')
+  assert.equal((await script(following('', 'hang'))).stdout, 'running\n', 'it continues without this client')
 })
 
-test('m_f1_node_stays_for_a_loop_over_events', async () => {
+test('m_f1_node_stays_alive_for_a_loop_over_events', async () => {
   const { stdout } = await script(`${IMPORT}
     setTimeout(() => sessionPrompt(id, 'say hello'), 100).unref()
     for await (const { body } of sessionEvents(id)) if (body.type === 'turnFinished') break
@@ -117,7 +117,7 @@ test('m_f1_threads_of_node_share_one_engine', async () => {
 
 test('m_b8_the_engine_ends_with_the_last_thread_that_uses_it', async () => {
   const stateDir = await folder()
-  // The main thread uses nothing of it.
+  // The main thread does not use the engine.
   const { stdout } = await script(`
     import { once } from 'node:events'
     import { Worker } from 'node:worker_threads'
@@ -140,7 +140,10 @@ test('m_b8_the_engine_ends_with_the_last_thread_that_uses_it', async () => {
   assert.equal(stdout, 'false shutdown\n')
 })
 
-/** The processes that have this among their arguments. In the middle of `execve` a process has none for a moment. */
+/**
+ * Returns the processes with this text in their arguments. During `execve` a process has no
+ * arguments for a moment.
+ */
 function marked(mark) {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false
@@ -153,7 +156,7 @@ function marked(mark) {
 }
 
 for (const how of ['process.exit()', "process.kill(process.pid, 'SIGKILL')"]) {
-  test(`m_c2_nothing_lives_on_after_${how}`, { skip: process.platform !== 'linux' }, async () => {
+  test(`m_c2_no_process_survives_${how}`, { skip: process.platform !== 'linux' }, async () => {
     const mark = `3${process.pid}${Math.floor(Math.random() * 1e6)}`
     const cwd = await folder()
     const child = spawn(
@@ -175,14 +178,14 @@ for (const how of ['process.exit()', "process.kill(process.pid, 'SIGKILL')"]) {
     await until(() => marked(mark).length >= 2)
     child.stdin.write('now\n')
     await once(child, 'exit')
-    // Their supervisor ends them after the grace.
+    // The supervisor ends them after the grace.
     await until(() => marked(mark).length === 0)
   })
 }
 
-everywhere('processes', (place) => {
+everywhere('processes', (getSessions) => {
   test('m_c2_an_interrupt_ends_the_whole_tree', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const cwd = await folder()
     const id = await sessions.sessionOpen({ cwd, model: 'rehearsal', policy: 'all' })
     const seen = await record(sessions, id)

@@ -1,4 +1,5 @@
-// The hook: as fresh as the last event, the same until something has changed, and quiet in between.
+// Tests of the hooks: up to date with the last event, unchanged without a change, and quiet in
+// between.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import path from 'node:path'
@@ -21,7 +22,10 @@ const FIELDS = [
   'version',
 ]
 
-/** A component that keeps every state it was rendered with, and ways to wait for one. */
+/**
+ * Returns a component that records every state it was rendered with, and a function that waits for
+ * a state.
+ */
 function follower(hook = useRustSessionState) {
   const states = []
   const { look, until } = waiters(() => JSON.stringify(states.at(-1)))
@@ -34,7 +38,7 @@ function follower(hook = useRustSessionState) {
   return { Follower, states, until: (found) => until(() => states.length > 0 && found(states.at(-1)) && states.at(-1)) }
 }
 
-/** An error boundary that shows the code of what it catches. */
+/** Returns an error boundary that shows the code of the error. */
 function boundary() {
   let caught
   const found = new Promise((resolve) => (caught = resolve))
@@ -53,9 +57,9 @@ function boundary() {
   return { Boundary, found }
 }
 
-everywhere('the hook', (place, { remote }) => {
-  test('m_f2_it_has_these_fields_and_no_other', async () => {
-    const sessions = await place()
+everywhere('the hook', (getSessions, { remote }) => {
+  test('m_f2_the_state_has_exactly_these_fields', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
     const { Follower, until } = follower()
     show(h(Follower, { id }), { sessions })
@@ -70,8 +74,8 @@ everywhere('the hook', (place, { remote }) => {
     })
   })
 
-  test('m_f2_paused_and_its_pause_switch_together', async () => {
-    const sessions = await place()
+  test('m_f2_is_paused_and_pause_info_change_together', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
     const { Follower, states, until } = follower()
     show(h(Follower, { id }), { sessions })
@@ -87,15 +91,15 @@ everywhere('the hook', (place, { remote }) => {
     for (const state of states) {
       assert.equal(state.isPaused, state.status === 'paused')
       assert.equal(state.isLoading, state.status === 'running')
-      assert.equal(state.isPaused, state.pauseInfo !== null || state.question !== null, 'they differ for no moment')
+      assert.equal(state.isPaused, state.pauseInfo !== null || state.question !== null, 'both change at the same time')
       assert.ok(state.pauseInfo === null || state.question === null)
     }
     const { tokens } = await until(({ tokens }) => tokens.output > 0)
     assert.deepEqual(tokens, sessions.sessionSnapshot(id).usage)
   })
 
-  test('m_f2_the_same_reference_until_something_has_changed', async () => {
-    const sessions = await place()
+  test('m_f2_the_reference_stays_the_same_until_something_changes', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
     const { Follower, states, until } = follower()
     const screen = show(h(Follower, { id }), { sessions })
@@ -104,21 +108,21 @@ everywhere('the hook', (place, { remote }) => {
     const distinct = [...new Set(states)]
     for (const [at, state] of distinct.slice(1).entries()) {
       const changed = FIELDS.filter((field) => field !== 'version' && state[field] !== distinct[at][field])
-      assert.notDeepEqual(changed, [], 'another object only for what is another state')
+      assert.notDeepEqual(changed, [], 'a new object has a changed field')
     }
     const before = states.at(-1)
     const rendered = states.length
     for (let again = 0; again < 5; again++) screen.rerender(h(Follower, { id }))
     assert.ok(states.length >= rendered + 5)
     assert.equal(states.at(-1), before)
-    // What is no part of it may change.
+    // A change outside of the state leaves the object as it is.
     const all = follower(useSessionSnapshot)
     show(h(all.Follower, { id }), { sessions })
     const name = `renamed-${Date.now()}`
     await sessions.sessionRename(id, name)
     await all.until(({ settings }) => settings.name === name)
     assert.equal(states.at(-1), before)
-    // What has not changed stays what it was, also beside what has.
+    // Unchanged parts stay the same objects when another part changes.
     await sessions.sessionHold(id)
     const held = await until(({ hold }) => hold.state !== 'off')
     assert.notEqual(held, before)
@@ -130,8 +134,8 @@ everywhere('the hook', (place, { remote }) => {
     await sessions.sessionInterrupt(id)
   })
 
-  test('m_f2_debugging_is_seen_on_and_off', async () => {
-    const sessions = await place()
+  test('m_f2_changes_of_the_debug_setting_are_reported', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
     const { Follower, states, until } = follower()
     show(h(Follower, { id }), { sessions })
@@ -144,8 +148,8 @@ everywhere('the hook', (place, { remote }) => {
     assert.ok(version > debugged.version)
   })
 
-  test('m_f2_events_are_taken_by_the_same_attachment', async () => {
-    const { sessions, calls } = counting(await place())
+  test('m_f2_event_hooks_share_the_attachment', async () => {
+    const { sessions, calls } = counting(await getSessions())
     const id = await opened(sessions)
     const { Follower, until } = follower()
     const taken = []
@@ -159,7 +163,7 @@ everywhere('the hook', (place, { remote }) => {
     await sessions.sessionPrompt(id, 'say one')
     await sessions.sessionSettled(id)
     assert.equal(calls.sessionAttach, 1)
-    assert.equal(taken[0], 'promptAccepted', 'nothing of the past')
+    assert.equal(taken[0], 'promptAccepted', 'no past events')
     assert.ok(taken.includes('text') && taken.includes('turnFinished'))
     screen.unmount()
     const before = taken.length
@@ -169,28 +173,28 @@ everywhere('the hook', (place, { remote }) => {
     assert.equal(taken.length, before)
   })
 
-  test('m_f2_fresh_on_subscribe', async () => {
-    const sessions = await place()
+  test('m_f2_the_state_is_fresh_on_subscribe', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
     const first = follower()
     const screen = show(h(first.Follower, { id }), { sessions })
     await first.until(({ model }) => model !== '')
     screen.unmount()
-    // Nobody looks while this happens.
+    // No component follows the session during this time.
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, CONFIRM)
     await seen.event('askRaised')
     const second = follower()
     show(h(second.Follower, { id }), { sessions })
-    assert.equal(second.states[0].isPaused, true, 'the very first time it is rendered')
+    assert.equal(second.states[0].isPaused, true, 'in the first rendering')
     assert.deepEqual(second.states[0].pauseInfo, sessions.sessionGetPauseState(id))
     await sessions.sessionInterrupt(id)
     await second.until(({ status }) => status === 'idle')
     await sessions.sessionDetach(id)
   })
 
-  test('m_f2_no_polling_and_one_attachment_for_all', async () => {
-    const { sessions, calls } = counting(await place())
+  test('m_f2_hooks_share_one_attachment_and_do_not_poll', async () => {
+    const { sessions, calls } = counting(await getSessions())
     const id = await opened(sessions)
     const followers = [follower(), follower(), follower(useSessionSnapshot)]
     const tree = (which) => h(StrictMode, null, ...which.map(({ Follower }, key) => h(Follower, { id, key })))
@@ -198,7 +202,7 @@ everywhere('the hook', (place, { remote }) => {
     await sessions.sessionPrompt(id, CONFIRM)
     for (const { until } of followers) await until(({ status }) => status === 'paused')
     assert.equal(calls.sessionAttach - (calls.sessionDetach ?? 0), 1, 'one attachment')
-    // Whatever was on its way is here. From now on nothing happens, and nothing is asked for, however long it takes.
+    // All pending events have arrived. From now on no call is made, however long it takes.
     await delay(100)
     const before = { ...calls }
     for (let again = 0; again < 20; again++) {
@@ -206,7 +210,7 @@ everywhere('the hook', (place, { remote }) => {
       await delay(10)
     }
     assert.deepEqual(calls, before)
-    // With the last of them it is detached.
+    // The last component to leave detaches.
     screen.rerender(tree(followers.slice(0, 1)))
     await turn()
     assert.equal(calls.sessionDetach ?? 0, before.sessionDetach ?? 0)
@@ -214,12 +218,12 @@ everywhere('the hook', (place, { remote }) => {
     await turn()
     assert.equal(calls.sessionDetach, calls.sessionAttach)
     await sessions.sessionInterrupt(id)
-    // Of a daemon's session, who has left is not told.
+    // A daemon's session has no event for a client that has left.
     while (!remote && sessions.sessionSnapshot(id).clients !== 0) await turn()
   })
 
-  test('m_f2_what_is_said_is_not_read_again', async () => {
-    const { sessions, calls } = counting(await place())
+  test('m_f2_text_events_do_not_cause_snapshot_reads', async () => {
+    const { sessions, calls } = counting(await getSessions())
     const id = await opened(sessions)
     const { Follower, until, states } = follower()
     show(h(Follower, { id }), { sessions })
@@ -230,8 +234,8 @@ everywhere('the hook', (place, { remote }) => {
     assert.ok(calls.sessionSnapshot < 40, `${calls.sessionSnapshot} readings, ${states.length} renderings`)
   })
 
-  test('m_f2_a_session_that_was_closed_is_closed', async () => {
-    const sessions = await place()
+  test('m_f2_a_closed_session_has_the_status_closed', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
     const { Follower, states, until } = follower()
     show(h(Follower, { id }), { sessions })
@@ -245,8 +249,8 @@ everywhere('the hook', (place, { remote }) => {
     assert.ok(versions.every((version, at) => at === 0 || version > versions[at - 1]), `${versions}`)
   })
 
-  test('m_f2_a_session_that_was_closed_and_is_used_again_is_followed_again', async () => {
-    const sessions = await place()
+  test('m_f2_a_reopened_session_is_followed_again', async () => {
+    const sessions = await getSessions()
     const id = await opened(sessions)
     const { Follower, until } = follower()
     const screen = show(h(Follower, { id }), { sessions })
@@ -261,7 +265,7 @@ everywhere('the hook', (place, { remote }) => {
       if (how === 'rendered') screen.rerender(h(Follower, { id }))
       else show(h(Follower, { id }), { sessions })
       await until(({ isPaused }) => isPaused)
-      // And it is followed, not only read.
+      // The session is followed, not only read once.
       await sessions.sessionPauseConfirm(id, false)
       await until(({ status }) => status === 'idle')
       await sessions.sessionClose(id)
@@ -269,8 +273,8 @@ everywhere('the hook', (place, { remote }) => {
     }
   })
 
-  test('m_f2_an_error_boundary_may_try_again', async () => {
-    const sessions = await place()
+  test('m_f2_a_remounted_hook_tries_again', async () => {
+    const sessions = await getSessions()
     const name = `later-${Math.random().toString(36).slice(2)}`
     const { Follower, until } = follower()
     const { Boundary, found } = boundary()
@@ -281,8 +285,8 @@ everywhere('the hook', (place, { remote }) => {
     assert.equal((await until(({ model }) => model !== '')).status, 'idle')
   })
 
-  test('m_f2_what_can_not_be_followed_is_for_an_error_boundary', async () => {
-    const sessions = await place()
+  test('m_f2_an_unknown_session_is_thrown_to_an_error_boundary', async () => {
+    const sessions = await getSessions()
     const { Follower } = follower()
     const { Boundary, found } = boundary()
     show(h(Boundary, null, h(Follower, { id: 'nowhere' })), { sessions })
@@ -290,7 +294,7 @@ everywhere('the hook', (place, { remote }) => {
   })
 
   test('m_f2_a_session_is_found_by_its_name', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await opened(sessions, { name: `named-${Math.random().toString(36).slice(2)}` })
     const { name, model } = sessions.sessionSnapshot(id).settings
     const { Follower, until } = follower()
@@ -299,16 +303,16 @@ everywhere('the hook', (place, { remote }) => {
   })
 })
 
-test('m_f4_both_kinds_of_modules_share_it', () => {
+test('m_f4_esm_and_commonjs_share_the_hooks', () => {
   const required = createRequire(import.meta.url)('holdpoint/react')
   assert.equal(required.useRustSessionState, useRustSessionState)
   assert.deepEqual(Object.keys(react).sort(), Object.keys(required).filter((name) => name !== '__esModule').sort())
   assert.equal(typeof holdpoint.sessionOpen, 'function')
 })
 
-test('m_f2_a_session_that_is_gone_is_for_an_error_boundary', async () => {
+test('m_f2_the_end_of_an_actor_is_thrown_to_an_error_boundary', async () => {
   const stateDir = await folder()
-  // In a process of its own, whose sessions are saved: what is saved goes, and then the session fails.
+  // In a separate process with saved sessions: the store is removed, and then the session fails.
   const { stdout } = await script(`
     import { renameSync } from 'node:fs'
     import { createRequire } from 'node:module'
@@ -335,7 +339,7 @@ test('m_f2_a_session_that_is_gone_is_for_an_error_boundary', async () => {
       return h(Text, null, model)
     }
     render(h(Boundary, null, h(Follower)))
-    // A program stays for its terminal; Node stays for nothing here.
+    // A real program stays alive for its terminal. This script has none.
     setInterval(() => {}, 60_000)
     await isFollowed
     while (sessionSnapshot(id).clients < 2) await new Promise(setImmediate)

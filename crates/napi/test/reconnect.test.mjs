@@ -1,4 +1,5 @@
-// Hooks and parts of Ink whose daemon goes away: they say so, and go on where they were when it is back.
+// Tests of hooks and components whose daemon goes away: they show it, and continue where they were
+// when it is back.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -13,7 +14,10 @@ import { useRustSessionState, useSessionEvents } from 'holdpoint/react'
 import { opened, show, waiters } from './rendered.mjs'
 import { program, record, run, startDaemon } from './support.mjs'
 
-/** A component that keeps what a session's hooks give, and ways to wait for it. */
+/**
+ * Returns a component that records the results of a session's hooks, and functions that wait for
+ * them.
+ */
 function follower() {
   const [states, events] = [[], []]
   const { look, until } = waiters(() => JSON.stringify([states.at(-1), events.map(({ body }) => body.type).slice(-20)]))
@@ -31,7 +35,7 @@ function follower() {
   return { Follower, states, events, state, comes: (type, times = 1) => until(() => count(type) >= times) }
 }
 
-/** Facts of a session, as its log has them. */
+/** Returns the facts in a session's log. */
 async function factsOf(sessions, id, after) {
   const seen = await record(sessions, id, { after })
   const { seq } = await sessions.sessionSettled(id)
@@ -41,7 +45,7 @@ async function factsOf(sessions, id, after) {
 
 const isFact = ({ body }) => !['text', 'thought', 'output', 'status', 'itemSoFar', 'saved'].includes(body.type)
 
-/** Every fact once and in order, and no event twice. */
+/** Checks that every fact arrived once and in order, and no event twice. */
 async function missedNothing(sessions, id, first, events) {
   const numbers = events.map(({ seq }) => seq)
   assert.deepEqual(numbers, [...new Set(numbers)].sort((one, other) => one - other))
@@ -50,7 +54,7 @@ async function missedNothing(sessions, id, first, events) {
   assert.deepEqual(events.filter(isFact).slice(0, facts.length), facts)
 }
 
-describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, () => {
+describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, () => {
   const begin = async () => {
     const { stateDir, sessions } = await startDaemon()()
     const daemon = (what) => run(program, ['--state-dir', stateDir, 'daemon', what])
@@ -58,7 +62,7 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     return { stateDir, sessions, daemon, kill, id: await opened(sessions) }
   }
 
-  test('m_f2_m_b6_the_hook_goes_on_when_a_daemon_is_started_again', async () => {
+  test('m_f2_m_b6_the_hook_continues_after_a_daemon_restart', async () => {
     const { sessions, daemon, id } = await begin()
     const { Follower, states, events, state, comes } = follower()
     show(h(Follower, { id }), { sessions })
@@ -70,10 +74,10 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
       const before = await state(({ status }) => status === 'idle')
       await daemon('stop')
       const away = await state(({ connection }) => connection === 'stopped')
-      assert.deepEqual({ ...away, connection: 0, version: 0 }, { ...before, connection: 0, version: 0 }, 'as it was last known')
+      assert.deepEqual({ ...away, connection: 0, version: 0 }, { ...before, connection: 0, version: 0 }, 'the last known state')
       assert.ok(away.version > before.version)
       await daemon('start')
-      // It happens before the hook is back, or while it comes back.
+      // The prompt runs before the hook is back, or while it reconnects.
       await sessions.sessionPrompt(id, 'say two')
       await comes('turnFinished', 1 + round)
       await state(({ connection, status }) => connection === 'connected' && status === 'idle')
@@ -81,7 +85,7 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     await missedNothing(sessions, id, first, events)
   })
 
-  test('m_f2_m_b6_the_hook_goes_on_when_a_daemon_was_killed', async () => {
+  test('m_f2_m_b6_the_hook_continues_after_a_daemon_was_killed', async () => {
     const { sessions, daemon, kill, id } = await begin()
     const { Follower, events, state, comes } = follower()
     show(h(Follower, { id }), { sessions })
@@ -99,7 +103,7 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     await missedNothing(sessions, id, first, events)
   })
 
-  test('m_f2_what_comes_when_the_daemon_is_gone_already_is_followed_when_it_is_back', async () => {
+  test('m_f2_a_hook_mounted_without_a_daemon_connects_when_it_is_back', async () => {
     const { sessions, daemon, id } = await begin()
     await daemon('stop')
     const { Follower, state } = follower()
@@ -112,7 +116,7 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     await sessions.sessionInterrupt(id)
   })
 
-  test('m_f2_a_session_that_another_client_opens_again_is_followed_again', async () => {
+  test('m_f2_a_session_reopened_by_another_client_is_followed_again', async () => {
     const { stateDir, sessions, id } = await begin()
     const { Follower, state } = follower()
     show(h(Follower, { id }), { sessions })
@@ -128,7 +132,7 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     }
   })
 
-  test('m_f3_ink_says_that_the_daemon_is_gone_and_goes_on', async () => {
+  test('m_f3_ink_shows_a_missing_daemon_and_continues_when_it_is_back', async () => {
     const { sessions, daemon, kill, id } = await begin()
     const parts = [h(StatusBar, { sessionId: id, key: 'bar' }), h(InputTransition, { sessionId: id, key: 'input' })]
     const screen = show(h(Box, { flexDirection: 'column' }, parts), { sessions })
@@ -140,12 +144,12 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     await daemon('start')
     await screen.shows((text) => /ctrl\+x p/.test(text) && !/daemon|Thinking/.test(text))
     await sessions.sessionPrompt(id, 'shell: echo made > made')
-    await screen.shows(/asks you\n[^]*\[Y\] Approve/)
+    await screen.shows(/waiting for approval\n[^]*\[Y\] Approve/)
     await kill()
     await screen.shows(/daemon gone\n[^]*\[Y\] Approve[^]*The daemon is gone\./)
     await daemon('start')
-    // A Confirm of the policy is open again under its id.
-    await screen.shows((text) => /asks you\n[^]*\[Y\] Approve/.test(text) && !/daemon/.test(text))
+    // The policy Confirm is open again, with the same id.
+    await screen.shows((text) => /waiting for approval\n[^]*\[Y\] Approve/.test(text) && !/daemon/.test(text))
     screen.guard()
     await screen.press('n')
     await screen.shows((text) => !/Approve/.test(text))

@@ -1,4 +1,5 @@
-// What the tests of components share: a component on a screen in memory, keys, and ways to wait for what it shows.
+// Shared code of the component tests: a screen in memory, keys, and functions that wait for the
+// screen.
 import { afterEach, mock } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -9,11 +10,11 @@ import { SessionsProvider } from 'holdpoint/react'
 
 import { open, patience, record } from './support.mjs'
 
-/** Milliseconds in which a key does not answer what has just appeared. */
+/** Milliseconds after its appearance in which keys do not answer an ask. */
 const GUARD = 300
-/** Milliseconds in which a second A does not approve always. */
+/** Milliseconds in which a second A does not approve *always*. */
 const ALWAYS_GUARD = 700
-/** Milliseconds after which what follows a paste is surely typed. */
+/** Milliseconds after which input no longer counts as part of a paste. */
 const TOGETHER = 20
 
 export const keys = {
@@ -30,20 +31,28 @@ export const keys = {
   delete: '\u001b[3~',
   /** Shift+Enter, as xterm sends it with `modifyOtherKeys`. */
   shiftEnter: '\u001b[27;2;13~',
-  /** Replies of the terminal that are control strings: OSC 4, 10, 11 and 52, DCS, APC, PM and SOS. */
+  /**
+   * Replies of the terminal that are control strings: OSC 4, 10, 11 and 52, DCS, APC, PM and SOS.
+   */
   replies: [
     '\u001b]4;1;rgb:cd00/0000/0000\u001b\\', '\u001b]10;rgb:ffff/ffff/ffff\u0007', '\u001b]11;rgb:0/0/0\u001b\\',
     '\u001b]52;c;eQ==\u0007', '\u001bP>|xterm(390)\u001b\\', '\u001b_Gi=1;OK\u0007y\u001b\\', '\u001b^yes\u001b\\', '\u001bXyes\u001b\\',
   ],
-  /** Inputs that mean nothing: Alt with a key, reports of the focus and the mouse, keys without a name (Ctrl+F1 is one to Ink). */
+  /**
+   * Inputs without a meaning: Alt with a key, reports of the focus and the mouse, and keys without
+   * a name (Ctrl+F1 has none in Ink).
+   */
   unknown: ['\u001by', '\u001b!', '\u001b[I', '\u001b[<0;10;10M', '\u001b[15~', '\u001bOk', '\u001b[1;5P', '\u001b[9;5~'],
   ctrl: (letter) => String.fromCharCode(letter.charCodeAt(0) - 96),
   pasted: '\u001b[201~',
   paste: (text) => `\u001b[200~${text}${keys.pasted}`,
 }
 
-/** Who waits for something, looked at whenever it may have come. */
-export function waiters(instead) {
+/**
+ * Returns functions that wait for a condition, and that check all conditions again. `currentState`
+ * describes the state for the error.
+ */
+export function waiters(currentState) {
   const waiting = new Set()
   return {
     look: () => [...waiting].forEach((look) => look()),
@@ -58,21 +67,24 @@ export function waiters(instead) {
           const value = found()
           if (value) settle(resolve, value)
         }
-        const late = setTimeout(() => settle(reject, new Error(`it does not come; instead: ${instead()}`)), patience)
+        const late = setTimeout(() => settle(reject, new Error(`timed out; current state: ${currentState()}`)), patience)
         waiting.add(look)
         look()
       }),
   }
 }
 
-/** The time of the components, in whole milliseconds: it passes only where a test lets it. */
+/** The clock of the components, in whole milliseconds. It advances only when a test says so. */
 let now = Math.ceil(performance.now())
 mock.method(performance, 'now', () => now)
 
-/** Resolves when what has just been drawn or read has had its effects: React runs them behind the drawing. */
+/**
+ * Resolves when the effects of the last drawing or input are over: React runs them after the
+ * drawing.
+ */
 const effects = () => new Promise((had) => setImmediate(() => setImmediate(had)))
 
-/** What is undone after each test. */
+/** Functions to call after each test. */
 const undoes = []
 
 afterEach(async () => {
@@ -86,7 +98,7 @@ export async function opened(sessions, options) {
   return id
 }
 
-/** Shows a component, with these sessions, on a screen of so many columns. */
+/** Shows a component with these sessions, on a screen with this number of columns. */
 export function show(component, { sessions, columns = 100 } = {}) {
   const tree = (shown) => (sessions ? h(SessionsProvider, { sessions }, shown) : shown)
   const { look, until } = waiters(() => text())
@@ -95,7 +107,7 @@ export function show(component, { sessions, columns = 100 } = {}) {
   Object.defineProperty(stdout, 'columns', { value: columns, configurable: true })
   const write = stdout.write
   stdout.write = (frame) => {
-    // Orders to the terminal are no frames.
+    // Control sequences for the terminal are not frames.
     if (/^(\u001b\[[?\d;]*[a-zA-Z])+$/.test(frame)) return stdout.orders.push(frame)
     write(frame)
     look()
@@ -110,13 +122,13 @@ export function show(component, { sessions, columns = 100 } = {}) {
     frames: stdout.frames,
     unmount: screen.unmount,
     rerender: (shown) => screen.rerender(tree(shown)),
-    /** Presses a key; resolves when it has been read. */
+    /** Presses keys. Resolves when they have been read. */
     async press(...pressed) {
       for (const key of pressed) {
         stdin.write(key)
-        // A lone escape is known for one only when nothing follows.
+        // A lone escape counts as the key only if no input follows.
         await effects()
-        // What follows a paste at once is of it.
+        // Input right after a paste would belong to the paste.
         if (key.endsWith(keys.pasted)) await delay(TOGETHER)
       }
     },
@@ -124,18 +136,21 @@ export function show(component, { sessions, columns = 100 } = {}) {
       Object.defineProperty(stdout, 'columns', { value: width, configurable: true })
       stdout.emit('resize')
     },
-    /** Resolves with what is shown when it shows this, and takes keys. */
+    /** Resolves with the text on the screen once it matches, and the screen takes keys. */
     shows: async (pattern) => {
       await until(() => (typeof pattern === 'function' ? pattern(text()) : pattern.test(text())))
       const shown = text()
       await effects()
       return shown
     },
-    /** Lets so many milliseconds pass. */
+    /** Advances the clock by this number of milliseconds. */
     pass: (milliseconds) => (now += milliseconds),
-    /** Lets the time pass after which keys answer what is shown, or so many milliseconds less. */
+    /** Advances the clock to the time when keys answer, or by `less` milliseconds less. */
     guard: (less = 0) => (now += GUARD - less),
-    /** Lets the time pass after which a second A approves always, or so many milliseconds less. */
+    /**
+     * Advances the clock to the time when a second A approves *always*, or by `less` milliseconds
+     * less.
+     */
     alwaysGuard: (less = 0) => (now += ALWAYS_GUARD - less),
   }
 }
@@ -144,7 +159,7 @@ function Nothing() {
   return null
 }
 
-/** Sessions whose calls are counted, by name. */
+/** Wraps sessions, and counts their calls by name. */
 export function counting(sessions) {
   const calls = {}
   const counted = new Proxy(sessions, {
@@ -160,16 +175,19 @@ export function counting(sessions) {
   return { sessions: counted, calls }
 }
 
-/** Scripts that ask: whether, which, and what. */
+/** Scripts that raise a Confirm, a question with options, and a question without. */
 export const CONFIRM = 'shell: echo confirmed > made'
 export const CHOICE = `call ask_user {"questions": [
   {"id": "colour", "header": "Colour", "question": "Which?", "options": [{"label": "red", "description": "afar"}, {"label": "grey"}]}
 ]}`
 export const WORDS = `call ask_user {"questions": [{"id": "name", "header": "Name", "question": "What?"}]}`
 
-/** A session, what it has done, and a part of it on a screen; and that this is told what happens from now on. */
-export async function shownPart(place, Part, { columns, script, props, ...options } = {}) {
-  const sessions = await place()
+/**
+ * Shows a component for a new session. Also returns a recorder of its events, and a promise that
+ * the component is attached.
+ */
+export async function shownPart(getSessions, Part, { columns, script, props, ...options } = {}) {
+  const sessions = await getSessions()
   const id = await opened(sessions, options)
   const seen = await record(sessions, id)
   if (script) await sessions.sessionPrompt(id, script)

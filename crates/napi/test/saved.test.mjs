@@ -1,4 +1,4 @@
-// Sessions of this process that outlive it: saved in a folder, and opened again from there.
+// Tests of sessions in this process that are saved in a folder and opened again from there.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { test } from 'node:test'
 
 import { folder, program, run, script } from './support.mjs'
 
-/** A script that begins with sessions that are saved there. */
+/** A script that starts the engine with saved sessions in this folder. */
 const using = (stateDir, text) => `
   import * as holdpoint from './index.mjs'
   const { sessionOpen, sessionFind, sessionList, sessionInbox, sessionAttach, sessionPrompt, sessionSettled } = holdpoint
@@ -26,10 +26,10 @@ test('m_b7_a_saved_session_is_found_by_the_next_process', async () => {
     const [{ name, live, lastTurn }] = await sessionList()
     console.log(name, live, lastTurn.outcome)
     const id = await sessionFind('kept')
-    const said = []
-    await sessionAttach(id, ({ body }) => body.type === 'assistantMessage' && said.push(body.blocks[0].text))
+    const texts = []
+    await sessionAttach(id, ({ body }) => body.type === 'assistantMessage' && texts.push(body.blocks[0].text))
     await sessionPrompt(id, 'say two')
-    console.log((await sessionSettled(id)).lastTurn.turn, said.join(' '))`))
+    console.log((await sessionSettled(id)).lastTurn.turn, texts.join(' '))`))
   assert.equal(stdout, 'done\nkept false done\n2 one two\n')
 })
 
@@ -41,7 +41,7 @@ test('m_b7_without_a_folder_nothing_is_reported_as_saved', async () => {
     console.log((await holdpoint.sessionPrompt(id, 'say one')).saved)
     const { saved, notSaved } = await holdpoint.sessionSettled(id)
     console.log(saved, notSaved)`)
-  assert.equal(stdout, 'false\nfalse the session is kept in memory and ends with its process\n')
+  assert.equal(stdout, 'false\nfalse the session is kept in memory only and lost when its process ends\n')
 })
 
 test('m_a5_a_refused_answer_opens_no_saved_session', async () => {
@@ -60,12 +60,12 @@ test('m_a5_a_refused_answer_opens_no_saved_session', async () => {
   assert.equal(stdout, 'done\nunknownAsk false\n')
 })
 
-test('m_f1_node_ends_though_the_last_number_of_a_session_is_of_no_event', async () => {
+test('m_f1_node_exits_even_if_the_last_reserved_number_has_no_event', async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `
     const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, name: 'kept', model: 'rehearsal' })
     await sessionPrompt(id, 'say one')`))
-  // Whoever opens it goes on behind the numbers that were set aside for the one before.
+  // A later process continues after the numbers that an earlier one had reserved.
   const look = using(stateDir, `
     const id = await sessionFind('kept')
     const seen = []
@@ -78,7 +78,7 @@ test('m_f1_node_ends_though_the_last_number_of_a_session_is_of_no_event', async 
   }
 })
 
-test('m_b8_a_process_that_ends_cuts_its_turns_and_says_so', async () => {
+test('m_b8_the_end_of_a_process_cuts_its_turns_with_cause_shutdown', async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `
     const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal' })
@@ -90,13 +90,13 @@ test('m_b8_a_process_that_ends_cuts_its_turns_and_says_so', async () => {
   assert.equal(stdout, 'done\ninterrupted shutdown\n')
 })
 
-test('m_a11_a_confirm_stands_again_and_its_turn_goes_on', async () => {
+test('m_a11_a_confirm_is_open_again_after_a_restart_and_its_turn_continues', async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `
     const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal' })
     await sessionAttach(id, ({ body }) => body.type === 'askRaised' && process.kill(process.pid, 'SIGKILL'))
     await sessionPrompt(id, 'shell: until [ -e go ]; do sleep 0.01; done; echo late > made')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
-  // Node stays for the turn, though it was begun by another process and nobody is attached.
+  // Node stays alive for the turn, although another process started it and no callback is attached.
   const { stdout } = await script(using(stateDir, `
     import { writeFileSync } from 'node:fs'
     const [{ session, ask }] = await sessionInbox()
@@ -107,7 +107,7 @@ test('m_a11_a_confirm_stands_again_and_its_turn_goes_on', async () => {
   assert.ok(existsSync(path.join(cwd, 'made')))
 })
 
-test('m_e2_one_process_at_a_time_has_saved_sessions', async () => {
+test('m_e2_only_one_process_at_a_time_uses_saved_sessions', async () => {
   const stateDir = await folder()
   const { stdout } = await script(using(stateDir, `
     import { execFileSync } from 'node:child_process'
@@ -115,37 +115,37 @@ test('m_e2_one_process_at_a_time_has_saved_sessions', async () => {
     process.stdout.write(execFileSync(process.execPath, ['--input-type=module', '-e', another, ${JSON.stringify(stateDir)}]))
     console.log(process.pid)`))
   const [, refused, pid] = stdout.trim().split('\n')
-  assert.match(refused, new RegExp(`^start another process has the sessions in .*/data \\(pid ${pid}\\) .*stateDir`))
-  assert.equal((await script(using(stateDir, ''))).stdout, 'done\n', 'when that is over, it is another one')
+  assert.match(refused, new RegExp(`^start another process is using the sessions in .*/data \\(pid ${pid}\\) .*stateDir`))
+  assert.equal((await script(using(stateDir, ''))).stdout, 'done\n', 'the lock is free after the process has ended')
 })
 
-test('m_e2_the_daemon_and_a_process_have_the_same_sessions_one_after_the_other', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+test('m_e2_the_daemon_and_a_process_use_the_same_sessions_in_turn', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   const holdpoint = (...args) => run(program, ['--state-dir', stateDir, ...args])
   await script(using(stateDir, `await sessionOpen({ cwd: ${JSON.stringify(cwd)}, name: 'shared', model: 'rehearsal' })`))
   const { stdout } = await holdpoint('list')
   assert.match(stdout, /shared/)
   const refused = await script(using(stateDir, ''))
-  assert.match(refused.stdout, /^start: connect\(\{ stateDir \}\)/)
+  assert.match(refused.stdout, /^start: if it is the daemon, use connect\(\{ stateDir \}\)/)
   await holdpoint('daemon', 'stop')
 })
 
-test('t_h4_saved_sessions_that_others_get_at_are_refused', async () => {
+test('t_h4_saved_sessions_accessible_to_others_are_refused', async () => {
   const stateDir = await folder()
   await mkdir(path.join(stateDir, 'data'))
-  // As the daemon, which has the same folder.
+  // The daemon uses the same folder and the same check.
   await chmod(path.join(stateDir, 'data'), 0o755)
-  assert.match((await script(using(stateDir, ''))).stdout, /^store: they are left as they are/)
+  assert.match((await script(using(stateDir, ''))).stdout, /^store: nothing was changed/)
   await chmod(path.join(stateDir, 'data'), 0o700)
   assert.equal((await script(using(stateDir, ''))).stdout, 'done\n')
 })
 
-test('t_h4_a_lock_that_is_a_link_is_not_followed', async () => {
+test('t_h4_a_symlinked_lock_is_not_followed', async () => {
   const stateDir = await folder()
   const [data, other] = [path.join(stateDir, 'data'), path.join(stateDir, 'other')]
   await mkdir(data, { mode: 0o700 })
   await writeFile(other, 'what is there stays')
   await symlink(other, path.join(data, 'daemon.lock'))
-  assert.match((await script(using(stateDir, ''))).stdout, /^store: they are left as they are/)
+  assert.match((await script(using(stateDir, ''))).stdout, /^store: nothing was changed/)
   assert.equal(await readFile(other, 'utf8'), 'what is there stays')
 })

@@ -1,4 +1,4 @@
-// Sessions as a whole: opened, listed, found, named, prompted, held, run, closed, deleted.
+// Tests of sessions as a whole: open, list, find, rename, prompt, hold, run, close and delete.
 import assert from 'node:assert/strict'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { connect } from '../index.mjs'
 import { everywhere, failure, folder, open, program, record, script, startDaemon } from './support.mjs'
 
-/** A server that answers as a model does, and keeps what it was asked. */
+/** Starts a server that answers like a model and records its requests. */
 async function modelServer() {
   const requests = []
   const server = createServer((request, answer) => {
@@ -30,9 +30,9 @@ async function modelServer() {
   return { url: `http://127.0.0.1:${server.address().port}/v1`, requests }
 }
 
-everywhere('sessions', (place) => {
+everywhere('sessions', (getSessions) => {
   test('m_f1_open_list_find_rename_close_delete', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const cwd = await folder()
     const id = await sessions.sessionOpen({
       cwd, name: 'mine', model: 'rehearsal', policy: 'readonly', asks: 'deny', maxSteps: 3, maxTurnTokens: 1000,
@@ -65,8 +65,8 @@ everywhere('sessions', (place) => {
     assert.equal((await failure(sessions.sessionFind(id))).code, 'unknownSession')
   })
 
-  test('m_f1_a_session_is_left_by_its_name_or_a_prefix_of_its_id_and_deleted_by_its_name', async () => {
-    const sessions = await place()
+  test('m_f1_detach_accepts_a_name_or_an_id_prefix_and_delete_a_name', async () => {
+    const sessions = await getSessions()
     const name = `named-${Math.random().toString(36).slice(2)}`
     const id = await open(sessions, { name })
     for (const what of [name, id.slice(0, -1)]) {
@@ -80,7 +80,7 @@ everywhere('sessions', (place) => {
   })
 
   test('m_b2_prompts_queue_and_each_ends_once', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const cwd = await folder()
     const id = await open(sessions, { cwd, policy: 'all' })
     const seen = await record(sessions, id)
@@ -96,15 +96,15 @@ everywhere('sessions', (place) => {
   })
 
   test('m_d1_hold_release_toggle', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const held = await sessions.sessionHold(id)
     assert.equal(held.state, 'standing')
     assert.equal(held.cause.by.name, 'node')
     assert.equal(sessions.sessionGetStatus(id), 'paused')
-    assert.equal(sessions.sessionGetPauseState(id), null, 'a hold is no pause')
+    assert.equal(sessions.sessionGetPauseState(id), null, 'a hold is not a pause')
     await sessions.sessionPrompt(id, 'say later')
-    assert.equal((await sessions.sessionToggleHold(id, 'off')).state, 'standing', 'that was no longer so')
+    assert.equal((await sessions.sessionToggleHold(id, 'off')).state, 'standing', 'the shown state was outdated')
     assert.equal((await sessions.sessionToggleHold(id)).state, 'off')
     assert.equal((await sessions.sessionSettled(id)).lastTurn.outcome, 'done')
     assert.equal((await sessions.sessionRelease(id)).state, 'off')
@@ -112,7 +112,7 @@ everywhere('sessions', (place) => {
   })
 
   test('m_d5_a_run_works_through_its_tasks', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     const goal = 'Do it.\n```rehearsal\ncall tasks {"action": "start", "task": 1}\n---\ncall tasks {"action": "finish", "task": 1}\n```\n'
@@ -124,12 +124,12 @@ everywhere('sessions', (place) => {
     assert.equal((await failure(sessions.sessionRun(id, { task: 1 }))).code, 'invalidArgument')
     const misspelt = await failure(sessions.sessionRun(id, { goal: 'x', limits: { iteration: 3 } }))
     assert.equal(misspelt.code, 'invalidArgument')
-    assert.match(misspelt.message, /`run\.limits\.iteration` is not known/)
+    assert.match(misspelt.message, /`run\.limits\.iteration` is unknown/)
     await sessions.sessionClose(id)
   })
 
-  test('m_e6_a_model_is_reached_with_what_the_session_was_opened_with', async () => {
-    const sessions = await place()
+  test('m_e6_a_model_request_uses_the_environment_of_its_session', async () => {
+    const sessions = await getSessions()
     const model = await modelServer()
     const env = { PATH: process.env.PATH, OPENAI_BASE_URL: model.url, OPENAI_API_KEY: 'key of one session', NOT: undefined }
     const id = await open(sessions, { model: 'openai/some', env })
@@ -141,8 +141,8 @@ everywhere('sessions', (place) => {
     await sessions.sessionClose(id)
   })
 
-  test('m_b9_what_is_closed_opens_again_with_what_is_brought', async () => {
-    const sessions = await place()
+  test('m_b9_a_reopened_session_gets_the_current_environment', async () => {
+    const sessions = await getSessions()
     process.env.LANG = 'C.UTF-8'
     const id = await open(sessions, { name: 'again', policy: 'all' })
     await sessions.sessionPrompt(id, 'say before')
@@ -158,8 +158,8 @@ everywhere('sessions', (place) => {
     await sessions.sessionClose(id)
   })
 
-  test('m_b9_what_is_only_saved_is_renamed_and_closed_as_it_is', async () => {
-    const sessions = await place()
+  test('m_b9_a_saved_session_is_renamed_and_closed_without_being_opened', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     await sessions.sessionClose(id)
     const busy = []
@@ -170,7 +170,7 @@ everywhere('sessions', (place) => {
         await sessions.sessionPrompt(another, 'hang')
       }
     }
-    assert.equal((await failure(fill)).code, 'tooManySessions', 'there is room for no other')
+    assert.equal((await failure(fill)).code, 'tooManySessions', 'the limit of live sessions is reached')
     await sessions.sessionRename(id, 'renamed')
     assert.equal((await failure(sessions.sessionClose('renamed'))).code, 'closed')
     const line = (await sessions.sessionList()).find((session) => session.id === id)
@@ -180,7 +180,7 @@ everywhere('sessions', (place) => {
   })
 })
 
-test('m_f1_the_engine_is_set_up_once_and_before_it_is_used', async () => {
+test('m_f1_the_engine_is_set_up_once_before_its_first_use', async () => {
   const { stdout } = await script(`
     import { start, sessionOpen, sessionSnapshot } from './index.mjs'
     const code = (work) => { try { work() } catch ({ code }) { return code } }
@@ -194,7 +194,7 @@ test('m_f1_the_engine_is_set_up_once_and_before_it_is_used', async () => {
   assert.equal(stdout, 'config\n["rehearsal","edits",["shell(curl)","shell(wget)"]]\nalreadyStarted\n')
 })
 
-test('m_f1_the_configuration_says_who_models_are_told_to_be_and_how_many_sessions_there_are', async () => {
+test('m_f1_the_configuration_sets_the_system_prompt_and_the_session_limit', async () => {
   const { url, requests } = await modelServer()
   const config = `system_prompt = "You are an oak."\n[limits]\nmax_sessions = 1\n[providers.openai]\napi_key = "k"\nbase_url = "${url}"`
   const { stdout } = await script(`
@@ -208,18 +208,18 @@ test('m_f1_the_configuration_says_who_models_are_told_to_be_and_how_many_session
     console.log(await sessionOpen({ cwd: '/tmp', model: 'rehearsal' }).catch(({ code, message }) => code + ' ' + message))
     process.exit()
   `)
-  assert.match(stdout, /^done\ntooManySessions 1 session/)
+  assert.match(stdout, /^done\ntooManySessions too many live sessions: the limit is 1,/)
   assert.match(JSON.stringify(requests[0].messages[0]), /You are an oak\./)
 })
 
-test('m_f1_a_daemon_is_found_by_its_folder_or_its_socket', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+test('m_f1_a_daemon_is_found_by_its_folder_or_its_socket', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
   const { stateDir, sessions } = await startDaemon()()
   const socket = path.join(stateDir, 'run/holdpoint.sock')
   const policy = async (sessions) => sessions.sessionSnapshot(await open(sessions)).settings.policy
   assert.equal(await policy(sessions), 'ask')
   assert.equal(await policy(await connect({ socket, stateDir: '/nowhere' })), 'ask')
   assert.equal(await policy(await connect({ socket, config: 'policy = "readonly"' })), 'readonly')
-  // What the user has configured is for what they open here.
+  // The user's configuration applies to sessions that this connection opens.
   await mkdir(path.join(stateDir, 'config'), { recursive: true })
   await writeFile(path.join(stateDir, 'config/config.toml'), 'policy = "edits"')
   assert.equal(await policy(await connect({ stateDir })), 'edits')
@@ -231,19 +231,19 @@ test('m_f1_a_daemon_is_found_by_its_folder_or_its_socket', { skip: !program && '
   assert.equal(found.stdout, '5\n')
 })
 
-/** A folder for sockets, with the daemon's in its usual place. */
+/** Creates a runtime folder with the daemon's socket in its usual place. */
 async function linked(stateDir) {
   const runtime = await folder()
   await symlink(path.join(stateDir, 'run'), path.join(runtime, 'holdpoint'))
   return runtime
 }
 
-test('m_f1_what_others_do_with_a_daemons_session_is_seen_at_once', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+test('m_f1_changes_by_other_clients_of_a_daemon_update_the_snapshot', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
   const { stateDir, sessions } = await startDaemon()()
   const other = await connect({ stateDir })
   const id = await open(sessions)
   await other.sessionPrompt(id, 'shell: echo asked')
-  // Nobody is attached: what is published reaches us all the same.
+  // No callback is attached, and the snapshot is updated all the same.
   while (sessions.sessionGetStatus(id) !== 'paused') await new Promise((resolve) => setImmediate(resolve))
   const { id: askId } = sessions.sessionGetPauseState(id)
   await other.sessionPauseConfirm(id, false, { askId })
@@ -252,12 +252,12 @@ test('m_f1_what_others_do_with_a_daemons_session_is_seen_at_once', { skip: !prog
   await sessions.sessionSettled(id)
 })
 
-test('m_b9_what_another_has_closed_is_found_again', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+test('m_b9_a_session_closed_by_another_client_is_found_again', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
   const { stateDir, sessions } = await startDaemon()()
   const other = await connect({ stateDir })
   const id = await open(sessions, { policy: 'all' })
   await other.sessionClose(id)
-  assert.equal((await failure(sessions.sessionPrompt(id, 'say hello'))).code, 'closed', 'nobody has asked for it')
+  assert.equal((await failure(sessions.sessionPrompt(id, 'say hello'))).code, 'closed', 'a closed session is not reopened unasked')
   assert.equal(await sessions.sessionFind(id), id)
   const seen = await record(sessions, id)
   await sessions.sessionPrompt(id, 'shell: echo "by $PATH"')
@@ -268,7 +268,7 @@ test('m_b9_what_another_has_closed_is_found_again', { skip: !program && 'HOLDPOI
   assert.equal((await failure(() => sessions.sessionGetStatus(id))).code, 'unknownSession')
 })
 
-test('m_f1_what_another_has_deleted_is_forgotten', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+test('m_f1_a_session_deleted_by_another_client_becomes_unknown', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
   const { stateDir, sessions } = await startDaemon()()
   const other = await connect({ stateDir })
   const id = await open(sessions)
@@ -284,17 +284,17 @@ test('m_f1_what_another_has_deleted_is_forgotten', { skip: !program && 'HOLDPOIN
   while (code() !== 'unknownSession') await new Promise((resolve) => setImmediate(resolve))
 })
 
-test('m_d2_a_run_is_held_where_the_configuration_says', async () => {
+test('m_d2_hold_at_in_the_configuration_sets_the_boundary_of_a_run', async () => {
   const { stdout } = await script(`
     import { start, sessionOpen, sessionRun, sessionAttach, sessionHold, sessionInterrupt } from './index.mjs'
     start({ config: 'hold_at = "step"' })
     for (const holdAt of [undefined, 'iteration']) {
       const id = await sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
-      const said = new Promise((resolve) => sessionAttach(id, ({ body }) => {
+      const holdAtOfRun = new Promise((resolve) => sessionAttach(id, ({ body }) => {
         if (body.type === 'runStarted') resolve(body.run.holdAt)
       }))
       await sessionRun(id, { goal: '\`\`\`rehearsal\\nhang\\n\`\`\`', tasks: ['a'], holdAt })
-      console.log(await said)
+      console.log(await holdAtOfRun)
       await sessionInterrupt(id)
     }
   `)

@@ -1,4 +1,4 @@
-// Events on their way to callbacks and loops: whole, in order, at whatever pace they are taken.
+// Tests of the events for callbacks and loops: complete and in order, at any pace.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -9,10 +9,10 @@ import { attach, everywhere, failure, full, holdpoint, open, patience, program, 
 
 const MANY = full ? 100_000 : 20_000
 
-/** Some of the events that change what is read at once. */
+/** Some of the events that change the snapshot. */
 const CHANGES = ['turnStarted', 'stepStarted', 'askRaised', 'askAnswered', 'turnFinished']
 
-/** What the pieces of text add up to; what has replaced them, where they are gone. */
+/** Returns the sum of the pieces of each text, or the `itemSoFar` that replaced them. */
 function fold(events) {
   const items = new Map()
   for (const { body } of events) {
@@ -38,9 +38,9 @@ function busyFor(milliseconds) {
   while (performance.now() < until);
 }
 
-everywhere('events', (place, { remote }) => {
-  test(`m_f1_${MANY}_events_with_a_slow_callback_come_whole_and_in_order`, async () => {
-    const sessions = await place()
+everywhere('events', (getSessions, { remote }) => {
+  test(`m_f1_a_slow_callback_gets_${MANY}_events_completely_and_in_order`, async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const events = []
     const over = new Promise((resolve) => {
@@ -50,20 +50,20 @@ everywhere('events', (place, { remote }) => {
         if (event.body.type === 'turnFinished') resolve()
       })
     })
-    // Thoughts and texts by turns are never put together on the way.
+    // Alternating thoughts and texts are never joined on the way.
     await sessions.sessionPrompt(id, 'think a\nsay b\n'.repeat(MANY / 2))
     await over
     assertInOrder(events)
     assertItemsAreWhole(events)
     const pieces = events.filter(({ body }) => body.type === 'text' || body.type === 'thought')
     if (!remote) assert.equal(pieces.length, MANY)
-    // A daemon cuts off who reads too slowly, and what is gone by then comes as one.
+    // A daemon ends the stream of a slow client, and replaces the missing pieces by their sum.
     const summed = events.filter(({ body }) => body.type === 'itemSoFar')
-    assert.ok(pieces.length === MANY || summed.length > 0, `${pieces.length} pieces, and no sum`)
+    assert.ok(pieces.length === MANY || summed.length > 0, `${pieces.length} pieces, and no itemSoFar`)
   })
 
-  test('m_f1_a_pause_raised_in_a_flood_is_seen', async () => {
-    const sessions = await place()
+  test('m_f1_a_pause_during_a_flood_of_events_is_shown', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, `flood ${MANY / 10}\nshell: echo after the flood\n---\nflood ${MANY / 10}`)
@@ -75,8 +75,8 @@ everywhere('events', (place, { remote }) => {
     assertItemsAreWhole(seen.events)
   })
 
-  test('m_f1_what_is_read_at_once_is_as_new_as_the_event', async () => {
-    const sessions = await place()
+  test('m_f1_synchronous_reads_are_as_new_as_the_event', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const wrong = []
     const over = new Promise((resolve) => {
@@ -94,8 +94,8 @@ everywhere('events', (place, { remote }) => {
     assert.deepEqual(wrong, [])
   })
 
-  test('m_b4_after_and_limit_say_what_of_the_past_comes', async () => {
-    const sessions = await place()
+  test('m_b4_after_and_limit_select_past_events', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const all = await record(sessions, id)
     await sessions.sessionPrompt(id, 'say one')
@@ -108,12 +108,12 @@ everywhere('events', (place, { remote }) => {
     assert.ok(late.events.every(({ seq }) => seq > one.seq))
     const few = await record(sessions, id, { limit: 1 })
     await few.event('turnFinished')
-    assert.ok(few.events.every(({ seq }) => seq >= other.seq), 'one fact, and what came with it')
+    assert.ok(few.events.every(({ seq }) => seq >= other.seq), 'one fact and the events after it')
     for (const { attachment } of [all, late, few]) await sessions.sessionDetach(id, attachment)
   })
 
-  test('m_b4_of_a_limited_past_no_more_counts_as_delivered_than_was', async () => {
-    const sessions = await place()
+  test('m_b4_skipped_past_events_do_not_count_as_delivered', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     // More than one batch.
     await sessions.sessionPrompt(id, 'think a\nsay b\n'.repeat(1_000))
@@ -126,7 +126,7 @@ everywhere('events', (place, { remote }) => {
     }
     const { attachment } = await sessions.sessionAttach(id, slowly, { limit, keepAlive: true })
     await sessions.sessionSettled(id)
-    assert.ok(all.some(({ body }) => body.type === 'turnFinished'), 'all of it was delivered')
+    assert.ok(all.some(({ body }) => body.type === 'turnFinished'), 'all events were delivered')
     assert.ok(all.length > 1_000, `${all.length} events`)
     await sessions.sessionDetach(id, attachment)
     const events = []
@@ -135,12 +135,12 @@ everywhere('events', (place, { remote }) => {
       sessions.sessionAttach(id, leave, { limit, keepAlive: true, onEnd })
     })
     assert.equal(end.after, events.at(-1))
-    // How many there were says nothing: pieces that wait are told as one.
-    assert.ok(end.after < all.at(-1).seq, 'it left before the end')
+    // The number of events may differ, because waiting pieces are joined.
+    assert.ok(end.after < all.at(-1).seq, 'the detach came before the end')
   })
 
   test('m_b5_after_detach_has_resolved_nothing_more_is_delivered', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionPrompt(id, 'flood 5000\nsay@200 and it goes on for a while longer than anybody listens')
@@ -151,7 +151,7 @@ everywhere('events', (place, { remote }) => {
     assert.equal((await seen.end()).after, seen.events.at(-1).seq)
     await sessions.sessionSettled(id)
     assert.equal(seen.events.length, delivered)
-    // Where it stopped, it goes on.
+    // A new attachment continues where the last one stopped.
     const rest = await record(sessions, id, { after: seen.events.at(-1).seq })
     await rest.event('turnFinished')
     assertItemsAreWhole([...seen.events, ...rest.events])
@@ -159,7 +159,7 @@ everywhere('events', (place, { remote }) => {
   })
 
   test('m_f1_a_session_is_iterated', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     await sessions.sessionPrompt(id, 'flood 3000')
     const events = []
@@ -170,10 +170,10 @@ everywhere('events', (place, { remote }) => {
     assertInOrder(events)
     assertItemsAreWhole(events)
     await sessions.sessionSettled(id)
-    // Who waits for a daemon's session to settle is attached, too.
+    // A client that waits for a daemon's session to settle is attached as well.
     if (!remote) assert.equal(sessions.sessionSnapshot(id).clients, 0, 'leaving the loop detaches')
     const closing = sessions.sessionEvents(id, { limit: 1 })
-    // With what was there it is attached.
+    // The first event shows that the loop is attached.
     await closing.next()
     await sessions.sessionClose(id)
     const types = []
@@ -183,18 +183,18 @@ everywhere('events', (place, { remote }) => {
     assert.equal(last.value.reason, 'closed')
   })
 
-  test('m_b8_a_session_that_is_closed_at_work_says_so_at_its_end', async () => {
-    const sessions = await place()
+  test('m_b8_closing_a_running_session_ends_its_stream_with_closed', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
-    let told
-    const end = new Promise((resolve) => (told = resolve))
+    let onEnd
+    const end = new Promise((resolve) => (onEnd = resolve))
     const seen = []
     const running = new Promise((resolve) => {
       const callback = ({ body }) => {
         seen.push(body.type)
         if (body.type === 'stepStarted') resolve()
       }
-      return sessions.sessionAttach(id, callback, { onEnd: told })
+      return sessions.sessionAttach(id, callback, { onEnd })
     })
     await sessions.sessionPrompt(id, 'hang')
     await running
@@ -203,8 +203,8 @@ everywhere('events', (place, { remote }) => {
     assert.ok(seen.includes('sessionClosed'))
   })
 
-  test('m_b5_a_loop_is_detached_from_within', async () => {
-    const sessions = await place()
+  test('m_b5_a_loop_can_detach_itself', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     await sessions.sessionPrompt(id, 'think a\nsay b\n'.repeat(2_000))
     await sessions.sessionSettled(id)
@@ -213,13 +213,13 @@ everywhere('events', (place, { remote }) => {
     let last = await events.next()
     for (; !last.done; last = await events.next()) if (++count === 10) await sessions.sessionDetach(id)
     assert.equal(last.value.reason, 'detached')
-    assert.ok(count <= 512, `${count} events: more than it had in hand`)
+    assert.ok(count <= 512, `${count} events: more than one batch`)
   })
 
-  test('m_b5_a_loop_is_left_while_it_waits_for_an_event', async () => {
-    const sessions = await place()
+  test('m_b5_a_loop_can_be_left_while_it_waits_for_an_event', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
-    const late = new Promise((resolve) => setTimeout(resolve, patience, 'it is not left').unref())
+    const late = new Promise((resolve) => setTimeout(resolve, patience, 'the loop did not end').unref())
     for (const isAttached of [false, true]) {
       const events = sessions.sessionEvents(id, { limit: 0 })
       const waiting = events.next()
@@ -233,7 +233,7 @@ everywhere('events', (place, { remote }) => {
   })
 
   test('m_f1_a_loop_may_wait_for_its_session', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     await sessions.sessionPrompt(id, 'think a\nsay b\n'.repeat(500))
     for await (const { body } of sessions.sessionEvents(id)) {
@@ -244,7 +244,7 @@ everywhere('events', (place, { remote }) => {
   })
 
   test('m_b8_the_stream_ends_with_its_session', async () => {
-    const sessions = await place()
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     await sessions.sessionClose(id)
@@ -253,8 +253,8 @@ everywhere('events', (place, { remote }) => {
     assert.equal((await failure(() => sessions.sessionGetStatus(id))).code, 'unknownSession')
   })
 
-  test('m_f1_a_callback_that_throws_is_reported_and_goes_on', async () => {
-    const sessions = await place()
+  test('m_f1_an_error_in_a_callback_is_reported_and_the_stream_continues', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const errors = []
     let over
@@ -267,7 +267,7 @@ everywhere('events', (place, { remote }) => {
     await sessions.sessionPrompt(id, 'say one')
     await seen
     assert.ok(errors.includes('thrown at promptAccepted'))
-    // Without anyone to tell, it is a warning.
+    // Without `onError`, the process emits a warning.
     const warned = once(process, 'warning')
     await attach(sessions, id, callback, { limit: 1 })
     const [warning] = await warned
@@ -276,29 +276,29 @@ everywhere('events', (place, { remote }) => {
     await sessions.sessionClose(id)
   })
 
-  test('m_f1_a_callback_that_is_async_and_throws_is_reported', async () => {
-    const sessions = await place()
+  test('m_f1_the_rejection_of_an_async_callback_is_reported', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
-    const [errors, told] = [[], []]
+    const [errors, types] = [[], []]
     let over
     const seen = new Promise((resolve) => (over = resolve))
     const onError = (error) => errors.push(error.message) && error.message.includes('turnFinished') && over()
     const callback = async ({ body }) => {
-      told.push(body.type)
+      types.push(body.type)
       throw new Error(`rejected at ${body.type}`)
     }
     await attach(sessions, id, callback, { onError })
     await sessions.sessionPrompt(id, 'say one')
     await seen
-    assert.deepEqual(errors, told.map((type) => `rejected at ${type}`))
+    assert.deepEqual(errors, types.map((type) => `rejected at ${type}`))
     const warned = once(process, 'warning')
     await attach(sessions, id, callback, { limit: 1 })
     assert.match((await warned)[0].message, /rejected at/)
     await sessions.sessionClose(id)
   })
 
-  test('m_b5_what_a_closed_session_still_delivers_is_over_when_detached', async () => {
-    const sessions = await place()
+  test('m_b5_detaching_from_a_closed_session_ends_its_deliveries', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     let go
     const gone = new Promise((resolve) => (go = resolve))
@@ -316,11 +316,11 @@ everywhere('events', (place, { remote }) => {
     await sessions.sessionDetach(id, attachment)
     const delivered = events.length
     await new Promise((resolve) => setTimeout(resolve, 50))
-    assert.equal(events.length, delivered, 'nothing comes when it is detached')
+    assert.equal(events.length, delivered, 'nothing arrives after the detach')
   })
 
-  test('m_f1_who_attaches_while_a_session_closes_is_told_of_the_end', async () => {
-    const sessions = await place()
+  test('m_f1_attaching_during_a_close_reports_the_end', async () => {
+    const sessions = await getSessions()
     for (let round = 0; round < (full ? 100 : 20); round++) {
       const id = await open(sessions)
       const ended = new Promise((resolve) => {
@@ -333,7 +333,7 @@ everywhere('events', (place, { remote }) => {
   })
 })
 
-test('m_b6_the_stream_of_a_daemon_that_is_restarted_says_where_to_go_on', { skip: !process.env.HOLDPOINT_PROGRAM }, async () => {
+test('m_b6_a_stream_ended_by_a_daemon_restart_has_the_number_to_continue_from', { skip: !process.env.HOLDPOINT_PROGRAM }, async () => {
   const { stateDir, sessions } = await startDaemon()()
   const id = await open(sessions)
   const seen = await record(sessions, id)
@@ -349,12 +349,12 @@ test('m_b6_the_stream_of_a_daemon_that_is_restarted_says_where_to_go_on', { skip
   await sessions.sessionDetach(id)
 })
 
-test('m_b6_a_session_of_a_daemon_that_was_started_again_and_again_settles', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+test('m_b6_a_session_settles_after_several_daemon_restarts', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
   const { stateDir, sessions } = await startDaemon()()
   const id = await open(sessions)
   await sessions.sessionPrompt(id, 'say one')
   await sessions.sessionSettled(id)
-  // Each of them has numbers set aside, and the last of those is of no event.
+  // Each daemon reserves numbers, and the last reserved one belongs to no event.
   for (let restart = 1; restart <= 3; restart++) {
     await run(program, ['--state-dir', stateDir, 'daemon', 'restart'])
     const again = await connect({ stateDir })
@@ -366,12 +366,12 @@ test('m_b6_a_session_of_a_daemon_that_was_started_again_and_again_settles', { sk
   }
 })
 
-test('m_b8_a_stream_goes_on_where_it_was_however_often_an_actor_fails', async () => {
+test('m_b8_a_stream_continues_after_repeated_actor_failures', async () => {
   const { Panics } = createRequire(import.meta.url)('../native.js')
   const id = await open(holdpoint)
   await holdpoint.sessionPrompt(id, 'say long ago')
   const { seq } = await holdpoint.sessionSettled(id)
-  // Nothing of the past is wanted, and nothing has come yet when the actor fails.
+  // No past is requested, and no event has arrived when the actor fails.
   const seen = await record(holdpoint, id, { limit: 0 })
   const rounds = 8
   for (let round = 0; round < rounds; round++) {
@@ -379,15 +379,16 @@ test('m_b8_a_stream_goes_on_where_it_was_however_often_an_actor_fails', async ()
     await holdpoint.sessionPrompt(id, `say round ${round}`)
     await seen.event('turnFinished', round)
   }
-  assert.ok(seen.events.every((event) => event.seq > seq), 'nothing of the past')
+  assert.ok(seen.events.every((event) => event.seq > seq), 'no past events')
   assertInOrder(seen.events)
   assertItemsAreWhole(seen.events)
   await holdpoint.sessionClose(id)
   assert.equal((await seen.end()).reason, 'closed')
 })
 
-test('m_f1_what_waits_for_a_slow_loop_is_bounded', async () => {
-  // Tools write no faster than is remembered, and nobody takes more than the first event until all is over.
+test('m_f1_events_that_wait_for_a_slow_loop_are_bounded', async () => {
+  // Tools write no faster than the buffer keeps, and the loop takes only the first event until all
+  // is over.
   const [steps, bursts] = [full ? 6 : 2, 220]
   const { stdout } = await script(`
     import { sessionOpen, sessionPrompt, sessionEvents, sessionGetStatus } from './index.mjs'
@@ -415,8 +416,8 @@ test('m_f1_what_waits_for_a_slow_loop_is_bounded', async () => {
     console.log(JSON.stringify({ most, whole, soFar, facts }))
   `)
   const { most, whole, soFar, facts } = JSON.parse(stdout)
-  console.log(`${Math.round(most / 1048576)} MiB more while ${steps * bursts / 4} MiB were written`)
-  // 64 MiB wait here; the ring and what is on its way besides.
+  console.log(`${Math.round(most / 1048576)} MiB more memory while ${steps * bursts / 4} MiB were written`)
+  // 64 MiB wait in the addon. The ring and the data in flight need some more.
   assert.ok(most < 150 * 1048576, `${most} bytes more`)
   assert.ok(soFar > 0, 'the loop was too slow')
   for (const [type, count] of Object.entries({ stepFinished: steps + 1, toolStarted: steps, toolFinished: steps, gap: 0 })) {

@@ -1,4 +1,5 @@
-// What the tests share: the sessions of this process and those of a daemon, and ways to wait for what happens.
+// Shared code of the tests: sessions of this process and of a daemon, and functions that wait for
+// events.
 import { execFile } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -15,40 +16,46 @@ import * as holdpoint from '../index.mjs'
 export const root = fileURLToPath(new URL('../', import.meta.url))
 export const full = process.env.HOLDPOINT_FULL === '1'
 
-/** Milliseconds after which an event that has not come is given up: HOLDPOINT_PATIENCE in seconds, as in Rust. */
+/**
+ * Milliseconds after which a test gives up waiting. HOLDPOINT_PATIENCE is in seconds, as in Rust.
+ */
 export const patience = 1_000 * Number(process.env.HOLDPOINT_PATIENCE ?? 300)
 
-// Node gives children the default actions of signals, whatever it was started with itself; not so the umask.
+// Node gives children the default signal handlers, whatever its own are, but they inherit its
+// umask.
 process.umask(0o022)
 
 const run = promisify(execFile)
 
-/** The program `holdpoint`, as the workspace has built it. */
+/** Path of the program `holdpoint`, as built by the workspace. */
 const program = process.env.HOLDPOINT_PROGRAM
 
-/** A folder of its own, gone when the tests of the file are over. */
+/** Creates a folder that is removed after the tests of the file. */
 export async function folder() {
   const made = await mkdtemp(path.join(tmpdir(), 'hp-'))
   after(() => rm(made, { recursive: true, force: true }))
   return made
 }
 
-/** Runs the same tests against the engine of this process, and against a daemon. */
+/** Runs the same tests with the engine of this process and with a daemon. */
 export function everywhere(name, tests) {
-  describe(`${name}, here`, () => tests(async () => holdpoint, { remote: false }))
-  describe(`${name}, of a daemon`, { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, () => {
+  describe(`${name}, in this process`, () => tests(async () => holdpoint, { remote: false }))
+  describe(`${name}, in a daemon`, { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, () => {
     const daemon = startDaemon()
     tests(async () => (await daemon()).sessions, { remote: true })
   })
 }
 
-/** A daemon with a state folder and configuration of its own, started when it is first wanted and stopped after the tests. */
+/**
+ * Returns a function that starts a daemon with its own state folder and configuration when it is
+ * first called. The daemon is stopped after the tests.
+ */
 export function startDaemon(config = '') {
   let started
   after(async () => {
     if (!started) return
     const { stateDir } = await started
-    // Whichever runs: a test may have ended one and started another.
+    // A test may have ended one daemon and started another: stop the one that runs.
     await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
     await rm(stateDir, { recursive: true, force: true })
   })
@@ -64,11 +71,11 @@ async function start(config) {
   return { stateDir, pid, sessions: await connect({ stateDir }) }
 }
 
-/** What is attached, and would keep the process. */
+/** Attachments that keep the process alive. */
 const attachments = []
 after(() => Promise.all(attachments.map(([sessions, id, attachment]) => sessions.sessionDetach(id, attachment))))
 
-/** Attaches until the tests of the file are over. */
+/** Attaches until the end of the file's tests. */
 export async function attach(sessions, id, callback, options = {}) {
   const attached = await sessions.sessionAttach(id, callback, { keepAlive: true, ...options })
   attachments.push([sessions, id, attached.attachment])
@@ -80,7 +87,7 @@ export async function open(sessions, options = {}) {
   return sessions.sessionOpen({ cwd: await folder(), model: 'rehearsal', ...options })
 }
 
-/** Attaches, keeps what comes, and waits for what is wanted of it. */
+/** Attaches, records the events, and waits for those that a test needs. */
 export async function record(sessions, id, options = {}) {
   const events = []
   const news = new EventEmitter().setMaxListeners(0)
@@ -89,23 +96,23 @@ export async function record(sessions, id, options = {}) {
     events.push(event)
     news.emit(event.body.type)
   }
-  const onEnd = (why) => {
-    end = why
-    for (const waitedFor of news.eventNames()) news.emit(waitedFor)
+  const onEnd = (reason) => {
+    end = reason
+    for (const type of news.eventNames()) news.emit(type)
   }
   const attached = await attach(sessions, id, callback, { ...options, onEnd })
   return {
     ...attached,
     events,
-    /** The first event of this type, after the `skip` first of them. */
+    /** Returns an event of this type, after skipping the first `skip` of them. */
     async event(type, skip = 0) {
       for (;;) {
         const found = events.filter(({ body }) => body.type === type)[skip]
         if (found) return found
-        const came = () => events.map(({ body }) => body.type).slice(-20).join(' ')
-        if (end) throw new Error(`the stream has ended (${end.reason}) before ${type}; at last came: ${came()}`)
+        const lastTypes = () => events.map(({ body }) => body.type).slice(-20).join(' ')
+        if (end) throw new Error(`the stream has ended (${end.reason}) before ${type}; last events: ${lastTypes()}`)
         await once(news, type, { signal: AbortSignal.timeout(patience) }).catch(() => {
-          throw new Error(`${type} does not come; at last came: ${came()}`)
+          throw new Error(`${type} did not arrive; last events: ${lastTypes()}`)
         })
       }
     },
@@ -116,7 +123,7 @@ export async function record(sessions, id, options = {}) {
   }
 }
 
-/** Waits for what has no event of its own. */
+/** Waits for a condition that has no event. */
 export async function until(condition) {
   const deadline = Date.now() + patience
   while (!condition()) {
@@ -125,17 +132,17 @@ export async function until(condition) {
   }
 }
 
-/** What a promise rejects with, or a function throws. */
+/** Returns the error that a promise rejects with or a function throws. */
 export async function failure(what) {
   try {
     await (typeof what === 'function' ? what() : what)
   } catch (error) {
     return error
   }
-  throw new Error('it did not fail')
+  throw new Error('the call did not fail')
 }
 
-/** Runs a script of JavaScript in a process of its own. */
+/** Runs a JavaScript script in its own process. */
 export async function script(text, options = {}) {
   const args = ['--input-type=module', '--expose-gc', '-e', text]
   return run(process.execPath, args, { cwd: root, timeout: patience, ...options })

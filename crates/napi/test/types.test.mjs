@@ -1,4 +1,5 @@
-// What functions give and callbacks are called with, as it really is, against the declarations: by the compiler itself.
+// Compares real results and callback arguments with the declarations, by means of the TypeScript
+// compiler.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -8,9 +9,9 @@ import { test } from 'node:test'
 
 const CHOICE = `call ask_user {"questions": [{"id": "c", "header": "C", "question": "Which?", "options": [{"label": "red"}, {"label": "grey"}]}, {"id": "d", "header": "D", "question": "And?"}]}`
 
-everywhere('types', (place) => {
-  test('m_f4_what_crosses_is_what_is_declared', async () => {
-    const sessions = await place()
+everywhere('types', (getSessions) => {
+  test('m_f4_results_and_events_match_their_declarations', async () => {
+    const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
     /** Values, each with its declared type. */

@@ -1,4 +1,5 @@
-// The tool `web` in this process: a page that is paused is read when one goes on, by a real browser.
+// Tests of the tool `web` in this process: a paused page is read when the user continues, with a
+// real browser.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -14,7 +15,7 @@ function browser() {
   }
 }
 
-test('m_a9_a_page_is_paused_and_read_when_one_goes_on', { skip: !browser() && 'there is no browser' }, async () => {
+test('m_a9_a_paused_page_is_read_after_the_user_continues', { skip: !browser() && 'no browser is installed' }, async () => {
   let visits = 0
   const server = createServer((_, answer) => {
     answer.setHeader('content-type', 'text/html')

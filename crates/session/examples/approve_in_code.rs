@@ -1,5 +1,5 @@
-//! Answers asks in code: the one command that is known is approved, all else is denied with a reason, which the
-//! model reads in the same step.
+//! Answers asks in code: approves one known command and denies everything else with a reason, which
+//! the model reads in the same step.
 //!
 //! `cargo run -p holdpoint-session --example approve_in_code`
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
@@ -36,22 +36,23 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let mut events = session.attach(AttachFrom::start()).await?;
     session.prompt(SCRIPT).await?;
 
-    // What a person would be shown of it: the command, and where it runs.
+    // The details that a person would see: the command and its folder.
     let listing = shown::command("ls", &folder.path().canonicalize()?);
     while let Some(event) = events.next().await {
         match event.fact() {
             Some(Fact::AskRaised { ask }) => {
                 let details = ask.pause().and_then(|pause| pause.request.details).unwrap_or_default();
-                // All of it is compared: what only begins like it, or has a second line, is another command.
+                // The whole text is compared: a command that only begins like it, or has a second
+                // line, is another command.
                 let answer = if details == listing {
                     Answer::Approve { always: true }
                 } else {
                     Answer::Deny { reason: Some("this guard lets only `ls` through".into()) }
                 };
-                println!("{} → {}", details.lines().next().unwrap_or_default(), answer.word());
+                println!("{} → {}", details.lines().next().unwrap_or_default(), answer.kind_name());
                 session.answer(&ask.id, answer).await?;
             }
-            Some(Fact::ToolFinished(result)) => println!("the model is told: {}", result.to_text().trim()),
+            Some(Fact::ToolFinished(result)) => println!("the model receives: {}", result.to_text().trim()),
             Some(Fact::TurnFinished { outcome, .. }) => {
                 println!("the turn is {outcome}");
                 break;

@@ -1,4 +1,4 @@
-//! Leaves a session and comes back: it runs on, and nothing is missed and nothing told twice.
+//! Leaves a session and attaches again: the session keeps running, and each event is seen once.
 //!
 //! `cargo run -p holdpoint-session --example attach_detach`
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
@@ -21,7 +21,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let session = engine.sessions(Who::named("example")).open(open).await?;
     session.prompt("say@50 one two three four five six seven eight nine ten").await?;
 
-    // Watch until the third word, then leave. The last number seen is all there is to remember.
+    // Watch until the third word, then leave. Only the last number must be remembered.
     let mut events = session.attach(AttachFrom::start()).await?;
     let (mut last, mut words) = (0, 0);
     while words < 3 {
@@ -35,7 +35,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     events.detach().await;
     println!("\n(left at event {last}, the session is {})", session.snapshot().status);
 
-    // It ends while nobody watches.
+    // The turn ends while no client is attached.
     let end = session.settled().await?.seq;
     let mut events = session.attach(AttachFrom::after(last)).await?;
     while last < end {

@@ -1,4 +1,5 @@
-//! Two sessions at once: both are paused, with different details, and each answer reaches its own.
+//! Two sessions at once: both are paused, with different details, and each answer reaches its own
+//! session.
 //!
 //! `cargo run -p holdpoint-session --example two_sessions`
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
@@ -38,7 +39,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         println!("{} is {}", session.name, session.status);
     }
 
-    // The second is answered first; the first waits on, however long.
+    // The second session is answered first; the first keeps waiting.
     right_events.answer(Answer::Deny { reason: Some("not today".into()) }).await?;
     right.settled().await?;
     println!("right is {}, left is {}", right.snapshot().status, left.snapshot().status);
@@ -49,7 +50,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Waits until this session asks something, and says what.
+/// Waits until the session asks, and returns the details.
 async fn asked(events: &mut Attachment) -> String {
     while events.shown().is_none() && events.next().await.is_some() {}
     let ask = events.shown().and_then(holdpoint_common::Ask::pause);

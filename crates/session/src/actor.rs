@@ -1,7 +1,7 @@
-//! The actor of one session: the one owner of its state.
+//! The actor of one session, the only owner of its state.
 //!
-//! A message becomes an [`Input`], the machine decides, the facts are numbered, applied and saved, and what
-//! follows from them leaves through the outbox. Handlers never block and never wait.
+//! A message becomes an [`Input`], and the machine decides. The actor numbers, applies and saves
+//! the facts, and their consequences leave through the outbox. Handlers never block and never wait.
 
 mod ask;
 mod client;
@@ -30,22 +30,22 @@ use futures_util::FutureExt;
 use holdpoint_common::{
     Body, Delta, Event, Fact, ItemId, RestoreCause, SessionStatus, Snapshot, Timestamp, ToolResult, ToolStatus,
 };
-use holdpoint_tools::{Background, Toolbox};
+use holdpoint_tools::{BackgroundJobs, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::outfit::Outfit;
+use crate::session_env::SessionEnv;
 use crate::state::{Effect, Input, Phase, Refused, Reply, State, decide};
-use crate::store::{NUMBERS, Numbers, SessionLog, StoreError};
+use crate::store::{NUMBER_BLOCK, Numbers, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;
 use gate::Gates;
-use interrupt::Ends;
+use interrupt::TurnEndWaiters;
 use outbox::{Action, Outbox, Parcel, RETRY};
 use ring::Ring;
 use runner::Runner;
 
 pub(crate) use ask::AnswerAsk;
-pub(crate) use client::{Attach, Attached, ClientQueue, Older};
+pub(crate) use client::{Attach, Attached, ClientQueue, OlderFacts};
 #[cfg(feature = "test-support")]
 pub(crate) use close::PanicNow;
 pub(crate) use close::{Close, Shutdown, Unload};
@@ -57,118 +57,117 @@ pub(crate) use prompt::Prompt;
 pub(crate) use rename::Rename;
 pub(crate) use run::StartRun;
 
-/// One session.
+/// The actor of one session.
 pub(crate) struct SessionActor {
-    /// What the machine decides on and facts are applied to.
     state: State,
-    /// The numbers of the events to come.
+    /// The reserved event numbers.
     numbers: Numbers,
-    /// More numbers have been asked for.
+    /// Whether a reservation of more numbers is under way, or waits for its retry.
     reserving: bool,
-    /// No item gets a name before this one.
+    /// The lowest item id that a runner of this actor may use.
     first_item: ItemId,
-    /// Where the facts are saved.
     log: Arc<dyn SessionLog>,
-    /// What waits for saves.
     outbox: Outbox,
-    /// What is not saved of an answer that is still coming.
+    /// The unsaved part of the answer that is streaming.
     draft: Draft,
-    /// The newest events, for those who attach.
+    /// The newest events, for clients that attach.
     ring: Ring,
-    /// Those who are attached.
     clients: client::Clients,
-    /// The last snapshot published. It outlives this actor: the manager has the other end.
+    /// The last published snapshot. The manager has a sender too, so the snapshot outlives this
+    /// actor.
     shown: watch::Sender<Arc<Snapshot>>,
-    /// The status that clients were last told.
-    told: SessionStatus,
-    /// The runner of the open turn.
+    /// The status that was last published to clients.
+    published_status: SessionStatus,
     runner: Option<Runner>,
-    /// The session's tools, while no runner has them.
+    /// The session's tools, unless a runner has them.
     toolbox: Option<Toolbox>,
-    /// Its background jobs. They end with it, however it ends.
-    background: Background,
-    /// Runners that wait to begin something.
+    /// The session's background jobs, which end when this actor is dropped.
+    background: BackgroundJobs,
     gates: Gates,
-    /// The asks of tools.
     asks: ToolAsks,
-    /// Those who wait for a turn's end.
-    ends: Ends,
-    /// What had ended the actor before this one, if there was one, and what it had saved of an answer.
+    ends: TurnEndWaiters,
+    /// The end of the previous actor, if there was one. Taken when this one starts.
     restored: Option<Restored>,
-    /// What the session works with.
-    outfit: Arc<Outfit>,
-    /// Held by every runner of the session: when all are dropped, nothing of it runs any more.
+    env: Arc<SessionEnv>,
+    /// Cloned into every runner, so that the manager can wait until all of them have ended.
     alive: mpsc::Sender<()>,
-    /// Told when it ends and the session is closed.
+    /// Fired when this actor ends and the session is closed.
     closes: Option<oneshot::Sender<()>>,
 }
 
-/// What an actor is made of.
-pub(crate) struct Parts {
+/// The arguments of [`SessionActor::new`].
+pub(crate) struct ActorArgs {
     pub(crate) state: State,
     pub(crate) numbers: Numbers,
     pub(crate) log: Arc<dyn SessionLog>,
     pub(crate) shown: watch::Sender<Arc<Snapshot>>,
-    pub(crate) outfit: Arc<Outfit>,
+    pub(crate) env: Arc<SessionEnv>,
     pub(crate) restored: Option<Restored>,
     pub(crate) alive: mpsc::Sender<()>,
     pub(crate) closes: oneshot::Sender<()>,
 }
 
-/// What an actor is rebuilt after.
+/// The information that a new actor has about the one before it.
 pub(crate) struct Restored {
-    /// What had ended the one before.
+    /// Why the previous actor ended.
     pub(crate) cause: RestoreCause,
-    /// What it had saved of an answer that was still coming.
+    /// The saved part of an answer that was still streaming.
     pub(crate) draft: Vec<Arc<Event>>,
-    /// No item gets a name before this one: the one before may have told of items that nobody saved.
+    /// The lowest free item id. The previous actor may have published items that were never saved.
     pub(crate) first_item: ItemId,
 }
 
 impl SessionActor {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { state, numbers, log, shown, outfit, restored, alive, closes } = parts;
+    pub(crate) fn new(parts: ActorArgs) -> Self {
+        let ActorArgs { state, numbers, log, shown, env, restored, alive, closes } = parts;
         Self {
             first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
             draft: Draft::default(),
-            ring: Ring::new(&outfit.limits, numbers.used()),
+            ring: Ring::new(&env.limits, numbers.used()),
             clients: client::Clients::default(),
-            told: state.status(),
+            published_status: state.status(),
             runner: None,
             toolbox: None,
-            background: Background::new(Arc::new(alive.clone())),
+            background: BackgroundJobs::new(Arc::new(alive.clone())),
             gates: Gates::default(),
             asks: ToolAsks::default(),
-            ends: Ends::default(),
+            ends: TurnEndWaiters::default(),
             state,
             numbers,
             reserving: false,
             log,
             shown,
             restored,
-            outfit,
+            env,
             alive,
             closes: Some(closes),
         }
     }
 
-    /// Takes an input in: decides, applies, and sends what follows on its way.
-    fn take(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
-        let moment = self.outfit.moment(self.numbers.next());
+    /// Handles an input: decides, applies the facts and dispatches their consequences.
+    fn handle_input(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
+        let moment = self.env.moment(self.numbers.next());
         let decision = decide(&self.state, moment, input)?;
         let settled = !decision.facts.is_empty();
-        self.enact(decision.facts, decision.effects, Vec::new(), ctx);
+        self.apply_decision(decision.facts, decision.effects, Vec::new(), ctx);
         if settled {
             self.ask_gates_again(ctx);
         }
         Ok(decision.reply)
     }
 
-    /// Makes facts of a decision: numbers them, applies them, and sends them and the effects on their way.
-    fn enact(&mut self, facts: Vec<Fact>, mut effects: Vec<Effect>, mut actions: Vec<Action>, ctx: &mut Context<Self>) {
+    /// Carries out a decision: numbers and applies its facts, and dispatches them with the effects
+    /// and `actions`.
+    fn apply_decision(
+        &mut self,
+        facts: Vec<Fact>,
+        mut effects: Vec<Effect>,
+        mut actions: Vec<Action>,
+        ctx: &mut Context<Self>,
+    ) {
         let at = now();
-        // First of all: whoever wakes because its ask is closed has to see that it was cut.
+        // Cuts go first: a tool that wakes because its ask was closed must already see the cut.
         for cut in effects.extract_if(.., |effect| matches!(effect, Effect::Cancel { .. } | Effect::Abandon)) {
             match cut {
                 Effect::Cancel { turn } => self.cancel_runner(turn),
@@ -180,7 +179,7 @@ impl SessionActor {
             if let Fact::ToolFinished(result) = &mut fact {
                 self.keep_output(result);
             }
-            let (turn, step) = self.state.place(&fact);
+            let (turn, step) = self.state.turn_and_step(&fact);
             let event = Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
             self.state.apply(&event);
             match event.fact() {
@@ -206,11 +205,11 @@ impl SessionActor {
             }
         }
         let mut events = numbered.clone();
-        if self.state.status() != self.told {
-            self.told = self.state.status();
-            tracing::debug!(status = %self.told, "status");
+        if self.state.status() != self.published_status {
+            self.published_status = self.state.status();
+            tracing::debug!(status = %self.published_status, "status");
             let (turn, step) = (self.state.turn().map(|turn| turn.id), None);
-            let body = Body::Delta(Delta::Status { status: self.told });
+            let body = Body::Delta(Delta::Status { status: self.published_status });
             events.push(Arc::new(Event { seq: self.number(ctx), at, turn, step, body }));
         }
         let snapshot = (!numbered.is_empty()).then(|| {
@@ -222,7 +221,8 @@ impl SessionActor {
         }
     }
 
-    /// Gives a call that was ended in its runner's place the output that was sent on its way already.
+    /// Adds the output to the result of a call that was ended on behalf of its runner: the text in
+    /// the ring and in the outbox.
     fn keep_output(&self, result: &mut ToolResult) {
         if result.status != ToolStatus::Interrupted || !result.output.is_empty() {
             return;
@@ -233,12 +233,12 @@ impl SessionActor {
         result.output = output.finish();
     }
 
-    /// Numbers a delta of the open turn and sends it on its way.
-    fn tell(&mut self, delta: Delta, ctx: &mut Context<Self>) {
+    /// Numbers a delta of the open turn and publishes it, behind the parcels in the outbox.
+    fn publish_delta(&mut self, delta: Delta, ctx: &mut Context<Self>) {
         let turn = self.state.turn();
         let (turn, step) = (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
         let event = Arc::new(Event { seq: self.number(ctx), at: now(), turn, step, body: Body::Delta(delta) });
-        self.drafted(&event, ctx);
+        self.add_to_draft(&event, ctx);
         if self.outbox.is_empty() {
             self.publish(event);
         } else {
@@ -246,12 +246,13 @@ impl SessionActor {
         }
     }
 
-    /// The next number. New ones are set aside well before the last is used, and asked for again if that fails.
+    /// Returns the next number. More are reserved long before the last one is used, and a failed
+    /// reservation is retried.
     fn number(&mut self, ctx: &mut Context<Self>) -> u64 {
         let next = self.numbers.take();
         if self.numbers.run_low() && !self.reserving {
             self.reserving = true;
-            let mut reserving = self.log.reserve(NUMBERS);
+            let mut reserving = self.log.reserve(NUMBER_BLOCK);
             match (&mut reserving).now_or_never() {
                 Some(reserved) => self.reserved(reserved, ctx),
                 None => {
@@ -269,32 +270,32 @@ impl SessionActor {
                 self.numbers.extend(&reserved);
             }
             Err(error) => {
-                tracing::error!(%error, "no numbers could be set aside");
+                tracing::error!(%error, "event numbers could not be reserved");
                 ctx.run_later(RETRY, |actor, _| actor.reserving = false);
             }
         }
     }
 
-    /// Answers a message once what it did is saved.
+    /// Replies to a message once its facts are saved. The argument of `make` says whether they are.
     fn reply<R: Send + 'static>(
         &mut self,
         make: impl FnOnce(bool) -> R + 'static,
         ctx: &mut Context<Self>,
     ) -> Replied<R> {
         if self.outbox.is_empty() {
-            return Replied::Now(make(self.outbox.is_saved() && self.outfit.not_saved.is_none()));
+            return Replied::Now(make(self.outbox.is_saved() && self.env.not_saved.is_none()));
         }
-        let (told, reply) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let action = Action::Reply(Box::new(move |saved| {
-            // Who asked may be gone.
-            let _ = told.send(make(saved));
+            // The client may be gone.
+            let _ = sender.send(make(saved));
         }));
         self.dispatch(Vec::new(), Parcel { actions: vec![action], ..Parcel::default() }, ctx);
-        Replied::Later(reply)
+        Replied::Later(receiver)
     }
 
-    /// Replaces what clients see.
-    fn show(&self, snapshot: Snapshot) {
+    /// Publishes a new snapshot.
+    fn publish_snapshot(&self, snapshot: Snapshot) {
         self.shown.send_replace(Arc::new(snapshot));
     }
 }
@@ -303,27 +304,28 @@ impl Actor for SessionActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.outfit.workspace.files().recall(self.state.files_seen().cloned());
+        self.env.workspace.files().recall(self.state.files_seen().cloned());
         if self.state.is_debug_enabled() {
             self.log_debug(true);
         }
         let seq = self.numbers.used();
-        self.show(self.state.snapshot(seq, 0, self.outfit.not_saved.clone()));
+        self.publish_snapshot(self.state.snapshot(seq, 0, self.env.not_saved.clone()));
         if let Some(Restored { cause, draft, .. }) = self.restored.take() {
             // `Restored` is never refused.
-            let _ = self.take(Input::Restored { cause, draft }, ctx);
+            let _ = self.handle_input(Input::Restored { cause, draft }, ctx);
         }
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        // One unsaved fact may name many items that clients have seen.
+        // With unsaved facts, the numbers stay reserved: the next actor then skips more item ids
+        // than clients have seen.
         if self.outbox.is_saved() {
             actix_rt::spawn(self.numbers.give_back(&*self.log));
         }
         if matches!(self.state.phase(), Phase::Closed)
             && let Some(closes) = self.closes.take()
         {
-            // Who watches it may be gone.
+            // The receiver may be gone.
             let _ = closes.send(());
         }
     }
@@ -335,11 +337,11 @@ impl Drop for SessionActor {
     }
 }
 
-/// The answer to a message: at once, or when what it did is saved.
+/// The reply to a message: sent at once, or when the facts of the message are saved.
 pub(crate) enum Replied<R> {
     Now(R),
     Later(oneshot::Receiver<R>),
-    /// Whoever asks learns that the actor has ended.
+    /// No reply is sent, and the sender learns that the actor has ended.
     Never,
 }
 
@@ -348,18 +350,18 @@ where
     R: Send + 'static,
     M: Message<Result = R>,
 {
-    fn handle(self, _: &mut Context<SessionActor>, told: Option<OneshotSender<R>>) {
-        let Some(told) = told else { return };
+    fn handle(self, _: &mut Context<SessionActor>, sender: Option<OneshotSender<R>>) {
+        let Some(sender) = sender else { return };
         match self {
             Self::Now(reply) => {
-                // Who asked may be gone.
-                let _ = told.send(reply);
+                // The sender may be gone.
+                let _ = sender.send(reply);
             }
             Self::Never => {}
             Self::Later(reply) => {
                 actix_rt::spawn(async move {
                     if let Ok(reply) = reply.await {
-                        let _ = told.send(reply);
+                        let _ = sender.send(reply);
                     }
                 });
             }
@@ -367,7 +369,7 @@ where
     }
 }
 
-/// The time as events carry it.
+/// The current time, as events carry it.
 pub(crate) fn now() -> Timestamp {
     SystemTime::now().into()
 }

@@ -1,4 +1,4 @@
-//! What an attached client holds: the stream of a session's events.
+//! Attachments, the event streams of attached clients.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,18 +8,19 @@ use holdpoint_common::{Answer, AnswerError, Ask, Event, Fact, Snapshot};
 
 use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
-use crate::handle::{SessionHandle, Way};
+use crate::handle::{SessionBackend, SessionHandle};
 use crate::local::LocalAttachment;
 #[cfg(feature = "remote")]
 use crate::remote::RemoteAttachment;
 
-/// A client's end of a session: its snapshot at the moment of attaching, then its events.
+/// A client's stream of a session's events, with the snapshot at the moment of attaching.
 ///
-/// Numbers rise strictly. Dropping it detaches: nothing is answered or interrupted by that.
+/// The numbers of the events rise strictly. Dropping the attachment detaches the client, which has
+/// no other effect on the session.
 pub struct Attachment {
     session: SessionHandle,
     stream: Stream,
-    /// The open asks, as far as this client has been given the events.
+    /// The open asks, according to the events that this client has received.
     asks: VecDeque<Ask>,
 }
 
@@ -30,33 +31,34 @@ enum Stream {
 }
 
 impl SessionHandle {
-    /// Begins to receive its events: the past as `from` says, then live.
+    /// Attaches a client. It receives the past events that `from` selects, then the live ones.
     ///
     /// # Errors
-    /// [`SessionError::TooManyClients`] if there is no room; [`SessionError::UnknownEvent`] if the session has not come to
-    /// the number to go on from.
+    /// [`SessionError::TooManyClients`] if the limit is reached; [`SessionError::UnknownEvent`] if
+    /// the session has no event with the number to continue from.
     pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
-        match self.way() {
-            Way::Local(session) => Ok(Attachment::of(self, Stream::Local(session.attach(from).await?))),
+        match self.backend() {
+            SessionBackend::Local(session) => Ok(Attachment::new(self, Stream::Local(session.attach(from).await?))),
             #[cfg(feature = "remote")]
-            Way::Remote(session) => Ok(Attachment::of(self, Stream::Remote(session.attach(from).await?))),
+            SessionBackend::Remote(session) => Ok(Attachment::new(self, Stream::Remote(session.attach(from).await?))),
         }
     }
 }
 
 impl Attachment {
-    fn of(session: &SessionHandle, stream: Stream) -> Self {
+    fn new(session: &SessionHandle, stream: Stream) -> Self {
         let asks = stream.snapshot().asks.iter().cloned().collect();
         Self { session: session.clone(), asks, stream }
     }
 
-    /// The session as it was at the moment of attaching.
+    /// The snapshot at the moment of attaching.
     #[must_use]
     pub fn snapshot(&self) -> &Arc<Snapshot> {
         self.stream.snapshot()
     }
 
-    /// The next event; `None` when the stream has ended, [`end`](Self::end) says why.
+    /// The next event; `None` when the stream has ended, for the reason that [`end`](Self::end)
+    /// returns.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         let event = match &mut self.stream {
             Stream::Local(stream) => stream.next().await?,
@@ -67,8 +69,8 @@ impl Attachment {
         Some(event)
     }
 
-    /// Moves events that have come into `batch`, at most `most`, waiting for the first. Returns how many; 0
-    /// when the stream has ended.
+    /// Moves available events into `batch`, at most `most`, and waits for the first. Returns how
+    /// many; 0 when the stream has ended.
     pub async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
         let from = batch.len();
         match &mut self.stream {
@@ -82,7 +84,8 @@ impl Attachment {
         batch.len() - from
     }
 
-    /// As [`next_batch`](Self::next_batch), for what had happened before it attached: 0, too, when all of that was given.
+    /// As [`next_batch`](Self::next_batch), but only for events from before the attach. Also
+    /// returns 0 when all of those were delivered.
     pub async fn next_past(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
         let has_past = match &mut self.stream {
             Stream::Local(stream) => stream.has_past(),
@@ -92,7 +95,7 @@ impl Attachment {
         if has_past { self.next_batch(batch, most).await } else { 0 }
     }
 
-    /// Why the stream has ended.
+    /// The reason why the stream has ended.
     #[must_use]
     pub fn end(&self) -> ClientEnd {
         match &self.stream {
@@ -102,38 +105,39 @@ impl Attachment {
         }
     }
 
-    /// The ask this client was last shown: the first that is open, as far as it has been given the events.
+    /// The ask that this client shows: the oldest open one, according to the events it has
+    /// received.
     #[must_use]
     pub fn shown(&self) -> Option<&Ask> {
         self.asks.front()
     }
 
-    /// How many asks wait behind the one that is shown.
+    /// How many more asks are open behind the shown one.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.asks.len().saturating_sub(1)
     }
 
-    /// Answers the ask this client was last shown, never whichever is first by now.
+    /// Answers the ask that this client shows, never one that it has not seen yet.
     ///
     /// # Errors
-    /// As [`SessionHandle::answer`]; [`AnswerError::NothingShown`] if it was shown none.
+    /// As [`SessionHandle::answer`]; [`AnswerError::NothingShown`] if no ask is shown.
     pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
         let shown = self.shown().ok_or(SessionError::Answer(AnswerError::NothingShown))?;
         self.session.answer(&shown.id.clone(), answer).await
     }
 
-    /// Ends receiving, and returns when the session knows. The session goes on as before.
+    /// Detaches, and returns when the session has handled it. The session continues as before.
     pub async fn detach(self) {
         match self.stream {
             Stream::Local(stream) => stream.detach().await,
-            // Dropping it closes its connection, and that detaches.
+            // Dropping the stream closes its connection, which detaches the client.
             #[cfg(feature = "remote")]
             Stream::Remote(_) => {}
         }
     }
 
-    /// Follows which asks are open. The snapshot has those raised up to its number.
+    /// Updates the open asks with an event. The snapshot has those up to its own number.
     fn note(&mut self, event: &Event) {
         if event.seq <= self.snapshot().seq {
             return;

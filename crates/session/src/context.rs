@@ -1,4 +1,4 @@
-//! What of a conversation goes into a request: the limits of its context, held before every one.
+//! The context of a request: the limits to which a conversation is cut before every request.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,33 +14,35 @@ mod tokenizer;
 pub use fit::{LeftOut, TooLarge, fit};
 pub(crate) use tokenizer::Tokenizer;
 
-/// What a request may be at most.
+/// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Lines of its messages.
+    /// The most lines that its messages may have.
     pub lines: u64,
-    /// Tokens, by our own estimate.
+    /// The most tokens, by our own estimate.
     pub tokens: u64,
 }
 
 impl Bounds {
-    /// What these limits allow to this model: never more than its window has room for, beside an answer.
+    /// The bounds that these limits set for this model: never more than its window has room for,
+    /// beside an answer.
     #[must_use]
-    pub fn of(limits: &Limits, model: &ModelSettings) -> Self {
+    pub fn new(limits: &Limits, model: &ModelSettings) -> Self {
         let room = |window: u64| window.saturating_sub(model.max_output.unwrap_or(window / 8));
         let tokens = model.window.map_or(u64::MAX, room).min(limits.max_history_tokens);
         Self { lines: limits.max_history_lines, tokens }
     }
 
-    /// Whether a request is within them by its size alone: then no token is counted.
+    /// Whether a request is within the bounds by its size alone, so that its tokens need not be
+    /// counted.
     #[must_use]
-    pub fn hold(&self, request: &ModelRequest) -> bool {
+    pub fn allow(&self, request: &ModelRequest) -> bool {
         estimate(request.bytes()) <= self.tokens
             && request.messages.iter().map(|message| message.lines()).sum::<u64>() <= self.lines
     }
 }
 
-/// Tokens of a text of this size, where none are counted.
+/// An estimate of the tokens in a text of this size.
 fn estimate(bytes: u64) -> u64 {
     Usage::estimate(bytes, 0).input
 }
@@ -49,7 +51,8 @@ fn estimate(bytes: u64) -> u64 {
 #[derive(Default)]
 pub(crate) struct Counter {
     tokenizer: Arc<Tokenizer>,
-    /// What each text counted, by its hash: what is kept of a history comes again with every request.
+    /// The count of each text, by its hash, because the kept part of a history is in every request
+    /// again.
     known: HashMap<u64, u64>,
 }
 
@@ -58,7 +61,8 @@ impl Counter {
         Self { tokenizer, known: HashMap::new() }
     }
 
-    /// Tokens of a text. The first use loads a vocabulary: not on a thread that others wait for.
+    /// The number of tokens in a text. The first use loads a vocabulary, so never call this on a
+    /// thread that others wait for.
     pub(crate) fn count(&mut self, text: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! The engine: the threads that sessions, models and tools run on. One per process.
+//! The engine: the threads that run sessions, models and tools. A process has one.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -15,26 +15,27 @@ use tokio::runtime;
 use crate::local::LoadMeter;
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
-use crate::outfit::{Base, ToolboxMaker};
+use crate::session_env::{EngineEnv, ToolboxMaker};
 use crate::sessions::Sessions;
 use crate::store::{Memory, SessionStore};
 
-/// Threads that sessions' actors run on.
+/// The number of threads that run session actors.
 const SESSION_THREADS: usize = 2;
-/// Threads that turns' runners and models' streams run on. One parses half a million pieces a second, and a stream
-/// whose connection and runner wake each other across threads costs half as much CPU again.
+/// The number of threads that run turns and model streams. One parses half a million pieces a
+/// second, and a stream costs half as much CPU again if its connection and its runner wake each
+/// other across threads.
 const MODEL_THREADS: usize = 1;
 
-/// What is told to every model, unless the embedder says otherwise.
+/// The system prompt of every model, unless the embedder sets another.
 const SYSTEM_PROMPT: &str = include_str!("../prompts/system.md");
 
-/// Runs sessions. Dropping it ends them: turns are interrupted, processes end, threads are joined.
+/// Runs sessions. Dropping it interrupts their turns, ends their processes and joins the threads.
 pub struct Engine {
     manager: Addr<Manager>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Sets an engine up.
+/// Configures an engine before it starts.
 #[must_use]
 pub struct EngineBuilder {
     catalog: Catalog,
@@ -46,7 +47,7 @@ pub struct EngineBuilder {
     system: Arc<str>,
 }
 
-/// Why an engine could not start.
+/// The error of an engine that could not start.
 #[derive(Debug, Error)]
 #[error("the engine could not start: {message}")]
 pub struct StartError {
@@ -54,7 +55,7 @@ pub struct StartError {
 }
 
 impl Engine {
-    /// An engine with these models, the built-in tools, and a store that lasts as long as the process.
+    /// Builds an engine with these models, the built-in tools and a store in memory.
     pub fn builder(catalog: Catalog) -> EngineBuilder {
         EngineBuilder {
             catalog,
@@ -67,20 +68,20 @@ impl Engine {
         }
     }
 
-    /// The sessions, for a client of this name.
+    /// The sessions of this engine, for a client with this name.
     #[must_use]
     pub fn sessions(&self, who: Who) -> Sessions {
         Sessions::local(self.manager.clone(), who)
     }
 
-    /// Tells what there is to do, also from other threads.
+    /// A meter of the engine's load, for use from any thread.
     #[must_use]
     pub fn load_meter(&self) -> LoadMeter {
         LoadMeter::new(&self.manager)
     }
 }
 
-/// The tools that are built in.
+/// The built-in tools of a session.
 #[must_use]
 pub fn builtin_tools() -> Toolbox {
     Toolbox::new()
@@ -97,42 +98,43 @@ pub fn builtin_tools() -> Toolbox {
 }
 
 impl EngineBuilder {
-    /// Keeps logs here.
+    /// Sets the store that keeps the logs.
     pub fn store(self, store: impl SessionStore) -> Self {
         Self { store: Arc::new(store), ..self }
     }
 
-    /// Keeps these bounds.
+    /// Sets the limits of the engine.
     pub fn limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Gives each session the tools that `make` makes.
+    /// Gives each session the tools that `make` returns.
     pub fn tools(self, make: impl Fn(&SessionSettings) -> Toolbox + Send + Sync + 'static) -> Self {
         Self { toolbox: Arc::new(make), ..self }
     }
 
-    /// Ends tools' processes by this. Without it, what leaves its process group is not ended, and nothing
-    /// is when this process is killed.
+    /// Sets the supervisor that ends the processes of tools. Without one, a process that leaves its
+    /// process group is not ended, and no process is ended if this process is killed.
     pub fn supervisor(self, supervisor: Supervisor) -> Self {
         Self { supervisor, ..self }
     }
 
-    /// The folders of the program that runs it: its configuration, its state. Whoever writes there says what may be done, so
-    /// under `ask` and `edits` that asks, whatever is allowed, see [`Policy::protecting`](holdpoint_tools::Policy::protecting).
+    /// Sets the folders of the program itself, such as its configuration and state. The files there
+    /// control permissions, so under `ask` and `edits` every write to them asks, even if a rule
+    /// allows it. See [`Policy::protecting`](holdpoint_tools::Policy::protecting).
     pub fn own_folders(self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { own_folders: folders.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Tells models this about themselves.
+    /// Sets the system prompt of all models.
     pub fn system_prompt(self, text: impl Into<Arc<str>>) -> Self {
         Self { system: text.into(), ..self }
     }
 
-    /// Starts it.
+    /// Starts the engine and its threads.
     ///
     /// # Errors
-    /// [`StartError`] if a limit makes no sense, or the machine gives no threads.
+    /// [`StartError`] if a limit is invalid, or the system provides no threads.
     pub fn start(self) -> Result<Engine, StartError> {
         let failed = |error: &dyn std::fmt::Display| StartError { message: error.to_string() };
         self.limits.check().map_err(|error| failed(&error))?;
@@ -142,7 +144,7 @@ impl EngineBuilder {
             .enable_all()
             .build()
             .map_err(|error| failed(&error))?;
-        let base = Base {
+        let engine = EngineEnv {
             catalog: Arc::new(self.catalog),
             store: self.store,
             limits: Arc::new(self.limits),
@@ -154,30 +156,31 @@ impl EngineBuilder {
             tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),
         };
-        let (up, manager) = std::sync::mpsc::sync_channel(1);
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("holdpoint-engine".to_owned()).spawn(move || {
             let system = System::new();
             system.block_on(async {
                 let arbiters = (0..SESSION_THREADS).map(|_| Arbiter::new()).collect();
                 let context = Context::<Manager>::new();
-                // If nobody waits any more, the address is dropped, and that ends it.
-                let _ = up.send(context.address());
-                let manager = actix_rt::spawn(context.into_future(Manager::new(base, arbiters)));
+                // If the caller is gone, the address is dropped, which ends the manager.
+                let _ = sender.send(context.address());
+                let manager = actix_rt::spawn(context.into_future(Manager::new(engine, arbiters)));
                 actix_rt::spawn(async move {
-                    // Without its manager the engine is of no use, and whoever drops it waits for this.
+                    // The engine is useless without its manager, and its drop waits for this
+                    // thread.
                     if manager.await.is_err() {
-                        tracing::error!("the manager failed, the engine stops");
+                        tracing::error!("the manager failed; the engine stops");
                     }
                     System::current().stop();
                 });
             });
             if let Err(error) = system.run() {
-                tracing::error!(%error, "the engine's system failed");
+                tracing::error!(%error, "the engine's actor system failed");
             }
             runtime.shutdown_background();
         });
         let thread = Some(thread.map_err(|error| failed(&error))?);
-        let manager = manager.into_iter().next().ok_or_else(|| failed(&"its thread ended"))?;
+        let manager = receiver.into_iter().next().ok_or_else(|| failed(&"its thread ended"))?;
         Ok(Engine { manager, thread })
     }
 }

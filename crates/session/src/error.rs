@@ -1,4 +1,4 @@
-//! What can go wrong for whoever uses sessions.
+//! The errors that clients of sessions get.
 
 mod wire;
 
@@ -11,134 +11,135 @@ use crate::model::ModelError;
 use crate::state::Refused;
 use crate::store::StoreError;
 
-/// Why something was not done.
+/// The reason why an operation on sessions failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SessionError {
     /// There is no such session.
     #[error("there is no session `{what}`")]
     Unknown {
-        /// What was named.
+        /// The id or name that was given.
         what: String,
     },
-    /// Several sessions may be meant: their ids begin with this, or they are called so.
-    #[error("`{what}` may be any of several sessions: {}", ids.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
+    /// Several sessions match: their ids begin with this, or they have this name.
+    #[error("`{what}` matches several sessions: {}", ids.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
-        /// What was named.
+        /// The name or prefix that was given.
         what: String,
-        /// The sessions.
+        /// The ids of these sessions.
         ids: Vec<SessionId>,
     },
-    /// Only a prefix of the session's id was given, for something that needs all of it.
+    /// Only a prefix of the session's id was given, for an operation that needs the whole id.
     #[error("`{what}` is only a prefix of a session's id: {session}")]
     Inexact {
-        /// What was named.
+        /// The prefix that was given.
         what: String,
-        /// The session with that prefix.
+        /// The session that has this prefix.
         session: SessionId,
     },
     /// A live session has this name.
     #[error("a live session is already called `{name}`")]
     NameTaken {
-        /// The name.
+        /// The name that is taken.
         name: String,
     },
-    /// The session has an actor, and only a saved one, which has none, can be deleted.
+    /// The session has an actor, but only a saved session can be deleted.
     #[error("session {session} is live; only a saved one can be deleted")]
     Live {
-        /// The session.
+        /// The id of the session.
         session: SessionId,
     },
-    /// There is no room.
-    #[error("{most} sessions are live, the limit, and all of them are busy, held or attached")]
+    /// There is no room for another live session.
+    #[error("too many live sessions: the limit is {most}, and all of them are busy, held or attached")]
     TooManySessions {
-        /// The bound.
+        /// The limit of live sessions.
         most: usize,
     },
     /// The session has no room for another client.
-    #[error("{most} clients are attached to this session, the limit")]
+    #[error("the limit of {most} attached clients is reached")]
     TooManyClients {
-        /// The bound.
+        /// The limit of attached clients.
         most: usize,
     },
-    /// The session has not come to the event that a client would go on from: that was of another session, or of a time
-    /// that its log, taken from a backup, knows nothing of.
+    /// The session lacks the event that a client wants to continue from. The client attached to
+    /// another session before, or the log is an older one from a backup.
     #[error("session {session} has no event {after}: its newest is {newest}")]
     UnknownEvent {
-        /// The session.
+        /// The id of the session.
         session: SessionId,
-        /// Where the client would go on.
+        /// The number that the client wants to continue from.
         after: u64,
-        /// The last number there is.
+        /// The newest number of the session.
         newest: u64,
     },
     /// The workspace can't be used.
     #[error("can't work in {path}: {message}")]
     Workspace {
-        /// The folder.
+        /// The path of the folder.
         path: String,
-        /// What is wrong with it.
+        /// Why it can't be used.
         message: String,
     },
     /// The model can't be used.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A rule of the policy can't be kept.
+    /// A rule of the policy is invalid.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The session would not do it.
+    /// The session refused the operation.
     #[error(transparent)]
     Refused(Refused),
     /// The answer has no effect.
     #[error(transparent)]
     Answer(AnswerError),
-    /// The store failed.
+    /// The store reported an error.
     #[error("the store failed: {0}")]
     Store(StoreError),
-    /// Too much of the session is lost for it to be opened.
+    /// Too much of the session is lost to open it.
     #[error("session {session} is damaged: {message}")]
     Damaged {
-        /// The session.
+        /// The id of the session.
         session: SessionId,
-        /// What is lost.
+        /// Which part is lost.
         message: String,
     },
-    /// The session's actor ended before it replied: it is not known whether it was done.
+    /// The session's actor ended before it replied, so it is unknown whether the operation was
+    /// done.
     #[error("session {session} ended before it replied")]
     Gone {
-        /// The session.
+        /// The id of the session.
         session: SessionId,
     },
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Stopped,
-    /// It is only saved: whoever opens it says what with.
+    /// The session is only saved, and the caller has to open it first.
     #[error("session {session} is not live")]
     NotLive {
-        /// The session.
+        /// The id of the session.
         session: SessionId,
     },
-    /// The daemon can't be reached: nothing was done.
+    /// The daemon can't be reached, so the operation was not done.
     #[error("the daemon can't be reached: {message}")]
     Unreachable {
-        /// Why.
+        /// Why it can't be reached.
         message: String,
     },
-    /// The connection to the daemon broke: it is not known here whether it was done.
+    /// The connection to the daemon broke, so it is unknown whether the operation was done.
     #[error("the connection to the daemon broke: {message}")]
     Disconnected {
-        /// How.
+        /// How the connection broke.
         message: String,
     },
-    /// The daemon says so.
+    /// The daemon reported any other error.
     #[error("{}", .0.message)]
-    Elsewhere(Box<ErrorBody>),
+    Remote(Box<ErrorBody>),
 }
 
 impl From<StoreError> for SessionError {
     fn from(error: StoreError) -> Self {
         match error {
-            // It was deleted meanwhile.
+            // The session was deleted in the meantime.
             StoreError::Unknown { session } => Self::Unknown { what: session.to_string() },
             other => Self::Store(other),
         }

@@ -1,7 +1,8 @@
-//! Where a user's sessions, their daemon and its configuration are, for every program that runs or reaches them; and that
-//! nobody else gets at them.
+//! The locations of a user's sessions, their daemon and its configuration, for every program that
+//! runs or reaches sessions. Only that user gets access.
 //!
-//! An engine knows of none of this: who starts one decides whether it is the user's own (feature `folders`).
+//! The engine does not use this module. A program decides whether it runs the user's own sessions
+//! (feature `folders`).
 
 mod lock;
 mod private;
@@ -17,71 +18,73 @@ pub use lock::{LockError, SessionsLock};
 pub use private::{Exposed, check_file, make_folder, open};
 pub(crate) use private::{check, check_above};
 
-/// Bytes of a socket's path: what the system takes at most (`sockaddr_un`, without its closing zero).
+/// The maximum length of a socket's path in bytes: the size in `sockaddr_un`, without the closing
+/// zero.
 const SOCKET_PATH: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
 
-/// Where the user's files are. Nothing is created by knowing this.
+/// The locations of the user's files. Creating the value creates no files.
 #[derive(Debug, Clone)]
 pub struct Folders {
     config: PathBuf,
     data: PathBuf,
     runtime: PathBuf,
-    /// Where there is a second socket: with the data, if the first is elsewhere.
+    /// The folder of the second socket: with the data, if the first socket is elsewhere.
     second: Option<PathBuf>,
-    /// What all of them are below, if the user said so.
+    /// The folder that contains all the others, if the user has set one.
     state_dir: Option<PathBuf>,
 }
 
-/// What is wrong with the user's folders.
+/// An error with the user's folders.
 #[derive(Debug, thiserror::Error)]
 pub enum FoldersError {
-    /// Nobody says where they would be.
-    #[error("there is no home folder")]
+    /// The user has no home folder.
+    #[error("no home folder found")]
     NoHome,
-    /// One of them can't be made, or something in it can't be read or written.
+    /// A folder can't be created, or a file in it can't be read or written.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
-    /// Somebody else may have been there. It is left as it is.
+    /// Another user may have had access. The folder or file is left as it is.
     #[error(transparent)]
     Exposed(#[from] Exposed),
-    /// The socket's path is longer than the system takes.
-    #[error("the socket's path has {bytes} bytes, and the system takes {most} at most: {}", path.display())]
+    /// The socket's path is longer than the system allows.
+    #[error("the socket path has {bytes} bytes, but the system allows at most {most}: {}", path.display())]
     SocketPath {
-        /// The path.
+        /// The path of the socket.
         path: PathBuf,
-        /// Its length.
+        /// The length of the path in bytes.
         bytes: usize,
-        /// The longest there may be.
+        /// The maximum length in bytes.
         most: usize,
     },
     /// The user's configuration can't be read.
     #[error("{}: {error}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
-    /// The user's configuration is none.
+    /// The user's configuration is invalid.
     #[error("{}: {error}", path.display())]
     Config {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the configuration.
         error: ConfigError,
     },
 }
 
 impl Folders {
-    /// The user's own folders, by the XDG base directories, or all of them below `state_dir`.
+    /// The user's own folders, according to the XDG base directories, or all of them below
+    /// `state_dir`.
     ///
     /// # Errors
-    /// There is no home folder; or `state_dir` is relative, and there is no current folder.
+    /// There is no home folder, or `state_dir` is relative and there is no current folder.
     pub fn find(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
         if let Some(dir) = state_dir {
             let dir = std::path::absolute(dir).map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;
@@ -98,11 +101,11 @@ impl Folders {
         Ok(Self { config: user.config_dir().join("holdpoint"), data, runtime, second, state_dir: None })
     }
 
-    /// Makes the folders of the state, for nobody but this user.
+    /// Creates the folders for the state, with access for this user only.
     ///
     /// # Errors
-    /// One can't be made, belongs to another user, would be in another user's folder, or is open to others. If one would be
-    /// in another user's folder, no folder is made.
+    /// A folder can't be created, belongs to another user, would be in another user's folder, or is
+    /// open to others. If one would be in another user's folder, no folder is created.
     pub fn make(&self) -> Result<(), FoldersError> {
         let logs = self.logs();
         let all = || [&self.data, &self.runtime, &logs].into_iter().chain(&self.second);
@@ -110,48 +113,49 @@ impl Folders {
         all().try_for_each(|folder| private::make(folder))
     }
 
-    /// The user's configuration file; it may not be there.
+    /// The path of the user's configuration file, which need not exist.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// Where sessions are kept.
+    /// The folder that holds the sessions.
     #[must_use]
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// Where the daemon's logs are kept.
+    /// The folder that holds the daemon's logs.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.data.join("logs")
     }
 
-    /// All of them: nothing that an agent writes there is written unasked, see
+    /// All of these folders. Every write of an agent to one of them asks; see
     /// [`EngineBuilder::own_folders`](crate::EngineBuilder::own_folders).
     #[must_use]
     pub fn all(&self) -> Vec<PathBuf> {
         [&self.config, &self.data, &self.runtime].into_iter().chain(&self.second).cloned().collect()
     }
 
-    /// Where browsers have their folders, and pictures of pages are kept.
+    /// The folder for the files of browsers and for pictures of pages.
     #[must_use]
     pub fn web(&self) -> PathBuf {
         self.data.join("web")
     }
 
-    /// What all folders are below, if the user said so.
+    /// The folder that contains all the others, if the user has set one.
     #[must_use]
     pub fn state_dir(&self) -> Option<&Path> {
         self.state_dir.as_deref()
     }
 
-    /// The daemon's sockets. Where the first is in a folder that the system removes when its user has left, or gives to
-    /// some of their processes only (a service, cron), there is a second one with the data.
+    /// The paths of the daemon's sockets. The first may be in a folder that the system removes when
+    /// the user logs out, or that some of the user's processes (a service, cron) do not get. Then
+    /// there is a second socket with the data.
     ///
     /// # Errors
-    /// The path of the first is longer than the system takes. A second one that is too long is left out.
+    /// The first path is longer than the system allows. A second one that is too long is left out.
     pub fn sockets(&self) -> Result<Vec<PathBuf>, FoldersError> {
         let [first, second] = [Some(&self.runtime), self.second.as_ref()].map(|dir| Some(dir?.join("holdpoint.sock")));
         let length = |path: &PathBuf| path.as_os_str().len();
@@ -161,10 +165,10 @@ impl Folders {
         Ok(first.into_iter().chain(second.filter(|path| length(path) <= SOCKET_PATH)).collect())
     }
 
-    /// The text of the user's configuration; nothing if there is none.
+    /// The text of the user's configuration; `None` if there is none.
     ///
     /// # Errors
-    /// It is there and can't be read.
+    /// The file exists but can't be read.
     pub fn config_text(&self) -> Result<Option<String>, FoldersError> {
         let path = self.config_file();
         match std::fs::read_to_string(&path) {
@@ -174,10 +178,10 @@ impl Folders {
         }
     }
 
-    /// The user's configuration; the defaults if there is none.
+    /// The user's configuration, or the defaults if there is none.
     ///
     /// # Errors
-    /// It is there and can't be read, or is none.
+    /// The file exists but can't be read, or is invalid.
     pub fn config(&self) -> Result<Config, FoldersError> {
         let Some(text) = self.config_text()? else { return Ok(Config::default()) };
         Config::parse(&text).map_err(|error| FoldersError::Config { path: self.config_file(), error })

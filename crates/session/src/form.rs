@@ -1,51 +1,53 @@
-//! An ask as a form that keys fill in: the same for the screen, the plain terminal and Ink.
+//! An ask as a form that keys fill in, shared by the screen, the plain terminal and Ink.
 //!
-//! An [`AskForm`] is shown as long as its ask is open; afterwards an [`AfterAsk`] swallows the keys that were meant for
-//! it. Both are pure: a key is passed in with the time at which it was pressed, and the caller sends the [`Answer`].
+//! An [`AskForm`] is shown while its ask is open. Afterwards an [`AfterAsk`] swallows the keys that
+//! were meant for it. Both are pure: a key is passed in with the time at which it was pressed, and
+//! the caller sends the [`Answer`].
 
 mod guard;
-mod words;
+mod line_editor;
 
 use std::time::Instant;
 
 use holdpoint_common::{Answer, Ask, AskRequest, PauseKind, Question, QuestionReply};
 
 pub use self::guard::{ALWAYS_GUARD, AfterAsk, GUARD, Guard};
-pub use self::words::Words;
+pub use self::line_editor::LineEditor;
 
-/// A key, as far as forms distinguish keys.
+/// A key, with the distinctions that forms make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Enter without modifiers.
+    /// The Enter key, without modifiers.
     Enter,
-    /// Esc.
+    /// The Esc key, without modifiers.
     Esc,
-    /// Tab.
+    /// The Tab key without Shift.
     Tab,
-    /// Shift+Tab.
+    /// The Tab key with Shift.
     BackTab,
-    /// An arrow.
+    /// The arrow to the left.
     Left,
-    /// An arrow.
+    /// The arrow to the right.
     Right,
-    /// The begin of the line.
+    /// Moves to the start of the line.
     Home,
-    /// The end of the line.
+    /// Moves to the end of the line.
     End,
     /// Deletes the character before the cursor.
     Backspace,
-    /// Deletes the character behind the cursor.
+    /// Deletes the character after the cursor.
     Delete,
     /// A character, with no other modifier than Shift.
     Char(char),
     /// A letter with Ctrl alone, in lower case.
     Ctrl(char),
-    /// Any other key, and any other input of the terminal: a report of the mouse or of the focus, a reply.
+    /// Any other key, and any other input of the terminal, such as a report of the mouse or of the
+    /// focus.
     Other,
 }
 
 impl Key {
-    /// Whether the key has its effect at any time: Esc and Ctrl+C interrupt.
+    /// Whether the key acts at any time: Esc and Ctrl+C interrupt.
     #[must_use]
     pub fn interrupts(self) -> bool {
         matches!(self, Self::Esc | Self::Ctrl('c'))
@@ -55,54 +57,55 @@ impl Key {
 /// The effect of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pressed {
-    /// It had none.
+    /// The key had no effect.
     Nothing,
-    /// The words, or the cursor in them, have changed.
+    /// The text, or the cursor in it, has changed.
     Typed,
-    /// The keys that answer have changed: from a choice to words or back, or a second `A` is awaited.
-    Turned,
+    /// The keys that answer have changed: the form switched between a choice and a text, or waits
+    /// for a second `A`, or no longer does.
+    ModeChanged,
     /// Another question of the same ask is shown.
     Moved,
-    /// The user answers.
+    /// The user answers the ask.
     Answer(Answer),
     /// The user interrupts the turn.
     Interrupt,
 }
 
-/// How the keys are understood.
+/// How the form interprets keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     /// Each key is a choice.
     Choice,
-    /// Keys make up a text.
-    Words {
-        /// Esc goes back to a choice.
+    /// Keys are entered as text.
+    Text {
+        /// Whether Esc returns to a choice.
         chosen: bool,
     },
 }
 
-/// An open ask, and how far the user is with the answer.
+/// An open ask, with the answer as the user has entered it so far.
 #[derive(Debug)]
 pub struct AskForm {
     ask: Ask,
     guard: Guard,
-    /// One for each question; one for a pause, with the reason of a denial.
+    /// One for each question, or one for a pause, with the reason of a denial.
     fields: Vec<Field>,
-    /// The field that is shown.
+    /// The index of the field that is shown.
     place: usize,
-    /// `A` was pressed once.
+    /// Whether `A` was pressed once.
     armed: bool,
-    /// An answer is on its way: no other is given.
+    /// Whether an answer was given. No other is given then.
     answered: bool,
-    /// The user has interrupted the turn.
+    /// Whether the user has interrupted the turn.
     interrupted: bool,
 }
 
-/// One answer in the making.
+/// One answer under construction.
 #[derive(Debug, Default)]
 struct Field {
-    words: Words,
-    /// Words were chosen instead of an option.
+    line: LineEditor,
+    /// Whether the user writes instead of choosing an option.
     writes: bool,
     reply: Option<Reply>,
 }
@@ -110,14 +113,14 @@ struct Field {
 /// The user's reply to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// An option's label, or the user's words.
+    /// The label of an option, or the user's own text.
     Answer(String),
     /// The question is skipped.
     Skip,
 }
 
 impl AskForm {
-    /// A form for an ask that is shown from now on.
+    /// Creates a form for an ask that is shown from now on.
     #[must_use]
     pub fn new(ask: Ask, now: Instant) -> Self {
         let fields = match &ask.request {
@@ -129,42 +132,42 @@ impl AskForm {
         Self { ask, guard, fields, place: 0, armed: false, answered: false, interrupted: false }
     }
 
-    /// The ask.
+    /// The ask that the form is for.
     #[must_use]
     pub fn ask(&self) -> &Ask {
         &self.ask
     }
 
-    /// The question that is shown, its number from 1, and how many there are.
+    /// The question that is shown, its number from 1, and the number of questions.
     #[must_use]
     pub fn question(&self) -> Option<(&Question, usize, usize)> {
         let AskRequest::Question(request) = &self.ask.request else { return None };
         Some((request.questions.get(self.place)?, self.place + 1, request.questions.len()))
     }
 
-    /// The reply to the question that is shown, if the user has come back to it.
+    /// The reply to the question that is shown, if the user has returned to it.
     #[must_use]
     pub fn reply(&self) -> Option<&Reply> {
         self.fields[self.place].reply.as_ref()
     }
 
-    /// How keys are understood now.
+    /// How the form interprets keys now.
     #[must_use]
     pub fn entry(&self) -> Entry {
         match self.question() {
-            Some((question, ..)) if question.options.is_empty() => Entry::Words { chosen: false },
-            Some(_) | None if self.fields[self.place].writes => Entry::Words { chosen: true },
+            Some((question, ..)) if question.options.is_empty() => Entry::Text { chosen: false },
+            Some(_) | None if self.fields[self.place].writes => Entry::Text { chosen: true },
             Some(_) | None => Entry::Choice,
         }
     }
 
-    /// The words typed for what is shown.
+    /// The text in the field that is shown.
     #[must_use]
-    pub fn words(&self) -> &Words {
-        &self.fields[self.place].words
+    pub fn line(&self) -> &LineEditor {
+        &self.fields[self.place].line
     }
 
-    /// Whether `A` was pressed, so that a second one approves always.
+    /// Whether `A` was pressed, so that a second press approves always.
     #[must_use]
     pub fn is_armed(&self) -> bool {
         self.armed
@@ -173,28 +176,29 @@ impl AskForm {
     /// Whether there is an unfinished answer.
     #[must_use]
     pub fn is_begun(&self) -> bool {
-        let begun = |field: &Field| !field.words.text().is_empty() || field.reply.is_some();
+        let begun = |field: &Field| !field.line.text().is_empty() || field.reply.is_some();
         !self.answered && self.fields.iter().any(begun)
     }
 
-    /// Whether this user has answered, or interrupted the turn.
+    /// Whether the user has answered, or interrupted the turn.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.answered || self.interrupted
     }
 
-    /// The ask is shown only now: keys that answer count a while later.
-    pub fn appear(&mut self, now: Instant) {
+    /// Marks the ask as shown only now. Keys that answer count after the guard again.
+    pub fn show(&mut self, now: Instant) {
         self.guard.restart(now);
     }
 
-    /// The form is no longer shown, and its ask is still open. The answer so far is kept.
-    pub fn put_away(&mut self) {
+    /// Marks the form as no longer shown while its ask is open. The answer so far is kept.
+    pub fn hide(&mut self) {
         (self.interrupted, self.armed) = (false, false);
         self.fields.iter_mut().for_each(|field| field.writes = false);
     }
 
-    /// The answer was refused: another can be given. The last reply is asked for again, the others are kept.
+    /// Allows another answer after one was refused. The last reply has to be given again; the
+    /// others are kept.
     pub fn reopen(&mut self, now: Instant) {
         (self.answered, self.interrupted) = (false, false);
         self.guard.restart(now);
@@ -202,31 +206,32 @@ impl AskForm {
         self.fields[self.place].reply = None;
     }
 
-    /// The effect of a key that was pressed at `at`.
+    /// Handles a key that was pressed at `at`, and returns its effect.
     pub fn press(&mut self, key: Key, at: Instant) -> Pressed {
         let entry = self.entry();
         let counts = self.guard.is_over(at);
-        // The first letters of words that the user has chosen to type are not lost.
-        let writes = matches!(entry, Entry::Words { chosen } if counts || chosen && !self.interrupted);
+        // If the user has chosen to write, the first letters are not lost.
+        let writes = matches!(entry, Entry::Text { chosen } if counts || chosen && !self.interrupted);
         let is_always = matches!(key, Key::Char('a' | 'A'));
         let was_armed = self.armed;
         self.armed &= is_always;
         let pressed = match entry {
             _ if key.interrupts() => self.escape(key, entry),
             _ if self.answered => Pressed::Nothing,
-            // To look at another question answers none.
+            // Showing another question is not an answer.
             _ if matches!(key, Key::Tab) => self.go_to(self.place + 1),
             _ if matches!(key, Key::BackTab) => self.go_to(self.place.wrapping_sub(1)),
             Entry::Choice if key == Key::Right => self.go_to(self.place + 1),
             Entry::Choice if key == Key::Left => self.go_to(self.place.wrapping_sub(1)),
-            Entry::Words { .. } if writes => self.write(key),
+            Entry::Text { .. } if writes => self.write(key),
             Entry::Choice if counts && !self.armed => self.choose(key),
             Entry::Choice if self.armed && self.guard.has_lasted(ALWAYS_GUARD, at) => {
                 Pressed::Answer(Answer::Approve { always: true })
             }
-            Entry::Choice | Entry::Words { .. } => Pressed::Nothing,
+            Entry::Choice | Entry::Text { .. } => Pressed::Nothing,
         };
-        let pressed = if pressed == Pressed::Nothing && was_armed && !self.armed { Pressed::Turned } else { pressed };
+        let pressed =
+            if pressed == Pressed::Nothing && was_armed && !self.armed { Pressed::ModeChanged } else { pressed };
         let is_answer = matches!(pressed, Pressed::Answer(_));
         let is_of_words = writes && matches!(pressed, Pressed::Typed | Pressed::Nothing);
         if !is_answer && !is_of_words {
@@ -236,27 +241,27 @@ impl AskForm {
         pressed
     }
 
-    /// The effect of pasted text: it is part of the words, and never answers.
+    /// Handles pasted text, which is added to the typed text and never answers.
     pub fn paste(&mut self, text: &str, at: Instant) -> Pressed {
         let counts = self.guard.is_over(at);
-        let takes = matches!(self.entry(), Entry::Words { chosen } if counts || chosen && !self.interrupted);
+        let takes = matches!(self.entry(), Entry::Text { chosen } if counts || chosen && !self.interrupted);
         if self.answered || !takes {
             return self.press(Key::Other, at);
         }
         let line: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
-        self.fields[self.place].words.insert(&line);
+        self.fields[self.place].line.insert(&line);
         Pressed::Typed
     }
 
     fn escape(&mut self, key: Key, entry: Entry) -> Pressed {
         let field = &mut self.fields[self.place];
         match entry {
-            Entry::Words { chosen: true } if key == Key::Esc && !self.answered => {
+            Entry::Text { chosen: true } if key == Key::Esc && !self.answered => {
                 field.writes = false;
-                Pressed::Turned
+                Pressed::ModeChanged
             }
-            Entry::Words { chosen: false } if key == Key::Esc && !self.answered && !field.words.text().is_empty() => {
-                field.words = Words::default();
+            Entry::Text { chosen: false } if key == Key::Esc && !self.answered && !field.line.text().is_empty() => {
+                field.line = LineEditor::default();
                 Pressed::Typed
             }
             _ => {
@@ -277,45 +282,45 @@ impl AskForm {
                 (PauseKind::Confirm, 'y') => Pressed::Answer(Answer::Approve { always: false }),
                 (PauseKind::Confirm, 'a') if self.ask.always.is_some() => {
                     self.armed = true;
-                    Pressed::Turned
+                    Pressed::ModeChanged
                 }
                 (PauseKind::Confirm, 'n') => Pressed::Answer(Answer::Deny { reason: None }),
-                (PauseKind::Confirm, 'r') => self.turn_to_words(),
+                (PauseKind::Confirm, 'r') => self.start_writing(),
                 (PauseKind::Continue | PauseKind::Confirm, _) => Pressed::Nothing,
             },
             AskRequest::Question(_) => match letter {
-                'w' => self.turn_to_words(),
-                's' => self.decide(Reply::Skip),
+                'w' => self.start_writing(),
+                's' => self.reply_to_question(Reply::Skip),
                 '1'..='9' => {
                     let place = letter.to_digit(10).unwrap_or_default() as usize - 1;
                     let option = self.question().and_then(|(question, ..)| question.options.get(place));
                     let label = option.map(|option| option.label.clone());
-                    label.map_or(Pressed::Nothing, |label| self.decide(Reply::Answer(label)))
+                    label.map_or(Pressed::Nothing, |label| self.reply_to_question(Reply::Answer(label)))
                 }
                 _ => Pressed::Nothing,
             },
         }
     }
 
-    fn turn_to_words(&mut self) -> Pressed {
+    fn start_writing(&mut self) -> Pressed {
         self.fields[self.place].writes = true;
-        Pressed::Turned
+        Pressed::ModeChanged
     }
 
     fn write(&mut self, key: Key) -> Pressed {
         let is_question = matches!(self.ask.request, AskRequest::Question(_));
-        let words = self.fields[self.place].words.text().trim().to_owned();
+        let words = self.fields[self.place].line.text().trim().to_owned();
         match key {
-            Key::Ctrl('d') if is_question => self.decide(Reply::Skip),
+            Key::Ctrl('d') if is_question => self.reply_to_question(Reply::Skip),
             Key::Enter if words.is_empty() => Pressed::Nothing,
-            Key::Enter if is_question => self.decide(Reply::Answer(words)),
+            Key::Enter if is_question => self.reply_to_question(Reply::Answer(words)),
             Key::Enter => Pressed::Answer(Answer::Deny { reason: Some(words) }),
-            key if self.fields[self.place].words.press(key) => Pressed::Typed,
+            key if self.fields[self.place].line.press(key) => Pressed::Typed,
             _ => Pressed::Nothing,
         }
     }
 
-    /// Shows another question, if there is one at this place.
+    /// Shows the question at this place, if there is one.
     fn go_to(&mut self, place: usize) -> Pressed {
         if place >= self.fields.len() {
             return Pressed::Nothing;
@@ -325,8 +330,9 @@ impl AskForm {
         Pressed::Moved
     }
 
-    /// Replies to the question that is shown. The next one without a reply is shown; without such, the ask is answered.
-    fn decide(&mut self, reply: Reply) -> Pressed {
+    /// Replies to the question that is shown. Shows the next one without a reply, or answers the
+    /// ask if all have one.
+    fn reply_to_question(&mut self, reply: Reply) -> Pressed {
         self.fields[self.place].reply = Some(reply);
         let count = self.fields.len();
         let open = (self.place + 1..count).chain(0..self.place).find(|place| self.fields[*place].reply.is_none());

@@ -1,4 +1,4 @@
-//! What a model is sent: derived from the facts by one pure function.
+//! The conversation that a model receives, derived from the facts by one pure function.
 
 mod iteration;
 mod refused;
@@ -12,41 +12,45 @@ use crate::model::Message;
 pub use refused::RESULTS;
 pub(crate) use refused::is_results;
 
-/// What the model is told after an answer of its own that broke, so that it goes on.
-pub const GO_ON: &str = "[Your answer was cut off here: the connection was lost. Go on exactly where it ended.]";
+/// The text for the model after an answer that broke off, so that it continues.
+pub const CONTINUE: &str = "[Your answer was cut off here: the connection was lost. Continue exactly where it ended.]";
 
-/// What stands between words of the user that got no answer, for their turn was cut or failed, and the next.
+/// The text between a prompt without an answer, because its turn was cut or failed, and the next
+/// prompt.
 pub const UNANSWERED: &str = "[The turn ended here, before you answered.]";
 
-/// What stands for words of the user that a provider refused.
-pub const LEFT_OUT: &str = "[Something the user said is left out here: the provider refused the request with it.]";
+/// The text in place of a prompt that a provider refused.
+pub const PROMPT_LEFT_OUT: &str =
+    "[A message from the user is left out here: the provider refused the request that contained it.]";
 
-/// The conversation that these facts make, as the strictest provider takes it, whatever the facts are: it begins with
-/// the user, users and answers alternate, every call is followed by its one result, in the order of the calls, and the
-/// last word is not the model's.
+/// Derives the conversation from these facts in a form that the strictest provider accepts, for any
+/// facts: it begins with the user, users and answers alternate, every call is followed by its one
+/// result, in the order of the calls, and the last message is not the model's.
 #[must_use]
 pub fn messages(facts: &[Arc<Event>]) -> Vec<Message> {
-    let mut messages = apart(facts).messages;
-    join(&mut messages);
+    let mut messages = derive(facts).messages;
+    join_prompts(&mut messages);
     messages
 }
 
 /// A conversation, and the parts that may be left out of it.
 #[derive(Debug, Clone, Default)]
 pub struct Derived {
-    /// The conversation, with each prompt apart: the newest alone has to fit into a request. [`join`] makes it whole.
+    /// The conversation, with each prompt as a separate message, because the newest alone has to
+    /// fit into a request. [`join_prompts`] joins consecutive prompts.
     pub messages: Vec<Message>,
-    /// Parts that can be left out if the provider refuses it, beside the user's words; the least harm first.
+    /// The parts besides the user's prompts that can be left out if the provider refuses the
+    /// conversation, the least harmful first.
     pub omissible: Vec<Omitted>,
-    /// How often the provider has refused it since it last answered.
+    /// How often the provider has refused the conversation since its last answer.
     pub refusals: u32,
 }
 
-/// The conversation that these facts make, with each prompt apart.
+/// Derives the conversation from these facts, with each prompt as a separate message.
 #[must_use]
-pub fn apart(facts: &[Arc<Event>]) -> Derived {
+pub fn derive(facts: &[Arc<Event>]) -> Derived {
     let changed = model_changed(facts);
-    let mut conversation = Conversation { messages: Vec::with_capacity(facts.len()), ..Conversation::default() };
+    let mut conversation = HistoryBuilder { messages: Vec::with_capacity(facts.len()), ..HistoryBuilder::default() };
     for (at, fact) in facts.iter().enumerate().filter_map(|(at, event)| Some((at, event.fact()?))) {
         let of_model = changed.is_none_or(|changed| at > changed);
         match fact {
@@ -55,7 +59,9 @@ pub fn apart(facts: &[Arc<Event>]) -> Derived {
             Fact::ToolFinished(result) => conversation.result(result),
             Fact::StepFinished { refused: true, .. } if of_model => conversation.refused(),
             Fact::StepFinished { omitted: Some(omission), .. } if of_model => conversation.omit(omission.what),
-            Fact::RunStarted { run, .. } => (conversation.run, conversation.unheard) = (Some(run.clone()), Vec::new()),
+            Fact::RunStarted { run, .. } => {
+                (conversation.run, conversation.unanswered_prompts) = (Some(run.clone()), Vec::new())
+            }
             Fact::RunFinished { .. } => (conversation.run, conversation.opening) = (None, false),
             Fact::IterationStarted { iteration, resumed, .. } => conversation.iteration(*iteration, *resumed),
             Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),
@@ -65,8 +71,9 @@ pub fn apart(facts: &[Arc<Event>]) -> Derived {
     conversation.finish()
 }
 
-/// Where the turns of the last model begin, if it was changed: another provider may take what one has refused. A turn that
-/// is open at the change ends with its own model.
+/// The position where the turns of the current model begin, if the model was changed: another
+/// provider may accept a conversation that was refused before. A turn that is open at the change
+/// ends with its own model.
 fn model_changed(facts: &[Arc<Event>]) -> Option<usize> {
     let is_change = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::ModelChanged { .. }));
     let begins_turn =
@@ -76,8 +83,9 @@ fn model_changed(facts: &[Arc<Event>]) -> Option<usize> {
     facts[change..].iter().position(begins_turn).map(|turn| change + turn)
 }
 
-/// Makes one message of prompts in a row, as turns leave them that ended before their answers.
-pub fn join(messages: &mut Vec<Message>) {
+/// Joins consecutive prompts into one message. Turns that ended before their answers leave such
+/// prompts.
+pub fn join_prompts(messages: &mut Vec<Message>) {
     messages.dedup_by(|message, before| match (message, before) {
         (Message::User(text), Message::User(before)) => {
             before.push_str(&format!("\n\n{UNANSWERED}\n\n{text}"));
@@ -87,37 +95,39 @@ pub fn join(messages: &mut Vec<Message>) {
     });
 }
 
-/// A conversation in the making.
+/// A conversation under construction.
 #[derive(Default)]
-struct Conversation {
+struct HistoryBuilder {
     messages: Vec<Message>,
-    /// All of them, while something is left out of those for a refusal that the model has not answered yet.
+    /// The messages without omissions, while a part is left out because of a refusal and the model
+    /// has not answered since.
     whole: Option<Vec<Message>>,
-    /// Omissions since the last answer, and refusals.
+    /// The omissions and the number of refusals since the last answer.
     tried: Vec<Omitted>,
     refusals: u32,
-    /// The omission that has helped in this turn: it applies to later answers, too.
+    /// The omission that has helped in this turn. It applies to later answers, too.
     helped: Option<Omitted>,
     /// The calls of the last answer, until each has its result.
     open: Vec<CallId>,
-    /// Their results so far: they come in the order the tools ended.
+    /// Their results so far, in the order in which the tools ended.
     results: Vec<ToolResult>,
-    /// The run that is under way, and the tasks and notes.
+    /// The run in progress, and the tasks and notes.
     run: Option<RunSettings>,
     tasks: Tasks,
-    /// What was said to the run, until the model has answered: told to each iteration until then.
-    unheard: Vec<String>,
-    /// The last message is the beginning of an iteration, and what the user says is added to it: the newest message
-    /// alone is always sent, and the goal is in it.
+    /// The prompts to the run that the model has not answered. Each iteration repeats them until
+    /// then.
+    unanswered_prompts: Vec<String>,
+    /// Whether the last message is the beginning of an iteration. Prompts are added to it, because
+    /// the newest message is always sent, and the goal is in it.
     opening: bool,
 }
 
-impl Conversation {
+impl HistoryBuilder {
     fn prompt(&mut self, text: &str) {
         self.close();
         (self.whole, self.helped) = (None, None);
         if self.run.is_some() {
-            self.unheard.push(text.to_owned());
+            self.unanswered_prompts.push(text.to_owned());
         }
         self.say(text);
     }
@@ -125,14 +135,14 @@ impl Conversation {
     fn say(&mut self, text: &str) {
         match self.messages.last_mut() {
             Some(Message::User(opening)) if self.opening => {
-                opening.push_str("\n\n# The user says meanwhile\n\n");
+                opening.push_str("\n\n# New message from the user\n\n");
                 opening.push_str(text);
             }
             _ => self.messages.push(Message::User(text.to_owned())),
         }
     }
 
-    /// An iteration of a run begins: afresh, or where a restart has cut it.
+    /// Begins an iteration of a run, with an empty conversation or where a restart has cut it.
     fn iteration(&mut self, iteration: u32, resumed: bool) {
         self.close();
         (self.whole, self.helped) = (None, None);
@@ -144,22 +154,22 @@ impl Conversation {
             self.opening = true;
         }
         if !resumed {
-            let unheard = std::mem::take(&mut self.unheard);
+            let unheard = std::mem::take(&mut self.unanswered_prompts);
             unheard.iter().for_each(|text| self.say(text));
-            self.unheard = unheard;
+            self.unanswered_prompts = unheard;
         }
     }
 
     fn answer(&mut self, message: &AssistantMessage) {
         self.close();
-        // A turn that was cut while it thought.
-        if message.says_something() {
-            self.unheard.clear();
+        // An answer without content is from a turn that was cut while the model thought.
+        if message.has_text_or_calls() {
+            self.unanswered_prompts.clear();
         }
-        if !message.says_something() || self.messages.is_empty() {
+        if !message.has_text_or_calls() || self.messages.is_empty() {
             return;
         }
-        self.go_on();
+        self.ask_to_continue();
         if self.whole.take().is_some() {
             self.helped = self.tried.last().copied().filter(|omitted| *omitted != Omitted::Results);
         } else {
@@ -182,11 +192,12 @@ impl Conversation {
         }
     }
 
-    /// Leaves out the user's unanswered words, for no omission has helped: sent again, they would be refused again.
+    /// Leaves out the user's unanswered prompts after no omission has helped: the provider would
+    /// refuse them again.
     fn refused(&mut self) {
         self.close();
         self.refusals += 1;
-        self.unheard.clear();
+        self.unanswered_prompts.clear();
         if let Some(whole) = self.whole.take() {
             self.messages = whole;
         }
@@ -195,12 +206,12 @@ impl Conversation {
         let asked = open.iter().any(Message::is_prompt);
         self.messages.extend(open.into_iter().filter(|message| !message.is_prompt()));
         if asked {
-            self.messages.push(Message::User(LEFT_OUT.to_owned()));
+            self.messages.push(Message::User(PROMPT_LEFT_OUT.to_owned()));
             self.opening = false;
         }
     }
 
-    /// Leaves this part alone out of the refused conversation.
+    /// Leaves out only this part of the refused conversation.
     fn omit(&mut self, omitted: Omitted) {
         self.close();
         self.refusals += 1;
@@ -218,27 +229,27 @@ impl Conversation {
         }
     }
 
-    /// Answers the open calls.
+    /// Adds the results of the open calls.
     fn close(&mut self) {
         for call in self.open.drain(..) {
             let at = self.results.iter().position(|result| result.call == call);
-            // A machine that is whole gives each call its result; a log may have lost one.
-            let lost = || ToolResult::unrun(call, ToolStatus::Interrupted, "its result is not known");
+            // Every call has its result, unless a damaged log has lost it.
+            let lost = || ToolResult::not_run(call, ToolStatus::Interrupted, "its result is unknown");
             self.messages.push(Message::Tool(at.map_or_else(lost, |at| self.results.swap_remove(at))));
         }
         self.results.clear();
     }
 
-    /// Lets the model speak after itself.
-    fn go_on(&mut self) {
+    /// Adds a user message if the last one is an answer, so that another answer can follow.
+    fn ask_to_continue(&mut self) {
         if let Some(Message::Assistant(_)) = self.messages.last() {
-            self.messages.push(Message::User(GO_ON.to_owned()));
+            self.messages.push(Message::User(CONTINUE.to_owned()));
         }
     }
 
     fn finish(mut self) -> Derived {
         self.close();
-        self.go_on();
+        self.ask_to_continue();
         let mut omissible = refused::omissible(self.whole.as_ref().unwrap_or(&self.messages));
         if self.whole.is_none() {
             self.omit_what_helps();

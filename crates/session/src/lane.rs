@@ -1,64 +1,67 @@
-//! The lane: the one ordered, bounded way from a turn's runner and its tools to the session's actor.
+//! The lane: the ordered, bounded channel from a turn's runner and its tools to the session's
+//! actor.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_common::limits::MAX_OUTPUT_DELTA;
 use holdpoint_common::{AskRequest, CallId, Delta, Kept};
 use holdpoint_tools::{Sink, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Conversation, Gate, Report};
 
-/// Messages of one turn that wait for the actor. Who sends one more, waits.
-pub(crate) const LANE: usize = 256;
+/// How many messages of one turn wait for the actor before senders wait.
+pub(crate) const LANE_CAPACITY: usize = 256;
 
-/// What a runner or a tool tells the actor. In the order it was sent, the turn's end included.
-pub(crate) enum Lane {
+/// A message from a runner or a tool to the actor. The actor gets the messages in the order in
+/// which they were sent, the turn's end included.
+pub(crate) enum LaneMessage {
     /// A piece of text, thought or output.
     Delta(Delta),
-    /// Something ended.
+    /// The end of an answer, a call, a step or the turn.
     Report(Report),
-    /// The runner wants to begin something, and waits for the answer.
-    Gate(Gate, oneshot::Sender<Passage>),
-    /// The tools, handed back by a runner that is done with them.
+    /// The runner wants to begin a step or a call, and waits for the answer.
+    Gate(Gate, oneshot::Sender<GateAnswer>),
+    /// The toolbox, handed back by the runner at its end.
     Tools(Toolbox),
 }
 
-/// Names a runner that waits at a gate.
+/// Identifies a runner that waits at a gate.
 pub(crate) type GateKey = u64;
 
-/// What a runner is told at a gate.
-pub(crate) enum Passage {
-    /// Begin the step. With the conversation as it stands.
+/// The actor's answer at a gate.
+pub(crate) enum GateAnswer {
+    /// Begin the step with this conversation.
     Step(Conversation),
     /// Begin the call.
     Call {
-        /// What the user was shown of it and has approved, if they were asked.
+        /// The Confirm that the user has approved, if there was one.
         approved: Option<AskRequest>,
     },
-    /// The user said no to the call; the reason is for the model.
+    /// The call is denied, for a reason that the model gets.
     Denied(String),
-    /// The turn has taken what it may, and ends; what that is.
+    /// The turn has reached a limit and ends, for this reason.
     Limit(String),
-    /// Begin nothing any more.
+    /// Begin no more work.
     Cut,
 }
 
-/// Where one call's output goes: to the actor as it comes, and into what is kept of it.
+/// The sink of one call. It sends the output to the actor at once, and keeps part of it for the
+/// result.
 pub(crate) struct LaneSink {
     call: CallId,
-    lane: mpsc::Sender<Lane>,
-    // Shared between the call's thread and its runner: `None` once the runner has closed it.
+    lane: mpsc::Sender<LaneMessage>,
+    // Shared by the call's thread and its runner. `None` once the runner has closed the sink.
     kept: Mutex<Option<Kept>>,
-    /// It is being ended: its thread sends no other piece.
+    /// Set when the sink is being closed, so that the call's thread sends no more pieces.
     closing: AtomicBool,
-    /// Pieces sent so far.
+    /// How many pieces were sent.
     pieces: AtomicU64,
 }
 
 impl LaneSink {
-    pub(crate) fn new(call: CallId, lane: mpsc::Sender<Lane>) -> Self {
+    pub(crate) fn new(call: CallId, lane: mpsc::Sender<LaneMessage>) -> Self {
         Self {
             call,
             lane,
@@ -68,19 +71,19 @@ impl LaneSink {
         }
     }
 
-    /// Ends it: what the call's thread still sends is dropped. Returns what is kept.
+    /// Closes the sink and returns the kept output. Later output of the call's thread is dropped.
     pub(crate) async fn close(&self) -> Kept {
         self.closing.store(true, Ordering::Relaxed);
         loop {
             if let Some(kept) = self.try_close() {
                 return kept.finish();
             }
-            // The call's thread waits for its place in the lane, which the actor makes: never for long.
+            // The call's thread waits for space in the lane, which the actor soon makes.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Ends it, unless its thread is sending.
+    /// Closes the sink, unless the call's thread is sending.
     fn try_close(&self) -> Option<Kept> {
         match self.kept.try_lock() {
             Ok(mut kept) => Some(kept.take().unwrap_or_default()),
@@ -94,12 +97,12 @@ impl Sink for LaneSink {
     fn output(&self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() && !self.closing.load(Ordering::Relaxed) {
-            let (piece, later) = rest.split_at(rest.floor_char_boundary(OUTPUT_DELTA));
-            // Held while sending, so that what is kept is what was sent.
+            let (piece, later) = rest.split_at(rest.floor_char_boundary(MAX_OUTPUT_DELTA));
+            // Locked while sending, so that the kept output is the sent output.
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(open) = kept.as_mut() else { return };
             let delta = Delta::Output { item: self.call.item(), text: piece.to_owned() };
-            if self.lane.blocking_send(Lane::Delta(delta)).is_err() {
+            if self.lane.blocking_send(LaneMessage::Delta(delta)).is_err() {
                 return;
             }
             self.pieces.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,7 @@
-//! What is logged: by levels, and in detail what is done in sessions that are debugged.
+//! The filter that selects log lines: by level, and in more detail for debugged sessions.
 //!
-//! Where to is for the program to say: it puts [`Levels::around`] the layer that writes.
+//! The program decides where the lines are written: it passes [`Levels::around`] the layer that
+//! does so.
 
 mod debugged;
 
@@ -9,35 +10,36 @@ use tracing_subscriber::filter::{FilterExt, ParseError};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Names the variable of the environment that sets levels.
+/// The name of the environment variable that sets the levels.
 pub const VARIABLE: &str = "HOLDPOINT_LOG";
 
-/// What is logged where nobody says otherwise: what we do, and what goes wrong elsewhere.
+/// The default levels: our own information, and warnings of dependencies.
 const USUAL: &str = "warn,holdpoint=info";
 
-/// Which lines are logged.
+/// Selects the log lines to write.
 #[derive(Debug)]
 pub struct Levels(EnvFilter);
 
 impl Levels {
-    /// Those of this text, for example `debug` or `warn,holdpoint_session=trace`.
+    /// Parses levels, for example `debug` or `warn,holdpoint_session=trace`.
     ///
     /// # Errors
     ///
-    /// If it can't be read.
+    /// The text is not a valid filter.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         EnvFilter::try_new(text).map(Self)
     }
 
-    /// This layer, given what these levels let through, and all that is done at debug level in sessions that are debugged
-    /// (`SessionHandle::change_debug`). Of spans it is given all of ours: `session` with its `id`, `turn`, `step`, `call`.
+    /// Wraps a layer, which then gets the lines that these levels select, all lines up to debug
+    /// level from debugged sessions (`SessionHandle::change_debug`), and all of our spans:
+    /// `session` with its `id`, `turn`, `step` and `call`.
     pub fn around<S, L>(self, layer: L) -> impl Layer<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
         L: Layer<S>,
     {
         let lines = self.0.or(debugged::Debugged);
-        debugged::Marks.with_filter(debugged::sessions()).and_then(layer.with_filter(lines))
+        debugged::MarkLayer.with_filter(debugged::sessions()).and_then(layer.with_filter(lines))
     }
 }
 

@@ -1,9 +1,10 @@
-//! Sessions of coding agents as actors: many at once, each of which can at any moment be watched, held, asked,
-//! answered, interrupted, left and come back to.
+//! Runs sessions of coding agents as actors. Many sessions run at once, and at any moment a client
+//! can watch, prompt, hold or interrupt one, answer its asks, leave it and return to it.
 //!
-//! For whoever embeds agents: a program, a service, bindings. An [`Engine`] runs [`Sessions`]; a [`SessionHandle`]
-//! is one of them; an [`Attachment`] is the stream of what happens to it. Actors, threads and processes stay
-//! behind these.
+//! The crate is for programs that embed agents, such as services and bindings. An [`Engine`] runs
+//! sessions in its process. [`Sessions`] opens, finds and lists them, a [`SessionHandle`] refers to
+//! one of them, and an [`Attachment`] is the stream of its events. Actors, threads and processes
+//! stay behind these types.
 //!
 //! ```
 //! use holdpoint_common::{Answer, Config, Outcome, Supplies, Who};
@@ -33,12 +34,14 @@
 //! # }
 //! ```
 //!
-//! What a session does with each input in each phase is [`state`]; it is pure, and of use to whoever folds facts.
-//! The feature `test-support` adds `testing`: a harness that runs the real actors with a scripted model.
+//! [`state`] is the pure state machine of a session, with its response to every input in every
+//! phase. A program that folds facts itself can use it. The feature `test-support` adds `testing`,
+//! a harness that runs the real actors with a scripted model.
 
 mod actor;
 mod attach_from;
 mod attachment;
+mod complete_items;
 pub mod context;
 mod engine;
 mod error;
@@ -52,17 +55,16 @@ mod lane;
 pub mod levels;
 mod load;
 mod local;
-mod make_whole;
 mod manager;
 pub mod model;
 mod names;
 mod open;
-mod outfit;
 mod project;
 #[cfg(feature = "remote")]
 pub mod remote;
 mod repository;
 mod saved;
+mod session_env;
 mod sessions;
 pub mod state;
 pub mod store;
@@ -71,10 +73,10 @@ pub mod testing;
 pub mod transfer;
 mod turn;
 
-// Setting up.
+// Setup.
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
 pub use load::Load;
-pub use local::{LoadMeter, Turnover};
+pub use local::{LoadMeter, SessionChanges};
 
 // Sessions, and one session.
 pub use attach_from::AttachFrom;
@@ -86,7 +88,7 @@ pub use sessions::{Sessions, Watch};
 
 pub use error::SessionError;
 
-/// The vocabulary that the types here are made of, for a project that depends on this crate alone.
+/// The vocabulary of this crate's types, for projects that depend on this crate alone.
 pub use holdpoint_common as common;
-/// The tools of sessions, for the same.
+/// The tools of sessions, for projects that depend on this crate alone.
 pub use holdpoint_tools as tools;

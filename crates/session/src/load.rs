@@ -1,31 +1,31 @@
-//! What an engine has to do, counted: for whoever runs one.
+//! The load of an engine, in numbers.
 
 use holdpoint_common::api::SessionCounts;
 use holdpoint_common::{HoldShown, SessionStatus, Snapshot, Timestamp};
 
-/// What an engine has to do, at one moment.
+/// The load of an engine at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Load {
-    /// Its live sessions.
+    /// The counts of its live sessions.
     pub sessions: SessionCounts,
-    /// Clients that are attached to them.
+    /// How many clients are attached to live sessions.
     pub clients: usize,
-    /// Prompts that wait for their turn.
+    /// How many prompts wait for their turn.
     pub queued_prompts: usize,
-    /// Everything is saved.
+    /// Whether all facts of all sessions are saved.
     pub saved: bool,
-    /// When one of them last began to do something else; nothing if none is live.
+    /// When the status of a live session last changed; `None` if no session is live.
     pub last_change: Option<Timestamp>,
 }
 
 impl Load {
-    /// Nothing, of an engine with so much room.
+    /// The load of an engine without sessions, which can run `most` of them.
     pub(crate) fn none(most: usize) -> Self {
         Self { sessions: SessionCounts { most, ..SessionCounts::default() }, saved: true, ..Self::default() }
     }
 
-    /// A session more.
+    /// Adds a live session.
     pub(crate) fn add(&mut self, session: &Snapshot) {
         let counts = &mut self.sessions;
         counts.live += 1;

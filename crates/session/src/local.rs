@@ -1,4 +1,5 @@
-//! Sessions of an engine in this process: what a client does, as messages to the manager and to sessions' actors.
+//! Sessions of an engine in this process. Operations are messages to the manager and to session
+//! actors.
 
 mod attachment;
 mod load;
@@ -8,7 +9,7 @@ mod turn_end;
 mod watch;
 
 pub(crate) use attachment::LocalAttachment;
-pub use load::{LoadMeter, Turnover};
-pub(crate) use session::{Caller, LocalSession};
+pub use load::{LoadMeter, SessionChanges};
+pub(crate) use session::{ClientContext, LocalSession};
 pub(crate) use sessions::LocalSessions;
 pub(crate) use watch::LocalWatch;

@@ -1,4 +1,5 @@
-//! The manager: the actor that knows every session, starts their actors, watches them, and makes room.
+//! The manager: the actor that knows every session, starts and watches session actors, and makes
+//! room.
 
 mod answer;
 mod catalogs;
@@ -30,85 +31,85 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::SessionActor;
 use crate::error::SessionError;
-use crate::names::numbered_of;
-use crate::outfit::{Base, Outfit};
+use crate::names::name_stem;
+use crate::session_env::{EngineEnv, SessionEnv};
 
 use catalogs::Catalogs;
 use roster::Roster;
 
-pub(crate) use answer::WeighAnswer;
+pub(crate) use answer::CheckAnswer;
 pub(crate) use close::CloseSession;
 pub(crate) use delete::DeleteSession;
-pub(crate) use find::{Find, List, Look, Seen};
+pub(crate) use find::{Find, GetSnapshot, List, SeenSnapshot};
 pub(crate) use load::GetLoad;
 pub(crate) use model::ChangeModel;
 pub(crate) use reach::Reach;
 pub(crate) use rename::RenameSession;
-pub(crate) use roster::{GetWatched, Imported, Watched};
+pub(crate) use roster::{GetWatchSources, Imported, WatchSources};
 pub(crate) use shutdown::Shutdown;
 pub(crate) use start::Open;
 
-/// Knows every session of an engine.
 pub(crate) struct Manager {
-    base: Arc<Base>,
+    engine: Arc<EngineEnv>,
     catalogs: Catalogs,
     roster: Roster,
     arbiters: Vec<Arbiter>,
-    /// The arbiter the next actor is started on.
+    /// The arbiter for the next actor.
     next_arbiter: usize,
     sessions: HashMap<SessionId, Entry>,
-    /// The names of the sessions that have an actor or are about to.
+    /// The names of the sessions that are live or starting.
     names: HashMap<String, SessionId>,
-    /// The number that was last put behind a name, as long as a session has that.
+    /// The number that was last appended to a name, while a session has that name.
     numbered: HashMap<String, u32>,
-    /// The engine stops: no actor is started any more.
+    /// Whether the engine is stopping, so that no more actors start.
     stopping: bool,
-    /// Counts uses, to tell which session is longest untouched.
+    /// Counts the uses of sessions, to find the least recently used one.
     touches: u64,
-    /// Counts actors, to tell one from the next.
+    /// Counts actors, to number the incarnations.
     incarnations: u64,
-    /// Held while room is made and an actor started: one at a time, so that the limit is exact. And at first, until it is
-    /// known which sessions a crash has cut.
+    /// Held while room is made and an actor is started, so that the limit is exact. Also held at
+    /// first, until the sessions that a crash cut are known.
     room: Arc<tokio::sync::Mutex<()>>,
-    /// Held while the sessions that a crash has cut are mended: until then nobody is shown a saved one.
+    /// Held while the sessions that a crash cut are mended. Saved sessions are shown only after
+    /// that.
     mending: Arc<tokio::sync::Mutex<()>>,
-    /// The sessions were listed before.
+    /// Whether the sessions were listed before.
     listed: bool,
 }
 
-/// One session.
+/// The manager's record of one session.
 struct Entry {
-    /// What it is called.
     name: String,
     opened: Timestamp,
-    /// What it works with, for as long as it has an actor, or is given the next after one that failed: it may be large, and
-    /// comes again with whoever opens it.
-    outfit: Option<Arc<Outfit>>,
-    /// The snapshot its actors publish; it outlives them.
+    /// The session environment. Without an actor it is dropped, because it may be large and every
+    /// client that opens the session brings a new one; only the next actor after a failure gets the
+    /// old one.
+    env: Option<Arc<SessionEnv>>,
+    /// The snapshot that the session's actors publish. It outlives them.
     shown: watch::Sender<Arc<Snapshot>>,
     touched: u64,
     life: Life,
-    /// Those who wait for the actor's end.
+    /// The callers that wait for the actor's end.
     ends: Vec<oneshot::Sender<()>>,
-    /// The number of its last actor.
+    /// The number of its newest actor.
     incarnation: u64,
-    /// Those of its actors that failed lately, and the last one that did, and when.
+    /// When its actors failed, by their number: all recent failures, and always the last one.
     failed: BTreeMap<u64, Instant>,
-    /// Someone closed it: it opens again only by being asked for anew.
+    /// Whether a client closed the session, which then opens again only on request.
     closed: bool,
 }
 
-/// Whether a session has an actor.
+/// The lifecycle of a session.
 enum Life {
-    /// It has.
+    /// The session has an actor.
     Live {
         actor: Addr<SessionActor>,
-        /// Closed when nothing of the session runs any more.
+        /// Closed when everything of the session has ended.
         alive: mpsc::Receiver<()>,
     },
-    /// It is about to have.
+    /// The session is about to have an actor.
     Starting {
-        /// Those who wait for it, and the actor each has seen.
+        /// The callers that wait for the actor, and the incarnation that each has seen.
         waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>,
     },
     /// It is only in its log.
@@ -121,35 +122,35 @@ pub(crate) struct Live {
     pub(crate) id: SessionId,
     pub(crate) actor: Incarnation,
     pub(crate) shown: watch::Receiver<Arc<Snapshot>>,
-    /// The actor that the asker had seen has failed.
+    /// Whether the incarnation that the caller had seen has failed.
     pub(crate) seen_failed: bool,
 }
 
-/// One of the actors that a session has in its life.
+/// One of the actors that a session has over time.
 #[derive(Clone)]
 pub(crate) struct Incarnation {
-    /// Counted from 1; no two actors of an engine have the same.
+    /// Counted from 1, and unique within the engine.
     pub(crate) number: u64,
     pub(crate) actor: Addr<SessionActor>,
 }
 
-/// What every session shares: where logs are kept, and by what limits.
+/// Gets the environment that all sessions share.
 #[derive(Message)]
-#[rtype(result = "Arc<Base>")]
-pub(crate) struct GetBase;
+#[rtype(result = "Arc<EngineEnv>")]
+pub(crate) struct GetEngineEnv;
 
-impl Handler<GetBase> for Manager {
-    type Result = Arc<Base>;
+impl Handler<GetEngineEnv> for Manager {
+    type Result = Arc<EngineEnv>;
 
-    fn handle(&mut self, _: GetBase, _: &mut Self::Context) -> Self::Result {
-        Arc::clone(&self.base)
+    fn handle(&mut self, _: GetEngineEnv, _: &mut Self::Context) -> Self::Result {
+        Arc::clone(&self.engine)
     }
 }
 
 impl Manager {
-    pub(crate) fn new(base: Base, arbiters: Vec<Arbiter>) -> Self {
+    pub(crate) fn new(engine: EngineEnv, arbiters: Vec<Arbiter>) -> Self {
         Self {
-            base: Arc::new(base),
+            engine: Arc::new(engine),
             catalogs: Catalogs::default(),
             listed: false,
             roster: Roster::default(),
@@ -171,21 +172,21 @@ impl Manager {
         self.touches
     }
 
-    /// Forgets the sessions that are only in their logs and in nobody's hands.
-    fn forget_unused(&mut self) {
-        let base = &self.base;
+    /// Removes the entries of saved sessions that have complete logs and no client.
+    fn remove_unused(&mut self) {
+        let engine = &self.engine;
         self.sessions.retain(|_, entry| {
             let is_live = !matches!(entry.life, Life::Saved);
-            is_live || entry.shown.receiver_count() > 0 || base.lacks_saves(&entry.shown.borrow())
+            is_live || entry.shown.receiver_count() > 0 || engine.lacks_saves(&entry.shown.borrow())
         });
     }
 
-    /// Frees a name, if it is this session's: one that was closed may have come back when its name was taken.
+    /// Frees a name, unless it belongs to another session by now.
     fn free_name(&mut self, name: &str, id: &SessionId) {
         if self.names.get(name) == Some(id) {
             self.names.remove(name);
-            // The next one that is called so needs no number.
-            self.numbered.remove(numbered_of(name));
+            // The next session with this name needs no number.
+            self.numbered.remove(name_stem(name));
         }
     }
 }
@@ -194,12 +195,12 @@ impl Actor for Manager {
     type Context = Context<Self>;
 
     fn started(&mut self, _: &mut Self::Context) {
-        // Free: nobody else has them yet.
+        // Both are free, because they have not been shared yet.
         let (mending, room) = (Arc::clone(&self.mending).try_lock_owned(), Arc::clone(&self.room).try_lock_owned());
         if let (Ok(mending), Ok(room)) = (mending, room) {
-            let base = Arc::clone(&self.base);
+            let engine = Arc::clone(&self.engine);
             actix_rt::spawn(async move {
-                mending::all(&base, room).await;
+                mending::mend_all(&engine, room).await;
                 drop(mending);
             });
         }
@@ -217,7 +218,7 @@ impl Entry {
     }
 }
 
-/// The manager is gone.
-fn stopped(_: MailboxError) -> SessionError {
+/// The error if the manager is gone.
+fn stopped_error(_: MailboxError) -> SessionError {
     SessionError::Stopped
 }

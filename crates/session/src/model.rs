@@ -1,4 +1,4 @@
-//! What a model is: given a conversation and tools, a stream of what it says and wants called.
+//! Language models. A model turns a conversation and tools into a stream of text and tool calls.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -21,157 +21,162 @@ pub use catalog::{Catalog, DefaultModel, ProviderSetup};
 pub use provider::{Access, Provider};
 pub(crate) use unusable::Unusable;
 
-/// The most calls of one answer.
-pub(crate) const MOST_CALLS: usize = 1_000;
+/// The most calls that one answer may have.
+pub(crate) const MAX_CALLS: usize = 1_000;
 
-/// A model. Dropping the stream ends the request and closes its connection.
+/// A language model. Dropping a stream ends its request and closes the connection.
 pub trait Model: Send + Sync + 'static {
-    /// Its name, as `provider/name`.
+    /// The name of the model, as `provider/name`.
     fn name(&self) -> &str;
 
-    /// What is known of it.
+    /// The user's settings for this model.
     fn settings(&self) -> ModelSettings {
         ModelSettings::default()
     }
 
-    /// Whether its requests are held to the limits of a context. What plays a script has none, and needs all of it.
+    /// Whether the limits of a context apply to requests. A model that plays a script needs the
+    /// whole conversation.
     fn has_context(&self) -> bool {
         true
     }
 
-    /// Sends a request. It is read at once; the stream does not need it.
+    /// Sends a request. The request is read before this returns; the stream does not need it.
     fn stream(&self, request: &ModelRequest) -> ModelStream;
 }
 
-/// What a model streams back. Ends after the last event, or with an error.
+/// The stream of a model's answer, which ends after the last event or with an error.
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
 /// One request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
-    /// What it is told about itself.
+    /// The system prompt of the request.
     pub system: Arc<str>,
     /// The conversation, oldest first. Every call in it has a result.
     pub messages: Vec<Message>,
-    /// The tools it may call.
+    /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
 }
 
 /// One part of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// The user's words.
+    /// A text from the user.
     User(String),
-    /// A model's answer.
+    /// An answer of the model.
     Assistant(AssistantMessage),
-    /// What a call of the answer before brought.
+    /// The result of a call in the answer before.
     Tool(ToolResult),
 }
 
 impl Message {
-    /// Whether it is the user's words, which begin a turn, and not ours in their place.
+    /// Whether this is a prompt of the user, which begins a turn. Results of calls that are sent as
+    /// text, and the text after a broken answer, are not.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
-        matches!(self, Self::User(text) if text != history::GO_ON && !history::is_results(text))
+        matches!(self, Self::User(text) if text != history::CONTINUE && !history::is_results(text))
     }
 }
 
-/// One thing a model streams.
+/// One event of a model's stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
     /// A piece of text.
     Text(String),
     /// A piece of thought.
     Thought(String),
-    /// What the provider wants back unchanged with the thought before.
+    /// The provider's signature of the thought before, to be sent back unchanged.
     ThoughtSignature(String),
-    /// A piece of the arguments of a call, which is told whole once it is written: a sign of life, and what it weighs.
+    /// A piece of the arguments of a call, which is reported as a whole later. It shows progress,
+    /// and counts towards the size of the answer.
     Writing {
-        /// Bytes of the piece.
+        /// The size of the piece in bytes.
         bytes: usize,
     },
-    /// A whole tool call.
+    /// A complete tool call.
     Call {
-        /// The provider's name for the call, where it gives one.
+        /// The provider's id of the call, if it has one.
         id: Option<String>,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// Its arguments: JSON text as the model wrote it, not checked.
+        /// The arguments as the model wrote them: JSON text that was not checked.
         arguments: String,
-        /// What the provider wants back unchanged with the call.
+        /// The provider's signature of the call, to be sent back unchanged.
         signature: Option<String>,
     },
-    /// What the request used.
+    /// The usage of the request.
     Usage(Usage),
-    /// The answer stops here, unfinished: it reached the most tokens that one may have.
+    /// The answer is unfinished: it reached the maximum number of tokens.
     OutputLimit,
 }
 
-/// Why a model's stream ended early.
+/// The reason why a model's stream ended early.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// It can't be used as it is set up: no such provider, no key.
+    /// The model is not set up: its provider is unknown, or its key is missing.
     #[error("{message}")]
     Setup {
-        /// What is missing.
+        /// The setting that is missing or wrong.
         message: String,
-        /// What to do about it.
+        /// A hint on how to fix it.
         hint: String,
     },
     /// The provider refused the request.
     #[error("the model's provider refused the request (HTTP {status}): {message}")]
     Refused {
-        /// The HTTP status.
+        /// The HTTP status code.
         status: u16,
-        /// What the provider said.
+        /// The provider's error message.
         message: String,
-        /// When to come back, where it said so.
+        /// How long to wait before a retry, if the provider says so.
         retry_after: Option<Duration>,
     },
-    /// The provider refuses every request until its user has seen to something: a key, a quota, a bill.
+    /// The provider refuses every request until the user fixes the account: a key, a quota, a bill.
     #[error("the model's provider refuses all requests{}: {message}", .status.map(|status| format!(" (HTTP {status})")).unwrap_or_default())]
     Barred {
-        /// The HTTP status, unless the fault is in a stream.
+        /// The HTTP status code; `None` if the fault is in a stream.
         status: Option<u16>,
-        /// The provider's words.
+        /// The provider's error message.
         message: String,
     },
-    /// The provider refuses the model's name or one of its settings: any conversation would be refused.
+    /// The provider refuses the model's name or one of its settings, so it would refuse any
+    /// conversation.
     #[error("the model's provider refused the request (HTTP {status}): {message}")]
     Misconfigured {
-        /// The HTTP status.
+        /// The HTTP status code.
         status: u16,
-        /// The provider's words.
+        /// The provider's error message.
         message: String,
     },
     /// The provider could not be reached, or the connection broke.
     #[error("the connection to the model failed: {message}")]
     Connection {
-        /// What happened.
+        /// A description of the failure.
         message: String,
     },
-    /// What came is no answer.
+    /// The provider's answer is not valid.
     #[error("the model's answer can't be read: {message}")]
     Malformed {
-        /// What is wrong with it.
+        /// A description of the defect.
         message: String,
     },
-    /// The provider said, after it had begun to answer, that it can't go on now.
-    #[error("the model's provider can't go on now: {message}")]
+    /// The provider began to answer, and then reported that it can't continue now.
+    #[error("the model's provider can't continue now: {message}")]
     Unavailable {
-        /// What it said.
+        /// The provider's error message.
         message: String,
     },
-    /// The provider said that it failed.
+    /// The provider reported that the model failed.
     #[error("the model failed: {message}")]
     Failed {
-        /// What it said.
+        /// The provider's error message.
         message: String,
     },
 }
 
-/// What providers say of a conversation that is too long: OpenAI and vLLM, Anthropic, Gemini, llama.cpp, routers.
+/// Phrases by which providers report that a conversation is too long: OpenAI and vLLM, Anthropic,
+/// Gemini, llama.cpp, routers.
 const OVERFLOW: [&str; 7] = [
     "context length",
     "context window",
@@ -182,16 +187,17 @@ const OVERFLOW: [&str; 7] = [
     "too many tokens",
 ];
 
-/// Whether a provider's words are about a conversation that is too long.
+/// Whether a provider's message is about a conversation that is too long.
 fn is_overflow(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     OVERFLOW.iter().any(|words| message.contains(words))
 }
 
 impl ModelError {
-    /// Whether the same request may succeed later: the provider has too much to do or is broken, or the way to it is.
+    /// Whether the same request may succeed later, because the provider is overloaded or broken, or
+    /// the connection to it is.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
             Self::Refused { status: 501 | 505, .. } => false,
             Self::Refused { status, .. } => *status == 429 || (500..600).contains(status),
@@ -205,23 +211,23 @@ impl ModelError {
     }
 
     pub(crate) fn too_many_calls() -> Self {
-        Self::Malformed { message: format!("it has over {MOST_CALLS} calls") }
+        Self::Malformed { message: format!("it has more than {MAX_CALLS} calls") }
     }
 
-    /// Whether the provider refused the request for what it was: it would refuse the same one again.
+    /// Whether the provider refused the request for its content, so that it would refuse it again.
     #[must_use]
     pub fn refuses_request(&self) -> bool {
         matches!(self, Self::Refused { status: 400 | 413 | 422, .. })
     }
 
-    /// Whether the provider finds the conversation too long for the model, by the words that providers have for it.
+    /// Whether the provider finds the conversation too long for the model, judging by its message.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         let Self::Refused { message, .. } = self else { return false };
         self.refuses_request() && is_overflow(message)
     }
 
-    /// Whether the provider finds fault with thoughts that were sent back.
+    /// Whether the provider objects to thoughts that were sent back.
     #[must_use]
     pub fn blames_thoughts(&self) -> bool {
         let Self::Refused { message, .. } = self else { return false };
@@ -229,13 +235,13 @@ impl ModelError {
         ["thinking", "thought", "reasoning", "signature"].iter().any(|words| message.contains(words))
     }
 
-    /// Whether the provider refused the request for its size alone.
+    /// Whether the provider refused the request only because of its size.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
         matches!(self, Self::Refused { status: 413, .. }) || self.is_overflow()
     }
 
-    /// When the provider says to come back.
+    /// How long to wait before a retry, if the provider says so.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

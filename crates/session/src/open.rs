@@ -1,10 +1,10 @@
-//! What a session is opened with, and whether it is opened by being used.
+//! The options for opening a session.
 
 use std::path::PathBuf;
 
 use holdpoint_common::{AsksMode, PolicyMode, PolicyRules};
 
-/// What a session is opened with.
+/// The options for opening a session.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct OpenSession {
@@ -19,7 +19,8 @@ pub struct OpenSession {
 }
 
 impl OpenSession {
-    /// A session that works in this folder: asks wait for the user, reading is allowed, the rest asks.
+    /// A session that works in this folder. By default, asks wait for the user, reading is allowed,
+    /// and everything else asks.
     pub fn in_folder(workspace: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
@@ -33,47 +34,48 @@ impl OpenSession {
         }
     }
 
-    /// Calls it this; unique among live sessions. Without it: the folder's name, numbered where taken.
+    /// Sets the name, which must be unique among live sessions. The default is the folder's name,
+    /// with a number if that is taken.
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Uses this model, as `PROVIDER/NAME` or `PROVIDER`. Without it: the catalog's default.
+    /// Sets the model, as `PROVIDER/NAME` or `PROVIDER`. The default is the catalog's.
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }
 
-    /// Says who answers its asks.
+    /// Sets the asks mode: wait for the user, deny or approve.
     pub fn asks(self, asks: AsksMode) -> Self {
         Self { asks, ..self }
     }
 
-    /// Says what its tools may do unasked.
+    /// Sets the policy mode, the default rules for the actions of tools.
     pub fn policy(self, policy: PolicyMode) -> Self {
         Self { policy, ..self }
     }
 
-    /// Says what is allowed, asked or denied besides.
+    /// Sets the rules that allow, ask about or deny actions, in addition to the policy mode.
     pub fn rules(self, rules: PolicyRules) -> Self {
         Self { rules, ..self }
     }
 
-    /// Ends a turn after so many steps; 0 for no limit.
+    /// Ends each turn after this many steps; 0 for no limit.
     pub fn max_steps(self, max_steps: u32) -> Self {
         Self { max_steps, ..self }
     }
 
-    /// Ends a turn that has used so many tokens, before its next request; 0 for no limit.
+    /// Ends a turn that has used this many tokens, before its next request; 0 for no limit.
     pub fn max_turn_tokens(self, max_turn_tokens: u64) -> Self {
         Self { max_turn_tokens, ..self }
     }
 }
 
-/// What becomes of a session that was unloaded, when it is used.
+/// How a handle treats its session after it was unloaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unloaded {
-    /// It is opened again, with what its client supplies.
-    Opens,
-    /// It stays so: its client says first what with.
-    Stays,
+pub(crate) enum WhenUnloaded {
+    /// Use opens the session again, with the client's supplies.
+    Open,
+    /// The session stays unloaded, because its client chooses the supplies first.
+    Fail,
 }

@@ -1,4 +1,4 @@
-//! The words of a project: what its `AGENTS.md` says, added to the system prompt and marked as what it is.
+//! The project's own instructions, from its `AGENTS.md`, as a quotation in the system prompt.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -6,19 +6,20 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdpoint_common::limits::MAX_PROJECT_WORDS;
+use holdpoint_common::limits::MAX_PROJECT_BYTES;
 use rustix::fs::OFlags;
 
-/// The file of a workspace that speaks to agents.
+/// The file in a workspace that is addressed to agents.
 const FILE: &str = "AGENTS.md";
 
-/// The system prompt for a session in this workspace; and what of the project's words is not in it, for the user.
+/// The system prompt for a session in this workspace, and a message for the user if a part of the
+/// project's file is left out of it.
 pub(crate) async fn system_prompt(system: &Arc<str>, workspace: &Path) -> (Arc<str>, Option<String>) {
     let root = PathBuf::from(workspace);
     let read = tokio::task::spawn_blocking(move || read(&root)).await.map_err(io::Error::other).flatten();
     let (words, cut) = match read {
         Ok(None) => (None, None),
-        Ok(Some(Words { text, bytes, is_utf8 })) => {
+        Ok(Some(Instructions { text, bytes, is_utf8 })) => {
             let cut: Vec<_> = too_long(bytes).into_iter().chain(not_utf8(is_utf8)).collect();
             (Some(text), (!cut.is_empty()).then(|| cut.join("; ")))
         }
@@ -30,40 +31,42 @@ pub(crate) async fn system_prompt(system: &Arc<str>, workspace: &Path) -> (Arc<s
     (words.map_or_else(|| Arc::clone(system), |words| add(system, &words).into()), cut)
 }
 
-/// What a project says, at most [`MAX_PROJECT_WORDS`] of it.
-struct Words {
+/// The text of the file, at most [`MAX_PROJECT_BYTES`] bytes of it.
+struct Instructions {
     text: String,
-    /// Of all of it.
+    /// The size of the whole file in bytes.
     bytes: u64,
-    /// Every byte of the file was valid.
+    /// Whether the text is valid UTF-8.
     is_utf8: bool,
 }
 
 fn not_utf8(is_utf8: bool) -> Option<String> {
-    let why = format!("{FILE} is not UTF-8: the model has \u{fffd} for what is not; save it as UTF-8");
+    let why = format!("{FILE} is not UTF-8: the model gets \u{fffd} for invalid bytes; save it as UTF-8");
     (!is_utf8).then_some(why)
 }
 
 fn too_long(bytes: u64) -> Option<String> {
-    let most = MAX_PROJECT_WORDS as u64;
+    let most = MAX_PROJECT_BYTES as u64;
     (bytes > most).then(|| {
         let [most, all] = [most, bytes].map(|bytes| bytes.div_ceil(1024));
-        format!("{FILE} is too long: the model has the first {most} of its {all} KiB")
+        format!("{FILE} is too long: the model gets only the first {most} of its {all} KiB")
     })
 }
 
-/// Nothing where it says nothing. Waits for nothing: neither a pipe nor a device is opened as if it were a file.
+/// Reads the file; `None` if it does not exist or is blank. Never blocks: a pipe or a device is
+/// refused without reading it.
 ///
 /// # Errors
-/// It says something that can't be read, or only through a link that leads out of the workspace or to nothing.
-fn read(workspace: &Path) -> io::Result<Option<Words>> {
+/// The file can't be read, is not text, or is a link that leads out of the workspace or to a
+/// missing file.
+fn read(workspace: &Path) -> io::Result<Option<Instructions>> {
     let root = workspace.canonicalize()?;
     let path = match root.join(FILE).canonicalize() {
         Ok(path) if path.starts_with(&root) => path,
         Ok(_) => return Err(io::Error::other("it is a link that leads out of the workspace")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let is_link = root.join(FILE).symlink_metadata().is_ok();
-            return if is_link { Err(io::Error::other("it is a link to nothing")) } else { Ok(None) };
+            return if is_link { Err(io::Error::other("it is a dangling link")) } else { Ok(None) };
         }
         Err(error) => return Err(error),
     };
@@ -72,30 +75,31 @@ fn read(workspace: &Path) -> io::Result<Option<Words>> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     let mut start = Vec::new();
-    file.take(MAX_PROJECT_WORDS as u64 + 1).read_to_end(&mut start)?;
-    // It may have grown meanwhile.
+    file.take(MAX_PROJECT_BYTES as u64 + 1).read_to_end(&mut start)?;
+    // The file may have grown in the meantime.
     let bytes = about.len().max(start.len() as u64);
     if start.contains(&0) {
-        return Err(io::Error::other("it has zero bytes, as binary files and UTF-16 do: save it as UTF-8"));
+        return Err(io::Error::other("it contains zero bytes, like binary or UTF-16 text; save it as UTF-8"));
     }
-    // A character that the limit splits is no fault of the file.
+    // A character that the limit splits does not make the file invalid.
     let is_utf8 =
         str::from_utf8(&start).map_or_else(|error| error.error_len().is_none() && bytes > start.len() as u64, |_| true);
     let mut text = String::from_utf8_lossy(&start).into_owned();
-    if start.len() > MAX_PROJECT_WORDS {
-        text.truncate(text.floor_char_boundary(MAX_PROJECT_WORDS));
-        text.push_str("\n[... the rest is left out: it is too long ...]");
+    if start.len() > MAX_PROJECT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_PROJECT_BYTES));
+        text.push_str("\n[... the rest is left out: the file is too long ...]");
     }
-    Ok(Some(Words { text, bytes, is_utf8 }).filter(|words| !words.text.trim().is_empty()))
+    Ok(Some(Instructions { text, bytes, is_utf8 }).filter(|words| !words.text.trim().is_empty()))
 }
 
-/// The system prompt with the project's words, each line quoted, so that nothing in them can end the quotation.
+/// Adds the project's text to the system prompt. Each line is quoted, so that no line can end the
+/// quotation.
 fn add(system: &str, words: &str) -> String {
     let mut text = format!("{}\n\n{}\n\n", system.trim_end(), INTRODUCTION.trim_end());
-    // Whatever may end a line for a model does so here.
+    // A character that might end a line for a model ends one here.
     let words = words.replace("\r\n", "\n").replace(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
     for line in words.trim_end().lines() {
         text.push_str(if line.is_empty() { ">" } else { "> " });
@@ -105,5 +109,5 @@ fn add(system: &str, words: &str) -> String {
     text
 }
 
-/// What is said before the project's words.
+/// The text before the quotation.
 const INTRODUCTION: &str = include_str!("../prompts/project.md");

@@ -1,4 +1,4 @@
-//! Sessions of a daemon, over its Unix socket: what a client does, as requests of HTTP and streams of events.
+//! Sessions of a daemon, over its Unix socket. Operations are HTTP requests and event streams.
 
 mod attachment;
 mod connection;

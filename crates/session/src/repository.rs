@@ -1,4 +1,5 @@
-//! What git says has changed in a session's folder, asked so that nothing that the repository configures is run.
+//! The changes that git reports in a session's folder. Git is run in a way that starts no program
+//! from the repository's configuration.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,24 +12,26 @@ use std::time::{Duration, SystemTime};
 use holdpoint_tools::{Workspace, environment};
 use tokio::process::Command;
 
-/// How long git may take. Without its answer there is only our own bookkeeping.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout for git. Without its answer, only the session's own records show the changed files.
+const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Files that are looked at. In a folder with more of them than that, git is not asked for long.
-const MOST: usize = 10_000;
+/// The maximum number of changed files to examine. With more of them, git is likely to time out
+/// anyway.
+const MAX_GIT_FILES: usize = 10_000;
 
-/// Settings that go before those of the repository, for each of them could name a program.
+/// Settings that override those of the repository, because each of them could name a program.
 const SETTINGS: [(&str, &str); 2] = [("core.fsmonitor", "false"), ("core.hooksPath", "/dev/null")];
 
-/// What else keeps git from starting anything: no lock, so no hook; nobody to ask; nothing to fetch, by no protocol.
-const KEPT_QUIET: [(&str, &str); 4] = [
+/// Variables that keep git from starting programs: no locks and so no hooks, no prompts, and no
+/// fetches by any protocol.
+const QUIET_VARIABLES: [(&str, &str); 4] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
 
-/// What has changed since the last commit, and which that is.
+/// The changes since the last commit, and its id.
 const STATUS: [&str; 9] = [
     "status",
     "--porcelain=v2",
@@ -41,37 +44,37 @@ const STATUS: [&str; 9] = [
     ".",
 ];
 
-/// What has changed between two commits, below the folder.
+/// The files that differ between two commits, below the folder.
 const BETWEEN: [&str; 7] =
     ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all", "--relative"];
 
-/// A repository at one moment: enough to see what changes from then on.
+/// The state of a repository at one moment, with enough detail to find later changes.
 #[derive(Debug)]
 pub(crate) struct Repository {
-    /// The last commit; nothing before the first.
+    /// The last commit; `None` before the first.
     head: Option<String>,
-    /// The files that differ from it, by their path below the folder, and what each is.
-    files: BTreeMap<String, Option<Look>>,
+    /// The files that differ from that commit, by their path below the folder, and how each looks.
+    files: BTreeMap<String, Option<FileStamp>>,
 }
 
-/// How a file looks from outside: its size, and when it was written.
-type Look = (u64, SystemTime);
+/// The size of a file, and the time when it was last written.
+type FileStamp = (u64, SystemTime);
 
 impl Repository {
-    /// As it is now; nothing where there is no git, no repository, or no answer in time.
+    /// Reads the present state; `None` without git or a repository, or after the timeout.
     pub(crate) async fn now(workspace: &Arc<Workspace>) -> Option<Self> {
-        let found = async { Git::of(workspace).await?.repository().await };
-        tokio::time::timeout(PATIENCE, found).await.ok().flatten()
+        let found = async { Git::locate(workspace).await?.repository().await };
+        tokio::time::timeout(GIT_TIMEOUT, found).await.ok().flatten()
     }
 
-    /// The files that have changed since, committed or not; nothing where git does not say it in time.
+    /// The files that have changed since, committed or not. Empty if git does not answer in time.
     pub(crate) async fn changed_since(&self, workspace: &Arc<Workspace>) -> Vec<String> {
-        let found = async { Git::of(workspace).await?.changed_since(self).await };
-        tokio::time::timeout(PATIENCE, found).await.ok().flatten().unwrap_or_default()
+        let found = async { Git::locate(workspace).await?.changed_since(self).await };
+        tokio::time::timeout(GIT_TIMEOUT, found).await.ok().flatten().unwrap_or_default()
     }
 }
 
-/// How git is asked.
+/// The git program, with the folder and the environment it runs in.
 struct Git {
     program: PathBuf,
     root: PathBuf,
@@ -79,8 +82,8 @@ struct Git {
 }
 
 impl Git {
-    /// Disks may not answer: looked for on a thread that may wait.
-    async fn of(workspace: &Arc<Workspace>) -> Option<Self> {
+    /// Finds git on a blocking thread, because disks can be slow.
+    async fn locate(workspace: &Arc<Workspace>) -> Option<Self> {
         let workspace = Arc::clone(workspace);
         tokio::task::spawn_blocking(move || Self::find(&workspace)).await.ok().flatten()
     }
@@ -92,7 +95,7 @@ impl Git {
         }
         let program = environment::program(&["git"], workspace.env(), root)?;
         let own = environment::outside(workspace.env(), root).into_iter().filter(|(name, _)| !name.starts_with("GIT_"));
-        let quiet = KEPT_QUIET.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let quiet = QUIET_VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Some(Self { program, root: root.to_owned(), env: own.chain(quiet).collect() })
     }
 
@@ -117,12 +120,13 @@ impl Git {
         let known = before.files.keys().chain(now.files.keys()).cloned();
         let paths = self.committed(&before.head, &now.head).await.into_iter().chain(known).collect();
         let files = self.look(paths).await?;
-        // One that had changed before, and was only committed since, looks as it did.
+        // A file that was changed before and has only been committed since looks the same.
         let changed = files.into_iter().filter(|(path, look)| before.files.get(path) != Some(look));
         Some(changed.map(|(path, _)| path).collect())
     }
 
-    /// The files in which two commits differ. They are in the repository: of the folder, nothing is looked at.
+    /// The files in which two commits differ. They are read from the repository, never from the
+    /// folder.
     async fn committed(&self, before: &Option<String>, now: &Option<String>) -> Vec<String> {
         let listed = match (before, now) {
             (before, now) if before == now => None,
@@ -135,23 +139,24 @@ impl Git {
         listed.iter().flat_map(|listed| lines(listed)).map(|path| path.into_owned()).collect()
     }
 
-    /// How these files look now.
-    async fn look(&self, paths: BTreeSet<String>) -> Option<BTreeMap<String, Option<Look>>> {
+    /// Reads how these files look now.
+    async fn look(&self, paths: BTreeSet<String>) -> Option<BTreeMap<String, Option<FileStamp>>> {
         let root = self.root.clone();
         let look = move |path: &str| {
             let file = fs::symlink_metadata(root.join(path)).ok()?;
             Some((file.len(), file.modified().ok()?))
         };
         let looked = tokio::task::spawn_blocking(move || {
-            paths.into_iter().take(MOST).map(|path| (path.clone(), look(&path))).collect()
+            paths.into_iter().take(MAX_GIT_FILES).map(|path| (path.clone(), look(&path))).collect()
         });
         looked.await.ok()
     }
 
-    /// The settings that go before the repository's: its filters are programs too, of whatever name.
+    /// The settings that override those of the repository. They also turn off its filters, which
+    /// are programs, under any name.
     async fn settings(&self) -> Option<Vec<(String, String)>> {
         let own = own_settings();
-        // There may be none, which git takes for a failure.
+        // Git fails if there are no filters.
         let listed = self.ask(&["config", "--null", "--name-only", "--get-regexp", r"^filter\."], &own).await;
         let listed = listed.unwrap_or_default();
         let names = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -163,7 +168,7 @@ impl Git {
         Some(own.into_iter().chain(off).collect())
     }
 
-    /// What git answers, unless it fails.
+    /// Runs git and returns its output; `None` if it fails.
     async fn ask(&self, args: &[&str], settings: &[(String, String)]) -> Option<Vec<u8>> {
         let numbered = settings.iter().enumerate().flat_map(|(n, (key, value))| {
             [(format!("GIT_CONFIG_KEY_{n}"), key.clone()), (format!("GIT_CONFIG_VALUE_{n}"), value.clone())]
@@ -177,17 +182,18 @@ impl Git {
     }
 }
 
-/// Our own settings, for an answer that takes nothing from the files of the folder.
+/// The fixed settings, which suffice for commands that do not read the files of the folder.
 fn own_settings() -> Vec<(String, String)> {
     SETTINGS.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
-/// What git lists, each with a zero byte behind it.
+/// The entries of git's output, each of which ends with a zero byte.
 fn lines(listed: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
     listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()).map(String::from_utf8_lossy)
 }
 
-/// The path of a line of [`STATUS`], from the top of the repository: behind so many fields for each kind of line.
+/// The path in a line of [`STATUS`], relative to the top of the repository. It follows a number of
+/// fields that depends on the kind of the line.
 fn path(line: &str) -> Option<&str> {
     let fields = match line.as_bytes().first()? {
         b'1' => 8,

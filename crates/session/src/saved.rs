@@ -1,9 +1,9 @@
-//! What is saved of a session: what its log comes to, and how it is written on where the session has no actor.
+//! Saved sessions: folding their logs, and appending to them without an actor.
 
 mod fold;
 mod mend;
-mod scribe;
+mod offline;
 
-pub(crate) use fold::{Found, damaged, fold, for_owner, unknown};
+pub(crate) use fold::{LoadedSession, damaged_error, fold, load_for_owner, why_not_live};
 pub(crate) use mend::mend;
-pub(crate) use scribe::Scribe;
+pub(crate) use offline::OfflineSession;

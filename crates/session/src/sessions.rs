@@ -1,4 +1,4 @@
-//! All sessions, as a client sees them.
+//! The sessions of an engine, as a client uses them.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -11,243 +11,258 @@ use crate::error::SessionError;
 use crate::handle::SessionHandle;
 use crate::local::{LocalSessions, LocalWatch};
 use crate::manager::Manager;
-use crate::open::{OpenSession, Unloaded};
+use crate::open::{OpenSession, WhenUnloaded};
 #[cfg(feature = "remote")]
 use crate::remote::{RemoteSessions, RemoteWatch};
 use crate::transfer::{ExportError, ImportError};
 
 /// All sessions of an engine, for one client. Cheap to clone.
 ///
-/// The engine is in this process, or (feature `remote`) a daemon's: what can be done is the same.
+/// The engine is in this process or, with the feature `remote`, in a daemon. The operations are the
+/// same.
 #[derive(Clone)]
-pub struct Sessions(Place);
+pub struct Sessions(SessionsBackend);
 
 #[derive(Clone)]
-enum Place {
+enum SessionsBackend {
     Local(LocalSessions),
     #[cfg(feature = "remote")]
     Remote(RemoteSessions),
 }
 
-/// Sees what becomes of all sessions. Nothing waits for it: what changes faster than it is looked at is told as it is
-/// then.
-pub struct Watch(Watching);
+/// A stream of session changes. A slow reader gets the latest state; intermediate changes are
+/// coalesced.
+pub struct Watch(WatchBackend);
 
-enum Watching {
+enum WatchBackend {
     Local(Box<LocalWatch>),
     #[cfg(feature = "remote")]
     Remote(RemoteWatch),
 }
 
 impl Watch {
-    /// What has changed, once something has; nothing when the engine has stopped, or the way to it is broken.
+    /// Waits for the next change; `None` when the engine has stopped, or the connection to it
+    /// broke.
     pub async fn next(&mut self) -> Option<SessionNews> {
         match &mut self.0 {
-            Watching::Local(watch) => watch.next().await,
+            WatchBackend::Local(watch) => watch.next().await,
             #[cfg(feature = "remote")]
-            Watching::Remote(watch) => watch.next().await,
+            WatchBackend::Remote(watch) => watch.next().await,
         }
     }
 
-    /// Now that nothing comes any more: whether the engine was told to stop. Else the connection to a daemon broke.
+    /// Whether the stream ended because the engine was stopped. If not, the connection to the
+    /// daemon broke.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         match &self.0 {
-            Watching::Local(_) => true,
+            WatchBackend::Local(_) => true,
             #[cfg(feature = "remote")]
-            Watching::Remote(watch) => watch.has_stopped(),
+            WatchBackend::Remote(watch) => watch.has_stopped(),
         }
     }
 }
 
 impl Sessions {
     pub(crate) fn local(manager: Addr<Manager>, who: Who) -> Self {
-        Self(Place::Local(LocalSessions::new(manager, who)))
+        Self(SessionsBackend::Local(LocalSessions::new(manager, who)))
     }
 
-    /// The sessions of the daemon that listens on this Unix socket, for a client of this name. Nothing is asked of it
-    /// yet, and nothing stays connected but what is attached to or watched. What is done with these is to be called
-    /// inside of a tokio runtime with I/O.
+    /// The sessions of the daemon that listens on this Unix socket, for a client with this name.
+    /// Connects on use, and stays connected only for attachments and watches. Must be used inside a
+    /// tokio runtime with I/O.
     #[cfg(feature = "remote")]
     #[must_use]
     pub fn remote(socket: impl Into<std::path::PathBuf>, who: &Who) -> Self {
-        Self(Place::Remote(RemoteSessions::new(socket.into(), who)))
+        Self(SessionsBackend::Remote(RemoteSessions::new(socket.into(), who)))
     }
 
-    /// The same, for this client: what it does is done in its name. Of a daemon's clients, the daemon knows the process.
+    /// The same sessions, used in the name of this client. A daemon determines the client's process
+    /// itself.
     #[must_use]
     pub fn for_client(self, who: Who) -> Self {
         Self(match self.0 {
-            Place::Local(sessions) => Place::Local(sessions.for_client(who)),
+            SessionsBackend::Local(sessions) => SessionsBackend::Local(sessions.for_client(who)),
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => Place::Remote(sessions.for_client(&who)),
+            SessionsBackend::Remote(sessions) => SessionsBackend::Remote(sessions.for_client(&who)),
         })
     }
 
-    /// The live session of this id, for whoever does not open sessions: one that is only saved, or is unloaded later, stays
-    /// so.
+    /// The live session with this id, for clients that do not open sessions. A session that is only
+    /// saved, or is unloaded later, is not opened.
     ///
     /// # Errors
-    /// [`SessionError::NotLive`] if it is only saved, closed if it is that: of a daemon's session, told with the first thing
-    /// that is done to it. [`SessionError::Unknown`].
+    /// [`SessionError::NotLive`] if the session is only saved, [`Refused::Closed`] if it is closed,
+    /// and [`SessionError::Unknown`] if there is no such session. For a daemon's session, the first
+    /// operation on the handle reports the first two.
+    ///
+    /// [`Refused::Closed`]: crate::state::Refused::Closed
     pub async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         Ok(match &self.0 {
-            Place::Local(sessions) => SessionHandle::local(sessions.reach(id).await?),
+            SessionsBackend::Local(sessions) => SessionHandle::local(sessions.reach(id).await?),
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => SessionHandle::remote(sessions.reach(id).await?),
+            SessionsBackend::Remote(sessions) => SessionHandle::remote(sessions.reach(id).await?),
         })
     }
 
-    /// The same, for a client that brings these along: the environment of tools' processes, and how models are
-    /// reached. A session has them for as long as it is live; they are not saved, so that a saved session that is
-    /// opened again has what comes from the client that opens it.
+    /// The same sessions, with this client's supplies: the environment of tool processes, the
+    /// provider settings and the system prompt. A session keeps them while it is live. They are not
+    /// saved, so a saved session gets the supplies of the client that opens it.
     #[must_use]
     pub fn with_supplies(self, supplies: Supplies) -> Self {
         Self(match self.0 {
-            Place::Local(sessions) => Place::Local(sessions.with_supplies(supplies)),
+            SessionsBackend::Local(sessions) => SessionsBackend::Local(sessions.with_supplies(supplies)),
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => Place::Remote(sessions.with_supplies(supplies)),
+            SessionsBackend::Remote(sessions) => SessionsBackend::Remote(sessions.with_supplies(supplies)),
         })
     }
 
-    /// Opens a fresh session.
+    /// Opens a new session.
     ///
     /// # Errors
-    /// [`SessionError`] if the folder or the model can't be used, the name is taken, or there is no room.
+    /// [`SessionError`] if the folder or the model can't be used, the name is taken, or there is no
+    /// room.
     pub async fn open(&self, open: OpenSession) -> Result<SessionHandle, SessionError> {
         Ok(match &self.0 {
-            Place::Local(sessions) => SessionHandle::local(sessions.open(open).await?),
+            SessionsBackend::Local(sessions) => SessionHandle::local(sessions.open(open).await?),
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => SessionHandle::remote(sessions.open(open).await?),
+            SessionsBackend::Remote(sessions) => SessionHandle::remote(sessions.open(open).await?),
         })
     }
 
-    /// The session of this id, name, or unique prefix of an id; opened if it is only saved. Of a name, the live one,
-    /// else the newest.
+    /// The session with this id, name or unique prefix of an id, which is opened if it is only
+    /// saved. If several sessions have the name, the live one is meant, otherwise the newest.
     ///
     /// # Errors
-    /// [`SessionError`] if there is none, or it can't be opened.
+    /// [`SessionError`] if there is no such session, or it can't be opened.
     pub async fn get(&self, what: &str) -> Result<SessionHandle, SessionError> {
         Ok(match &self.0 {
-            Place::Local(sessions) => SessionHandle::local(sessions.get(what).await?),
+            SessionsBackend::Local(sessions) => SessionHandle::local(sessions.get(what).await?),
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => SessionHandle::remote(sessions.get(what).await?),
+            SessionsBackend::Remote(sessions) => SessionHandle::remote(sessions.get(what).await?),
         })
     }
 
-    /// The session of this id, name, or unique prefix of an id, as it is now: one that is only saved stays so.
+    /// The snapshot of the session with this id, name or unique prefix of an id. A session that is
+    /// only saved is not opened.
     ///
     /// # Errors
-    /// [`SessionError`] if there is none, or it can't be read.
+    /// [`SessionError`] if there is no such session, or it can't be read.
     pub async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.look(what).await,
+            SessionsBackend::Local(sessions) => sessions.look(what).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.look(what).await,
+            SessionsBackend::Remote(sessions) => sessions.look(what).await,
         }
     }
 
-    /// Writes a session out as text, as far as it is saved: what [`transfer`](crate::transfer) says.
+    /// Exports the saved part of a session as text, in the format of [`transfer`](crate::transfer).
     ///
     /// # Errors
-    /// [`ExportError`] if there is no such session, it can't be read, or `out` fails: what was written then has no last
-    /// line.
+    /// [`ExportError`] if there is no such session, it can't be read, or a write to `out` fails.
+    /// Incomplete text has no last line.
     pub async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.export(what, out).await,
+            SessionsBackend::Local(sessions) => sessions.export(what, out).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.export(what, out).await,
+            SessionsBackend::Remote(sessions) => sessions.export(what, out).await,
         }
     }
 
-    /// Takes a session in that was written out: under its own id if no other has it, else under a fresh one.
+    /// Imports an exported session under its own id, or under a new one if that is taken.
     ///
     /// # Errors
-    /// [`ImportError`], with the number of the line, if the text is not as it was written; or if it can't be saved.
+    /// [`ImportError`] if the text is not a valid export, with the number of the line, or if the
+    /// session can't be saved.
     pub async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.import(text).await,
+            SessionsBackend::Local(sessions) => sessions.import(text).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.import(text).await,
+            SessionsBackend::Remote(sessions) => sessions.import(text).await,
         }
     }
 
-    /// The open asks of all sessions, live and saved: the oldest first. Of a session of which too much is lost, the first
-    /// of its asks, if the list knows of it.
+    /// The open asks of all sessions, live and saved, oldest first. For a session that is too
+    /// damaged to be read, only its first ask is included, if the list has it.
     ///
     /// # Errors
     /// As [`list`](Self::list).
     pub async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.inbox().await,
+            SessionsBackend::Local(sessions) => sessions.inbox().await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.inbox().await,
+            SessionsBackend::Remote(sessions) => sessions.inbox().await,
         }
     }
 
-    /// The open asks of the session of this id, live or saved. What is wrong with others does not matter.
+    /// The open asks of the session with this id, live or saved. Faults of other sessions have no
+    /// effect.
     ///
     /// # Errors
-    /// [`SessionError`] if there is none, or it can't be read.
+    /// [`SessionError`] if there is no such session, or it can't be read.
     pub async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.asks(id).await,
+            SessionsBackend::Local(sessions) => sessions.asks(id).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.asks(id).await,
+            SessionsBackend::Remote(sessions) => sessions.asks(id).await,
         }
     }
 
-    /// Answers an ask by its id, whichever session's it is. One that is only saved is opened for it, unless the answer is
-    /// refused: then nothing changes.
+    /// Answers the ask with this id, in any session. A session that is only saved is opened for it,
+    /// unless the answer would be refused: then the session stays as it is.
     ///
     /// # Errors
-    /// As [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be opened.
+    /// As [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be
+    /// opened.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.answer(ask, answer, Unloaded::Opens).await,
+            SessionsBackend::Local(sessions) => sessions.answer(ask, answer, WhenUnloaded::Open).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.answer(ask, answer).await,
+            SessionsBackend::Remote(sessions) => sessions.answer(ask, answer).await,
         }
     }
 
-    /// The same, for a server whose clients say themselves what sessions are opened with: one that is only saved stays so.
+    /// Answers an ask as [`answer`](Self::answer) does, but does not open a session that is only
+    /// saved. For servers whose clients choose the supplies that sessions are opened with.
     ///
     /// # Errors
-    /// As [`answer`](Self::answer); [`SessionError::NotLive`] if it is only saved, and would take the answer.
+    /// As [`answer`](Self::answer); [`SessionError::NotLive`] if the session is only saved and
+    /// would accept the answer.
     pub async fn answer_live(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.answer(ask, answer, Unloaded::Stays).await,
+            SessionsBackend::Local(sessions) => sessions.answer(ask, answer, WhenUnloaded::Fail).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.answer(ask, answer).await,
+            SessionsBackend::Remote(sessions) => sessions.answer(ask, answer).await,
         }
     }
 
-    /// Begins to watch all sessions: first every one as it is, then whichever has changed.
+    /// Starts to watch all sessions. The stream begins with the present state of every session.
     ///
     /// # Errors
     /// As [`list`](Self::list).
     pub async fn watch(&self) -> Result<Watch, SessionError> {
         Ok(Watch(match &self.0 {
-            Place::Local(sessions) => Watching::Local(Box::new(sessions.watch().await?)),
+            SessionsBackend::Local(sessions) => WatchBackend::Local(Box::new(sessions.watch().await?)),
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => Watching::Remote(sessions.watch().await?),
+            SessionsBackend::Remote(sessions) => WatchBackend::Remote(sessions.watch().await?),
         }))
     }
 
-    /// Gives the session of this id another name, which is its title, too. One that is only saved stays so.
+    /// Renames the session with this id, which also sets its title. A session that is only saved is
+    /// not opened.
     ///
     /// # Errors
     /// As [`SessionHandle::rename`].
     pub async fn rename(&self, id: &SessionId, name: impl Into<String>) -> Result<(), SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.rename(id, name.into()).await,
+            SessionsBackend::Local(sessions) => sessions.rename(id, name.into()).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.rename(id, name.into()).await,
+            SessionsBackend::Remote(sessions) => sessions.rename(id, name.into()).await,
         }
     }
 
-    /// Ends the session of this id, as [`SessionHandle::close`] does. One that is only saved is not opened for it: what it
-    /// waits with is handed back, what it asks is answered.
+    /// Closes the session with this id, as [`SessionHandle::close`] does. A session that is only
+    /// saved is not opened: its queued prompts are handed back, and its asks are closed.
     ///
     /// # Errors
     /// As [`SessionHandle::close`].
@@ -255,7 +270,8 @@ impl Sessions {
         self.close_if(id, None).await
     }
 
-    /// The same, but as [`SessionHandle::close_unused`] only if it is not in use.
+    /// Closes the session with this id if it is not in use, as [`SessionHandle::close_unused`]
+    /// does.
     ///
     /// # Errors
     /// As [`SessionHandle::close_unused`].
@@ -265,50 +281,51 @@ impl Sessions {
 
     async fn close_if(&self, id: &SessionId, unused_since: Option<u64>) -> Result<(), SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.close(id, unused_since).await,
+            SessionsBackend::Local(sessions) => sessions.close(id, unused_since).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.close(id, unused_since).await,
+            SessionsBackend::Remote(sessions) => sessions.close(id, unused_since).await,
         }
     }
 
-    /// How this turn of a session has ended, once it has: with its receipt, if it was cut. `None` if the session has no such
-    /// turn. A session that is only saved stays so.
+    /// Waits for the end of this turn and returns it, with the receipt if the turn was cut; `None`
+    /// if the session has no such turn. A session that is only saved is not opened.
     ///
     /// # Errors
-    /// [`SessionError`] if there is no such session, or it can't be read; [`SessionError::Disconnected`] if its daemon
-    /// fails meanwhile.
+    /// [`SessionError`] if there is no such session, or it can't be read;
+    /// [`SessionError::Disconnected`] if its daemon fails in the meantime.
     pub async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.turn_end(id, turn).await,
+            SessionsBackend::Local(sessions) => sessions.turn_end(id, turn).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.turn_end(id, turn).await,
+            SessionsBackend::Remote(sessions) => sessions.turn_end(id, turn).await,
         }
     }
 
-    /// Deletes the saved session of this id or name, with all that was said in it: any that has no actor, whether it was
-    /// closed or only unloaded.
+    /// Deletes the saved session with this id or name, and its whole log. The session must not have
+    /// an actor; it need not be closed.
     ///
     /// # Errors
-    /// [`SessionError::Live`] if it has an actor; [`SessionError::Ambiguous`] if several sessions have the name;
-    /// [`SessionError::Inexact`] if this is only a prefix of an id;
-    /// [`SessionError`] if there is none, or the store fails.
+    /// [`SessionError::Live`] if it has an actor; [`SessionError::Ambiguous`] if several sessions
+    /// have the name; [`SessionError::Inexact`] if `what` is only a prefix of an id;
+    /// [`SessionError`] if there is no such session, or the store fails.
     pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.delete(what).await,
+            SessionsBackend::Local(sessions) => sessions.delete(what).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.delete(what).await,
+            SessionsBackend::Remote(sessions) => sessions.delete(what).await,
         }
     }
 
-    /// Every session: live ones first, the newest first.
+    /// All sessions: first the live ones, then the saved ones, each newest first.
     ///
     /// # Errors
-    /// [`SessionError::Stopped`] if the engine has stopped, [`SessionError::Store`] if the saved ones can't be read.
+    /// [`SessionError::Stopped`] if the engine has stopped, [`SessionError::Store`] if the saved
+    /// sessions can't be read.
     pub async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.list().await,
+            SessionsBackend::Local(sessions) => sessions.list().await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.list().await,
+            SessionsBackend::Remote(sessions) => sessions.list().await,
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The state of one session: folded from facts, nothing else.
+//! The state of one session, folded from its facts alone.
 //!
-//! [`decide`] says what an input does, [`State::apply`] does it. Both are pure: no clock, no I/O, no tasks.
-//! Whoever owns a state numbers the facts, saves them, applies them and carries out the effects.
+//! [`decide`] turns an input into a decision, and [`State::apply`] changes the state by one fact.
+//! Both are pure: no clock, no I/O, no tasks. The owner of a state numbers the facts, saves them,
+//! applies them and carries out the effects.
 //!
-//! Three parts are independent of each other: the [`Phase`], the queue of asks, and the hold. The status is
+//! A state has three independent parts: the [`Phase`], the open asks and the hold. The status is
 //! computed from them.
 
 mod apply;
@@ -23,75 +24,76 @@ use holdpoint_common::{
     SessionSummary, Tasks, Timestamp, TurnId, Usage,
 };
 
-pub use conversation::{Conversation, KEPT};
+pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
 pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Refused, Reply};
 pub use input::{Clearance, Confirm, Gate, Input, Moment, Report};
 pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 
-/// The state of one session.
+/// The state of one session, as the machine folds it from the session's facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     settings: Arc<SessionSettings>,
-    /// The first line of the first prompt, or the name it was given since.
+    /// The first line of the first prompt or goal, or the name given by the last rename.
     title: Option<String>,
-    /// The last line that the model has said.
+    /// The last line of text in the newest answer that has any.
     last_line: Option<String>,
-    /// It is logged at debug level.
+    /// Whether the session is logged at debug level.
     debug: bool,
-    /// When it was first opened.
+    /// When the session was first opened.
     opened: Timestamp,
-    /// The number of the last fact, and its time.
+    /// The number and the time of the last fact.
     last: u64,
     last_at: Timestamp,
-    /// Since when the status is what it is.
+    /// When the status last changed.
     since: Timestamp,
-    /// How long it has worked, in milliseconds, and since when it does.
+    /// The time worked so far in milliseconds, and when the current stretch of work began.
     worked_ms: u64,
     working_since: Option<Timestamp>,
     phase: Phase,
-    /// It was rebuilt after a restart, and nothing has begun since.
+    /// Whether the state was restored after a restart and has begun no work since.
     restarted: bool,
-    /// The number of the last fact that gave it something to do, or began that: of a prompt, a run or a turn.
-    given: u64,
-    /// Open asks, in the order they were raised.
+    /// The number of the last fact that gave the session work or began it: a prompt, a run or a
+    /// turn, or a gap that may contain one.
+    last_work: u64,
+    /// The open asks, oldest first.
     asks: VecDeque<Ask>,
-    /// How every ask that is no longer open was settled, by its number.
+    /// How each ask that is no longer open was settled, by the number of the ask.
     settled: BTreeMap<u64, Settled>,
-    /// What *always* was said to, in this life of the session.
+    /// The keys approved with *always*. A restore clears them.
     always: BTreeSet<String>,
     hold: Hold,
-    /// The accepted prompts that wait: each a `PromptAccepted`.
+    /// The accepted prompts that wait, each as its `PromptAccepted`.
     queue: VecDeque<Arc<Event>>,
-    /// The run that is under way, and how the one before ended.
+    /// The run in progress, and the end of the one before.
     run: Option<Run>,
     last_run: Option<LastRun>,
     tasks: Tasks,
-    /// How many of them were done or dropped when the last run began.
+    /// How many tasks were already done or dropped when the last run began.
     closed_before_run: usize,
-    /// The background jobs that run, the oldest first.
+    /// The running background jobs, oldest first.
     jobs: Vec<Job>,
-    /// The names after the newest that are known.
+    /// The ids after the newest known ones.
     next_turn: TurnId,
     next_prompt: PromptId,
     next_item: ItemId,
-    /// How many may have been given behind those.
-    lost: Lost,
-    /// The facts that a log has lost.
+    /// How many more ids the lost facts may have used.
+    lost: LostIds,
+    /// The ranges of facts that the log has lost.
     gaps: Gaps,
-    /// The prompts that were started, answers and results. Shared with the runner.
+    /// The started prompts, answers and results. Shared with the runner.
     history: Conversation,
     usage: Usage,
     context: Option<ContextFill>,
     last_turn: Option<LastTurn>,
     files_modified: Arc<BTreeSet<String>>,
-    /// Every file a call has read or written, as it was then.
+    /// The newest mark of every file that a call has read or written, by path.
     files_seen: BTreeMap<String, FileMark>,
 }
 
-/// Names that facts may have given that a log has lost.
+/// Upper bounds of the ids that lost facts may have used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Lost {
+struct LostIds {
     turns: u64,
     prompts: u64,
     items: u64,
@@ -105,15 +107,16 @@ enum Settled {
 }
 
 impl State {
-    /// The state after a session's first fact; `None` if that is no `SessionOpened`.
+    /// Builds the state from a session's first fact; `None` if that is not a `SessionOpened`.
     #[must_use]
     pub fn open(first: &Event) -> Option<Self> {
         let Some(Fact::SessionOpened { settings }) = first.fact() else { return None };
         Some(Self { last: first.seq, ..Self::fresh(settings.clone(), first.at) })
     }
 
-    /// The state of a session whose first fact can't be read, to take the others in: by what a list has of it, and when
-    /// it was opened. Of what that fact alone has said, the most careful is taken: it asks, and a person answers.
+    /// Builds the state of a session whose first fact cannot be read, from the session's summary
+    /// and the time it was opened. The asks mode and the policy, which only that fact recorded, get
+    /// their most cautious values: the policy asks, and a person answers.
     pub(crate) fn without_opening(listed: &SessionSummary, opened: Timestamp) -> Self {
         let settings = SessionSettings {
             id: listed.id.clone(),
@@ -126,7 +129,7 @@ impl State {
             max_steps: 0,
             max_turn_tokens: 0,
         };
-        // Without a title, a list has the name.
+        // The summary repeats the name if there is no title.
         let title = Some(&listed.title).filter(|title| **title != listed.name);
         Self { title: title.cloned(), ..Self::fresh(settings, opened) }
     }
@@ -145,7 +148,7 @@ impl State {
             working_since: None,
             phase: Phase::Idle,
             restarted: false,
-            given: 0,
+            last_work: 0,
             asks: VecDeque::new(),
             settled: BTreeMap::new(),
             always: BTreeSet::new(),
@@ -159,7 +162,7 @@ impl State {
             next_turn: TurnId(1),
             next_prompt: PromptId(1),
             next_item: ItemId(1),
-            lost: Lost::default(),
+            lost: LostIds::default(),
             gaps: Gaps::default(),
             history: Conversation::default(),
             usage: Usage::default(),
@@ -170,7 +173,7 @@ impl State {
         }
     }
 
-    /// The state that the facts of a whole log come to; `None` if they do not begin with the session's opening.
+    /// Folds the facts of a whole log; `None` if the first is not a `SessionOpened`.
     #[must_use]
     pub fn fold(facts: &[Arc<Event>]) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
@@ -179,30 +182,30 @@ impl State {
         Some(state)
     }
 
-    /// Takes in the facts of a log that come next.
+    /// Applies the next facts of the log, in order.
     pub fn follow(&mut self, facts: &[Arc<Event>]) {
         facts.iter().for_each(|fact| self.apply(fact));
     }
 
-    /// What the session was opened with, under the name and with the model that it has now.
+    /// The settings the session was opened with, except that name and model are the current ones.
     #[must_use]
     pub fn settings(&self) -> &Arc<SessionSettings> {
         &self.settings
     }
 
-    /// The session.
+    /// The id of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.settings.id
     }
 
-    /// When it was first opened.
+    /// When the session was first opened.
     #[must_use]
     pub fn opened(&self) -> Timestamp {
         self.opened
     }
 
-    /// Whether it is logged at debug level.
+    /// Whether the session is logged at debug level.
     #[must_use]
     pub fn is_debug_enabled(&self) -> bool {
         self.debug
@@ -214,7 +217,7 @@ impl State {
         self.last
     }
 
-    /// What the session is at.
+    /// The current phase of the session.
     #[must_use]
     pub fn phase(&self) -> &Phase {
         &self.phase
@@ -229,22 +232,23 @@ impl State {
         }
     }
 
-    /// The usage of a step: the provider's count, else an estimate by the size of request and answer.
-    pub(crate) fn used(&self, step: OpenStep, moment: Moment<'_>) -> Usage {
+    /// The usage of a step: the provider's count, or else an estimate from the sizes of request and
+    /// answer.
+    pub(crate) fn step_usage(&self, step: OpenStep, moment: Moment<'_>) -> Usage {
         step.usage.unwrap_or_else(|| {
-            let usage = Usage::estimate(moment.fixed_bytes + self.history.words(), step.said);
-            // No request is larger.
+            let usage = Usage::estimate(moment.fixed_bytes + self.history.text_bytes(), step.answer_bytes);
+            // No request is larger than the limit.
             Usage { input: usage.input.min(moment.limits.max_history_tokens), ..usage }
         })
     }
 
-    /// The open asks; the first is the one to show.
+    /// The open asks, oldest first; clients show the first.
     #[must_use]
     pub fn asks(&self) -> &VecDeque<Ask> {
         &self.asks
     }
 
-    /// What the user was shown of a call that has not begun, and has approved.
+    /// The ask that the user approved for a call that has not started yet.
     #[must_use]
     pub fn approved(&self, call: CallId) -> Option<&AskRequest> {
         match self.turn()?.call(call)? {
@@ -253,58 +257,59 @@ impl State {
         }
     }
 
-    /// Whether the session is held.
+    /// The session's hold, which may be off.
     #[must_use]
     pub fn hold(&self) -> &Hold {
         &self.hold
     }
 
-    /// The run that is under way.
+    /// The run in progress, if any.
     #[must_use]
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
 
-    /// How many prompts wait.
+    /// The number of queued prompts.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// The background jobs that run, the oldest first.
+    /// The running background jobs, oldest first.
     pub(crate) fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
-    /// The tasks and notes.
+    /// The session's tasks and notes.
     #[must_use]
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
     }
 
-    /// The conversation so far, as much of it as may be sent; in a run, that of its iteration.
+    /// The conversation that the next request draws on; in a run, only that of the current
+    /// iteration.
     #[must_use]
     pub fn history(&self) -> Conversation {
         self.history.clone()
     }
 
-    /// Every file a call has read or written, as it was then.
+    /// The newest mark of every file that a call has read or written.
     pub fn files_seen(&self) -> impl Iterator<Item = &FileMark> {
         self.files_seen.values()
     }
 
-    /// The next item's name: none that a lost fact may have given.
+    /// The next item's id, beyond any that a lost fact may have used.
     #[must_use]
     pub fn next_item(&self) -> ItemId {
         ItemId(self.next_item.0.saturating_add(self.lost.items))
     }
 
-    /// The names after the newest prompt, turn and item that are known. In a log, the next may be these: what a gap before
-    /// them stands for was something else.
-    pub(crate) fn after_known(&self) -> (PromptId, TurnId, ItemId) {
+    /// The ids after the newest known prompt, turn and item. A log may continue with them even
+    /// after a gap, because the lost facts may not have used any id.
+    pub(crate) fn next_known_ids(&self) -> (PromptId, TurnId, ItemId) {
         (self.next_prompt, self.next_turn, self.next_item)
     }
 
-    /// What the session is doing, in one word.
+    /// The status, computed from the phase, the asks and the hold.
     #[must_use]
     pub fn status(&self) -> SessionStatus {
         match &self.phase {
@@ -321,17 +326,18 @@ impl State {
         }
     }
 
-    /// Whether a background job of this name runs.
     fn has_job(&self, job: CallId) -> bool {
         self.jobs.iter().any(|running| running.id == job)
     }
 
-    /// Whether an ask waits for a person. Where the setting answers, none does, not even between its two facts.
+    /// Whether an ask waits for a person. If the asks mode answers by itself, no ask ever waits,
+    /// not even between the facts that raise and answer it.
     fn waits_for_answer(&self) -> bool {
         !self.asks.is_empty() && self.settings.asks == AsksMode::Wait
     }
 
-    /// Whether nothing would be lost if the actor ended now: no turn, no run, no queue, no hold, no background job.
+    /// Whether the actor could end now without losing anything: no turn, run, queue, hold or
+    /// background job.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         matches!(self.phase, Phase::Idle)
@@ -341,15 +347,15 @@ impl State {
             && self.jobs.is_empty()
     }
 
-    /// Whether it has something to do, or was given or has begun something behind the fact of this number. What runs in the
-    /// background does not count.
+    /// Whether the session has work, or was given or began any after the fact with this number.
+    /// Background jobs do not count.
     fn is_used_since(&self, since: u64) -> bool {
-        self.turn().is_some() || self.run.is_some() || !self.queue.is_empty() || self.given > since
+        self.turn().is_some() || self.run.is_some() || !self.queue.is_empty() || self.last_work > since
     }
 
-    /// The turn and step an upcoming fact belongs to.
+    /// The turn and step that an upcoming fact belongs to.
     #[must_use]
-    pub fn place(&self, fact: &Fact) -> (Option<TurnId>, Option<u32>) {
+    pub fn turn_and_step(&self, fact: &Fact) -> (Option<TurnId>, Option<u32>) {
         match fact {
             Fact::SessionOpened { .. }
             | Fact::SessionRestored { .. }
@@ -363,10 +369,10 @@ impl State {
             | Fact::RunWaiting { .. }
             | Fact::RunExtended { .. }
             | Fact::RunFinished { .. }
-            // It may be of a turn that is long over.
+            // The job's turn may have ended long before.
             | Fact::JobEnded { .. } => (None, None),
             Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => (Some(*turn), None),
-            // Its turn may be over by then.
+            // The job's turn may already have ended.
             Fact::JobStarted { job } => {
                 let open = self.turn().filter(|turn| turn.id == job.turn);
                 (open.map(|turn| turn.id), open.map(|turn| turn.step).filter(|step| *step > 0))
@@ -395,7 +401,7 @@ impl State {
     }
 }
 
-/// A `PromptAccepted` as it waits.
+/// The id and the text of a queued `PromptAccepted`.
 fn queued(event: &Event) -> Option<(PromptId, &Arc<str>)> {
     match event.fact() {
         Some(Fact::PromptAccepted { prompt, text, .. }) => Some((*prompt, text)),

@@ -1,4 +1,4 @@
-//! Where the facts of sessions are kept.
+//! Stores, which keep the logs of sessions.
 
 mod memory;
 mod numbers;
@@ -14,77 +14,81 @@ use holdpoint_common::{Delta, Event, Fact, Gaps, SessionId, SessionSummary, Time
 use thiserror::Error;
 
 pub use memory::Memory;
-pub(crate) use numbers::{NUMBERS, Numbers};
+pub(crate) use numbers::{NUMBER_BLOCK, Numbers};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Salvaged, Sqlite};
 
-/// The logs of all sessions.
+/// A store of the logs of all sessions.
 ///
-/// What these return is polled on a session's thread: it does its work elsewhere, or is ready at once. If it is dropped
-/// half-way (the session's actor has failed), it may have done its work or not: the log is read anew then.
+/// The futures that it returns are polled on a session's thread: they work elsewhere or are ready
+/// at once. A future that is dropped half-way, because the session's actor has failed, may or may
+/// not have done its work; the log is read again then.
 pub trait SessionStore: Send + Sync + 'static {
     /// Whether acknowledged facts outlive the process. If not, nothing is reported as saved.
     fn is_durable(&self) -> bool {
         true
     }
 
-    /// Makes the log of a new session.
+    /// Creates the log of a new session.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if there is one, [`StoreError::Io`] if it can't be made.
+    /// [`StoreError::Taken`] if the session already has a log, [`StoreError::Io`] if the log can't
+    /// be created.
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
-    /// Opens the log of a session made before.
+    /// Opens the log of an existing session.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] if there is none, [`StoreError::Io`] if it can't be read.
+    /// [`StoreError::Unknown`] if there is no such log, [`StoreError::Io`] if it can't be read.
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
-    /// Every session that has a log, in no order.
+    /// Lists every session that has a log, in no particular order.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if they can't be read.
+    /// [`StoreError::Io`] if the sessions can't be read.
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
 
-    /// Which events of a session's log can't be read, as far as that was found yet.
+    /// The ranges of a session's log that were found to be unreadable so far.
     fn gaps(&self, _session: &SessionId) -> Gaps {
         Gaps::default()
     }
 
-    /// Reads all logs through in the background, once, to find their gaps. Ready when that is done. A store that can't lose
-    /// a fact has nothing to do.
+    /// Reads all logs once in the background, to find their gaps. The future is ready when that is
+    /// done. A store that can't lose facts does nothing.
     fn check(&self) -> BoxFuture<'static, ()> {
         std::future::ready(()).boxed()
     }
 
-    /// Deletes a session's log. One that is open takes nothing from then on (`append`, `keep_draft` and `reserve` fail as
-    /// unknown), and what is read of it is nothing.
+    /// Deletes a session's log. A log that is still open accepts no more writes (`append`,
+    /// `keep_draft` and `reserve` fail with [`StoreError::Unknown`]) and reads as empty.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] if there is none, [`StoreError::Io`] if it can't be deleted.
+    /// [`StoreError::Unknown`] if there is no such log, [`StoreError::Io`] if it can't be deleted.
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>>;
 }
 
 /// A session as its store lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedSession {
-    /// What was true of it when it was saved last. It may have been running then.
+    /// The summary that was saved last. The session may have been running then.
     pub summary: SessionSummary,
-    /// When it was first opened.
+    /// When the session was first opened.
     pub opened: Timestamp,
 }
 
 /// The log of one session: its facts, in the order of their numbers.
 pub trait SessionLog: Send + Sync + 'static {
-    /// Adds facts durably, all or none, and what the session comes to with them, for lists. `after` is the number of the last fact the caller knows of, so that
-    /// two owners of one session can't both write.
+    /// Appends facts durably, all or none, and saves the session's new summary. `after` is the
+    /// number of the last fact that the caller knows, so that two owners of a session can't both
+    /// write.
     ///
-    /// One at a time is under way for a session. After an error the same facts come again, with those that happened
-    /// since: a log that had written them after all answers [`StoreError::Conflict`] with the last of them, which is
-    /// taken as success.
+    /// A session has at most one append in progress. After an error the caller sends the same facts
+    /// again, with newer ones. A log that did write them in spite of the error returns
+    /// [`StoreError::Conflict`] with the number of the last of them, which the caller treats as
+    /// success.
     ///
     /// # Errors
-    /// [`StoreError`]: nothing is acknowledged, and the session is told as not saved.
+    /// [`StoreError`]: no fact is acknowledged, and clients see the session as not saved.
     fn append(
         &self,
         after: u64,
@@ -92,120 +96,124 @@ pub trait SessionLog: Send + Sync + 'static {
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// The first facts with numbers in `range`, in order: at most `most`, and no more once they come to a megabyte. In
-    /// the place of one that can't be read stands a [`Delta::Gap`] of its number. Around damage it may be more.
+    /// The first facts with numbers in `range`, in order: at most `most`, and no more once a
+    /// megabyte is reached. A [`Delta::Gap`] takes the place of a fact that can't be read; near
+    /// damage it may cover more than one number.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if they can't be read; the reader is told of a gap.
+    /// [`StoreError::Io`] if the facts can't be read; clients receive a gap instead.
     fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>>;
 
-    /// What was saved of it last for lists: by that it is known what it is where its first fact can't be read. `None` if
-    /// that is not known either, or the store can't lose a fact.
+    /// The session as it was last saved for lists, which describes it if its first fact can't be
+    /// read. `None` if that is lost, too, or if the store can't lose facts.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if that can't be read.
+    /// [`StoreError::Io`] if the session can't be read.
     fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
         std::future::ready(Ok(None)).boxed()
     }
 
-    /// The number from which on `range` has `newest` facts; its start if it has fewer, its end if none are wanted.
+    /// The number from which on `range` has `newest` facts: its start if it has fewer, and its end
+    /// if `newest` is 0.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if that can't be read.
+    /// [`StoreError::Io`] if the log can't be read.
     fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>>;
 
-    /// Keeps pieces of the answer that a model is giving, durably: deltas, each of which goes on where the one before
-    /// ended. They are no facts: an append that has the answer, or the end of its turn, drops them.
+    /// Saves pieces of a streaming answer durably: deltas, each of which continues the one before.
+    /// They are not facts: an append with the answer, or with the end of its turn, drops them.
     ///
     /// # Errors
-    /// [`StoreError`]: the same pieces come again, with those that came since.
+    /// [`StoreError`]: the caller sends the same pieces again, with newer ones.
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// What is kept of an answer that did not become a fact, in order.
+    /// The saved pieces of an answer that did not become a fact, in order.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if it can't be read.
+    /// [`StoreError::Io`] if the pieces can't be read.
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
 
-    /// Sets `count` numbers aside that were never set aside before, above every fact there is. Durable: they are not
-    /// given again after a restart. With a count of 0, the start says which would be the first, when all that was begun
-    /// before is written.
+    /// Reserves `count` numbers that were never reserved before, above every existing fact. The
+    /// reservation is durable: a restart does not give them out again. With a count of 0, the start
+    /// of the range is the number that the next reservation would begin with, once all earlier
+    /// writes are done.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] if the log was deleted; [`StoreError::Io`]: it is asked again.
+    /// [`StoreError::Unknown`] if the log was deleted; [`StoreError::Io`] otherwise, and the caller
+    /// tries again.
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>>;
 
-    /// Gives back the numbers of `unused`, the last part of all that were set aside: the next that are set aside begin
-    /// with them. Nothing happens if more were set aside since. The call begins it; a session that ends does not wait for
-    /// the answer.
+    /// Gives back the numbers of `unused`, the last part of the reserved numbers: the next
+    /// reservation begins with them. Does nothing if more were reserved since. The call itself
+    /// starts the work, so a session that ends does not wait for the future.
     ///
     /// # Errors
-    /// [`StoreError`]: the numbers stay set aside, and are never used.
+    /// [`StoreError`]: the numbers stay reserved, and are never used.
     fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>>;
 }
 
-/// Why a log could not be read or written.
+/// The reason why a log could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// There is no such session.
+    /// No such session exists.
     #[error("there is no session {session}")]
     Unknown {
-        /// What was named.
+        /// The session that was requested.
         session: SessionId,
     },
-    /// There is such a session already.
-    #[error("there is a session {session} already")]
+    /// The session already has a log.
+    #[error("session {session} already exists")]
     Taken {
-        /// What was to be made.
+        /// The session that was to be created.
         session: SessionId,
     },
-    /// Someone else wrote to this session.
+    /// Another process wrote to this session.
     #[error("the log ends at {last}, not at {after}: another process has this session open")]
     Conflict {
-        /// Where the caller thought it ends.
+        /// The last number that the caller assumed.
         after: u64,
-        /// Where it ends.
+        /// The last number in the log.
         last: u64,
     },
-    /// The store was written by a later version of this program, and is left as it is.
-    #[error("the store has schema {found}, and this version knows schemas up to {known}")]
+    /// A later version of this program wrote the store, which is left as it is.
+    #[error("the store has schema {found}; this version supports schemas up to {known}")]
     Newer {
-        /// The store's schema.
+        /// The schema of the store.
         found: u32,
-        /// The newest that is known here.
+        /// The newest schema that this version knows.
         known: u32,
     },
-    /// Others can get at what is kept: it is neither read nor written.
+    /// Other users can access the store, so it is neither read nor written.
     #[cfg(feature = "folders")]
-    #[error("{0}; what is kept there has to be this user's alone")]
+    #[error("{0}; the session store must be private to its user")]
     Exposed(#[from] crate::folders::Exposed),
-    /// What is kept can't be read as what it was written as.
+    /// The stored data is not in the form in which it was written.
     #[error("the store is damaged: {message}")]
     Damaged {
-        /// What was found.
+        /// A description of the damage.
         message: String,
     },
-    /// It could not be read or written.
+    /// The store could not be read or written.
     #[error("{message}")]
     Io {
-        /// What happened.
+        /// A description of the failure.
         message: String,
     },
 }
 
-/// Some facts of a log, one after the other.
+/// Consecutive facts of a log that were read at once.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Page {
-    /// They, and gaps.
+    /// The facts, and gaps for those that can't be read.
     pub facts: Vec<Arc<Event>>,
-    /// Where the next page begins; `None`: there are no more.
+    /// The number that the next page begins with; `None` after the last page.
     pub next: Option<u64>,
 }
 
 impl Page {
-    /// The first `most` of these facts; if there are more, it is not the last page.
-    fn of(mut facts: Vec<Arc<Event>>, most: usize) -> Self {
+    /// A page of the first `most` of these facts. If there are more, it is not the last page.
+    fn up_to(mut facts: Vec<Arc<Event>>, most: usize) -> Self {
         let next = facts.get(most).map(|event| event.seq);
         facts.truncate(most);
         Self { facts, next }
@@ -213,8 +221,8 @@ impl Page {
 }
 
 impl dyn SessionLog {
-    /// All facts with numbers in `range`, in order, and gaps. It may be much: where one fact after the other will do, read
-    /// pages.
+    /// All facts with numbers in `range`, in order, with gaps. The result can be large; read pages
+    /// where facts can be handled one by one.
     ///
     /// # Errors
     /// [`StoreError::Io`] if they can't be read.
@@ -227,20 +235,20 @@ impl dyn SessionLog {
     }
 }
 
-/// Facts that are read at a time, where a whole log is read.
+/// How many facts are read at a time from a whole log.
 const PAGE: usize = 16_384;
 
-/// The facts of a log, a page at a time: they may be more than one wants to have at once. By facts, not by numbers, of
-/// which a damaged row can have any.
+/// The facts of a log, page by page, because a whole log may not fit into memory. Pages are counted
+/// in facts, not in numbers, because a damaged row can have any number.
 pub(crate) struct Pages<'a> {
     log: &'a dyn SessionLog,
-    /// What is still to be read; `None` behind the last page.
+    /// The numbers still to be read; `None` after the last page.
     range: Option<Range<u64>>,
 }
 
 impl<'a> Pages<'a> {
-    /// All there are.
-    pub(crate) fn of(log: &'a dyn SessionLog) -> Self {
+    /// Reads the whole log.
+    pub(crate) fn whole_log(log: &'a dyn SessionLog) -> Self {
         Self::within(log, 0..u64::MAX)
     }
 
@@ -248,7 +256,7 @@ impl<'a> Pages<'a> {
         Self { log, range: Some(range) }
     }
 
-    /// The next page; `None` behind the last.
+    /// The next page; `None` after the last.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Arc<Event>>>, StoreError> {
         let Some(range) = self.range.clone() else { return Ok(None) };
         let page = self.log.page(range.clone(), PAGE).await?;
@@ -257,21 +265,21 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The last number that an event of a log stands for.
-pub(crate) fn end_of(event: &Event) -> u64 {
+/// The last number that an event of a log covers.
+pub(crate) fn last_seq_of(event: &Event) -> u64 {
     match event.delta() {
         Some(Delta::Gap { to, .. }) => *to,
         _ => event.seq,
     }
 }
 
-/// Where these facts end the answer that a draft is of: of pieces that come after it, another answer is made.
+/// The number of the last fact that ends a draft. Pieces after it belong to another answer.
 fn end_of_draft(facts: &[Arc<Event>]) -> Option<u64> {
     let ends = |fact: &Fact| matches!(fact, Fact::AssistantMessage(_) | Fact::TurnFinished { .. });
     facts.iter().rfind(|event| event.fact().is_some_and(ends)).map(|event| event.seq)
 }
 
-/// What facts come to, for a list; nothing if they do not begin with a session's opening.
+/// The summary of a log; `None` if its facts do not begin with a `SessionOpened`.
 #[cfg(feature = "sqlite")]
 fn summary_of(facts: &[Arc<Event>]) -> Option<SessionSummary> {
     Some(crate::state::State::fold(facts)?.summary())

@@ -1,5 +1,6 @@
-//! A harness for tests: the real engine and actors, a model that says what the test wants, a recorder of
-//! events. It waits for events, and a test fails if an event does not arrive within [`patience`].
+//! A harness for tests: the real engine and actors, a model with scripted answers, and a recorder
+//! of events. It waits for events, and a test fails if an event does not arrive within
+//! [`patience`].
 //!
 //! ```
 //! use holdpoint_session::OpenSession;
@@ -16,7 +17,7 @@
 //! # });
 //! ```
 
-#![expect(clippy::panic, clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+#![expect(clippy::panic, clippy::expect_used, reason = "tests report faults by panicking")]
 
 mod model;
 mod recorder;
@@ -42,33 +43,33 @@ pub use tools::{Probe, ProbeCall, ProbeTool};
 
 /// A real engine with a scripted model, in a folder of its own.
 pub struct Harness {
-    /// The model of every session, unless opened with another.
+    /// The model of all sessions that name no other one.
     pub model: ScriptedModel,
-    /// The built-in tools, and one that does what the test wants: `probe`.
+    /// The control of the tool `probe`, which sessions have besides the built-in tools.
     pub probe: Probe,
-    /// The folder sessions work in; removed at the end.
+    /// The folder that sessions work in, removed at the end.
     pub folder: TempDir,
-    /// The engine.
+    /// The engine of the harness.
     pub engine: Engine,
 }
 
 impl Harness {
-    /// Starts one with small graces and the usual limits.
+    /// Starts a harness with the default limits.
     #[must_use]
     pub fn start() -> Self {
         Self::with(|engine| engine)
     }
 
-    /// Starts one with these limits.
+    /// Starts a harness with these limits.
     #[must_use]
     pub fn limited(limits: Limits) -> Self {
         Self::with(|engine| engine.limits(limits))
     }
 
-    /// Starts one that is set up further.
+    /// Starts a harness whose engine is configured further.
     ///
     /// # Panics
-    /// If the machine gives no folder or no threads.
+    /// If the system provides no folder or no threads.
     #[must_use]
     pub fn with(set_up: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
         holdpoint_tools::testing::serve_as_supervisor();
@@ -88,7 +89,7 @@ impl Harness {
         self.engine.sessions(Who::named("test")).with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
     }
 
-    /// How a session in the harness's folder is opened: everything is allowed, asks wait.
+    /// The options for a session in the harness's folder: everything is allowed, and asks wait.
     pub fn session(&self) -> OpenSession {
         OpenSession::in_folder(self.folder.path()).model(ScriptedModel::NAME).policy(holdpoint_common::PolicyMode::All)
     }
@@ -101,12 +102,12 @@ impl Harness {
         self.sessions().open(self.session()).await.expect("the session opens")
     }
 
-    /// Attaches from the start and records.
+    /// Attaches from the session's first event on, and records.
     ///
     /// # Panics
-    /// If it can't attach.
+    /// If the client can't attach.
     pub async fn watch(&self, session: &SessionHandle) -> Recorder {
-        Recorder::of(session.attach(AttachFrom::start()).await.expect("attaches"))
+        Recorder::new(session.attach(AttachFrom::start()).await.expect("the client attaches"))
     }
 }
 
@@ -115,11 +116,11 @@ fn toolbox(probe: &Probe) -> Toolbox {
     builtin_tools().with(move || probe.tool())
 }
 
-/// Awaits something, at most for [`patience`].
+/// Awaits a future, for at most [`patience`].
 ///
 /// # Panics
-/// If it does not come.
-pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+/// If the future is not ready by then.
+pub async fn within_patience<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(patience(), future).await {
         Ok(value) => value,
         Err(_) => panic!("waited {:?} for {what}", patience()),

@@ -1,8 +1,8 @@
-//! Sessions as text: out of one store and into another.
+//! Export and import: sessions as text, from one store to another.
 //!
-//! The form is JSON lines: a header `{"format","version","id"}`, the session's facts as clients see them, and a last
-//! line `{"end":{"facts","checkSum"}}`, so that a text that was cut or changed is known as such. The same facts always
-//! make the same text.
+//! The format is JSON lines: a header `{"format","version","id"}`, the session's facts as clients
+//! see them, and a last line `{"end":{"facts","checkSum"}}`, which shows whether the text was cut
+//! or changed. The same facts always make the same text.
 
 mod export;
 mod import;
@@ -17,10 +17,10 @@ pub use export::{ExportError, export};
 pub use import::{ImportError, import};
 pub use read::Facts;
 
-/// What the header calls the form.
+/// The name of the format, in the header.
 const FORMAT: &str = "holdpoint-session";
 
-/// The newest version of the form.
+/// The newest version of the format.
 const VERSION: u32 = 1;
 
 /// The first line.
@@ -32,13 +32,13 @@ struct Header {
     id: SessionId,
 }
 
-/// Bytes that the last line has at most.
+/// The maximum length of the last line in bytes.
 #[cfg(feature = "remote")]
 pub(crate) const LAST_LINE: usize = 256;
 
-/// Whether a text that ends like this has its last line.
+/// Whether a text that ends with these bytes has its last line.
 #[cfg(feature = "remote")]
-pub(crate) fn is_whole(end: &[u8]) -> bool {
+pub(crate) fn has_footer(end: &[u8]) -> bool {
     let last = end.strip_suffix(b"\n").and_then(|lines| lines.rsplit(|byte| *byte == b'\n').next());
     last.is_some_and(|line| serde_json::from_slice::<Footer>(line).is_ok())
 }
@@ -50,17 +50,17 @@ struct Footer {
     end: End,
 }
 
-/// What the lines before the last come to.
+/// The totals of all lines before the last.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct End {
-    /// How many lines there are between the first and the last.
+    /// How many lines are between the first and the last.
     facts: u64,
-    /// Of all bytes before the last line: XXH3, in hexadecimal.
+    /// The XXH3 hash of all bytes before the last line, in hexadecimal.
     check_sum: String,
 }
 
-/// Adds up the lines before the last.
+/// Computes the totals of the lines before the last.
 #[derive(Default)]
 struct Sum {
     lines: u64,
@@ -68,7 +68,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds a line, its end included.
+    /// Adds a line, including its end.
     fn add(&mut self, line: &[u8]) {
         self.lines += 1;
         self.hash.update(line);

@@ -1,4 +1,5 @@
-//! The memory that an attach takes, in a program of its own: the allocator counts for the whole process.
+//! The memory that an attach takes. A separate program, because the allocator counts for the whole
+//! process.
 #![allow(clippy::unwrap_used, reason = "a test: what goes wrong here ends it")]
 
 use holdpoint_common::{Delta, Limits};
@@ -9,10 +10,11 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// The text of the open answer: more than the output buffer has, so that most pieces are evicted.
+/// The text of the open answer in bytes: more than the output buffer holds, so that most pieces are
+/// evicted.
 const ANSWER: usize = 15 * 1024 * 1024;
 
-/// Bytes of one piece that the model sends.
+/// The size of one piece from the model, in bytes.
 const PIECE: usize = 1_500;
 
 #[tokio::test]
@@ -23,7 +25,7 @@ async fn m_b4_an_attach_into_a_long_open_answer_takes_no_more_memory_than_the_ou
     let mut first = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt("go").await.unwrap();
     let piece = "word ".repeat(PIECE / 5);
-    // Read as it is sent, so that the first client does not fall behind.
+    // Read while sending, so that the first client does not fall behind.
     let (mut sent, mut read, mut newest) = (0, 0, 0);
     while read < ANSWER {
         while sent < read + 100 * PIECE {
@@ -67,7 +69,7 @@ async fn m_b4_an_attach_into_a_long_open_answer_takes_no_more_memory_than_the_ou
             last = event.seq;
             match event.delta() {
                 Some(Delta::Text { text: piece, .. }) => text += piece.len(),
-                // All there is of it so far.
+                // The whole text so far.
                 Some(Delta::ItemSoFar { so_far, .. }) => text = so_far.head.len(),
                 _ => {}
             }

@@ -1,4 +1,6 @@
-//! A tool of another project, written and tried with this crate alone: `cargo run --example custom_tool`.
+//! A custom tool, written and tested with this crate alone.
+//!
+//! `cargo run -p holdpoint-tools --example custom_tool`
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use holdpoint_common::{PauseKind, PauseResponse};
@@ -8,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Counts the lines of files, and asks before it counts more than a few.
+/// Counts the lines of files, and asks before it counts more than one.
 struct CountLines;
 
 #[derive(Deserialize, JsonSchema)]
@@ -32,21 +34,22 @@ impl Tool for CountLines {
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = holdpoint_tools::parse(input)?;
-        // What the policy judges, and what a user who is asked sees.
+        // The act that the policy judges, and the text that a user sees if the policy asks.
         Ok(Intent { details: Some(input.files.join("\n")), ..Intent::new(Act::Other, "Count these files?") })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = holdpoint_tools::parse(&input)?;
         if input.files.len() > 1 {
-            // Blocks until somebody answers, however long that takes. The message goes to the session's actor.
+            // Blocks until the user answers, without a time limit. The message goes to the actor of
+            // the session.
             match context.pause(PauseKind::Confirm, "Count so many?", Some(input.files.join("\n"))) {
                 PauseResponse::Approved | PauseResponse::Resumed => {}
                 PauseResponse::Denied { reason } => return Err(ToolError::Denied { reason }),
                 PauseResponse::Interrupted => return Err(ToolError::Interrupted),
             }
         }
-        // Whatever is started here, and whatever that starts, ends with the call.
+        // This process and all of its descendants end with the call.
         let mut process = context
             .processes()
             .spawn(ProcessSpec {
@@ -58,7 +61,7 @@ impl Tool for CountLines {
             .map_err(|error| ToolError::failed(format!("wc could not be started: {error}")))?;
         let counts = std::io::read_to_string(&mut process).map_err(|error| ToolError::failed(error.to_string()))?;
         context.output(&counts);
-        // It has said all, and may not have ended yet: `finish` would end it.
+        // The output has ended, but the process may still run, and `finish` would end it.
         let _ = process.wait_by(None);
         let (exit, _) = process.finish();
         Ok(ToolOutcome { failed: !exit.is_success(), ..ToolOutcome::text(exit.to_string()) })
@@ -78,8 +81,8 @@ fn main() -> std::io::Result<()> {
     }
     print!("{}", called.output);
     match called.result {
-        Ok(outcome) => println!("the model is told: {}", outcome.output),
-        Err(error) => println!("it failed: {error}"),
+        Ok(outcome) => println!("the model receives: {}", outcome.output),
+        Err(error) => println!("the call failed: {error}"),
     }
     Ok(())
 }

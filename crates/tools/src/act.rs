@@ -1,29 +1,29 @@
-//! What a call would do to the world, act by act: what the policy judges.
+//! Acts: the effects of a tool call, which the policy judges.
 
 use holdpoint_common::PolicyClass;
 
 use crate::place::Place;
 
-/// One thing that a call would do to the world.
+/// One effect that a call would have on the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Act {
-    /// Talks to the user or to the session itself, and no more.
+    /// Communicates only with the user or with the session itself.
     Talk,
-    /// Reads there, or below.
+    /// Reads a file, or anything below a folder.
     Read(Place),
-    /// Reads what lies below there, and leaves out what the policy does not let it read.
+    /// Walks through a folder. Paths that the policy does not allow to be read are left out.
     Walk(Place),
-    /// Writes there.
+    /// Writes a file at this place.
     Write(Place),
-    /// Runs this command, as bash reads it.
+    /// Runs this command with bash.
     Command(String),
-    /// Anything else.
+    /// Has any other effect.
     Other,
 }
 
 impl Act {
-    /// What a policy's mode judges it by.
+    /// The class by which a policy's mode judges this act.
     #[must_use]
     pub fn class(&self) -> PolicyClass {
         match self {

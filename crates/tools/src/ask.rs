@@ -1,8 +1,8 @@
-//! How a tool asks the user: by a message to its session's actor, blocking until the answer comes; and what else it
-//! tells the session.
+//! Messages from a tool to its session's actor: asks, which block the tool until the user answers,
+//! and other requests.
 //!
-//! The one place of the workspace where a thread blocks on a channel for as long as it takes. (Where the browser may go, a
-//! name of this network is waited for, for a few seconds at most.)
+//! Nowhere else in the workspace may a thread block on a channel for an unlimited time. (The
+//! browser's guard waits for the lookup of a local name, but only for a few seconds.)
 
 use std::convert::Infallible;
 
@@ -14,67 +14,70 @@ use holdpoint_common::{
     Tasks, TurnId,
 };
 
-/// What a tool sends to its session's actor.
+/// A request that a tool sends to its session's actor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 #[non_exhaustive]
 pub enum ToolRequest {
     /// A tool asks the user and blocks until `answering` is used or dropped.
     Ask {
-        /// The turn it runs in.
+        /// The turn that the call belongs to.
         turn: TurnId,
-        /// The call it serves.
+        /// The call that asks the user.
         call: CallId,
-        /// What it asks.
+        /// The pause or the question.
         request: AskRequest,
-        /// The pieces of output its call had handed over by then, by [`Sink::pieces`](crate::Sink::pieces). Whoever
-        /// shows the ask shows these first: they go another way than this message and may come later.
+        /// How many pieces of output the call had produced before, by
+        /// [`Sink::pieces`](crate::Sink::pieces). Clients show the ask after these pieces, which
+        /// take another path and may arrive later.
         after: u64,
-        /// The answering end. Dropped without an answer, it reads as *Interrupted*.
+        /// The answering end. If it is dropped without an answer, the tool reads *Interrupted*.
         answering: Answering,
     },
-    /// A tool wants something done to the session's tasks and notes, and blocks until `answering` is used or dropped.
+    /// A tool reads or changes the session's tasks and notes, and blocks until `answering` is used
+    /// or dropped.
     Tasks {
-        /// The turn it runs in.
+        /// The turn that the call belongs to.
         turn: TurnId,
-        /// The call it serves.
+        /// The call that sends the request.
         call: CallId,
-        /// What it wants done.
+        /// The requested change, or a request to read.
         request: TaskRequest,
-        /// The answering end. Dropped without an answer, it reads as *Interrupted*.
+        /// The answering end. If it is dropped without an answer, the tool reads *Interrupted*.
         answering: Answering<TasksReply>,
     },
-    /// A call has started a background job, which goes by the call.
+    /// A call has started a background job, which has the id of the call.
     JobStarted {
-        /// The turn it runs in.
+        /// The turn that the call belongs to.
         turn: TurnId,
-        /// The call.
+        /// The call that started the job.
         call: CallId,
-        /// What runs.
+        /// The command that the job runs.
         command: String,
     },
-    /// A background job is over. Told after its start, but not always while its turn is open.
+    /// A background job has ended. Sent after its start was reported, possibly after its turn has
+    /// ended.
     JobEnded {
-        /// The call that had started it.
+        /// The call that started the job.
         call: CallId,
-        /// How it ended.
+        /// How the job ended.
         end: JobEnd,
     },
 }
 
-/// The end of an ask that answers: held by the session's actor alone.
+/// The sending half of the channel that a tool waits on. Only the session's actor holds it.
 #[derive(Debug)]
 pub struct Answering<Reply = AskReply>(Sender<Reply>);
 
 impl<Reply> Answering<Reply> {
-    /// Answers. The tool wakes; if it is gone, nothing happens.
+    /// Sends the reply and wakes the tool. If the tool is gone, this has no effect.
     pub fn answer(self, reply: Reply) {
         // The channel has room for exactly this one reply.
         let _ = self.0.try_send(reply);
     }
 }
 
-/// What an ask is answered with.
+/// The reply to an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskReply {
@@ -82,36 +85,36 @@ pub enum AskReply {
     Pause(PauseResponse),
     /// The answer to a question.
     Question(QuestionResponse),
-    /// Not answered: the turn was cut, or the session closed.
+    /// There is no answer: the turn was cut, or the session closed.
     Interrupted,
 }
 
-/// The tasks and notes as they are now, or why nothing was done.
+/// The current tasks and notes, or the reason why a request was refused.
 pub type TasksReply = Result<Tasks, TaskError>;
 
-/// What a pause is about, where that can end by itself: an open page, say. For
+/// Something that a pause is about and that can end by itself, such as an open page. Used by
 /// [`ToolContext::pause_about`](crate::ToolContext::pause_about).
 #[derive(Debug, Clone)]
 pub struct Subject(Receiver<Infallible>);
 
-/// Keeps a [`Subject`]: whoever has it drops it when the subject is gone.
+/// Keeps a [`Subject`] alive. Its owner drops it when the subject ends.
 #[derive(Debug)]
-pub struct SubjectKept {
+pub struct SubjectGuard {
     _lives: Sender<Infallible>,
 }
 
 impl Subject {
-    /// One that is there until what keeps it is dropped.
+    /// Creates a subject that exists until its [`SubjectGuard`] is dropped.
     #[must_use]
-    pub fn new() -> (SubjectKept, Self) {
+    pub fn new() -> (SubjectGuard, Self) {
         let (lives, gone) = bounded(0);
-        (SubjectKept { _lives: lives }, Self(gone))
+        (SubjectGuard { _lives: lives }, Self(gone))
     }
 }
 
-/// The way from one tool call to its session's actor.
+/// The connection from one tool call to its session's actor.
 ///
-/// Weak: a tool that waits never keeps a dead session alive.
+/// The reference is weak: a waiting tool never keeps a dead session alive.
 #[derive(Clone)]
 pub struct Asker {
     session: WeakRecipient<ToolRequest>,
@@ -120,7 +123,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// The way for this call.
+    /// Creates the connection for one call.
     #[must_use]
     pub fn new(session: WeakRecipient<ToolRequest>, turn: TurnId, call: CallId) -> Self {
         Self { session, turn, call }
@@ -134,10 +137,10 @@ impl Asker {
         self.call
     }
 
-    /// Tells the session, if it is still there.
-    pub(crate) fn tell(&self, request: ToolRequest) {
+    /// Sends a request without waiting, if the session still exists.
+    pub(crate) fn send_without_reply(&self, request: ToolRequest) {
         if let Some(session) = self.session.upgrade() {
-            // Bounded: two for each background job.
+            // The number of messages is bounded: two for each background job.
             session.do_send(request);
         }
     }
@@ -146,9 +149,9 @@ impl Asker {
         pause_response(self.ask(AskRequest::Pause(request), after))
     }
 
-    /// `None`: what it is about was gone first. The session closes the ask with its call.
+    /// `None` if the subject ended first. The session closes the ask with its call.
     pub(crate) fn pause_about(&self, subject: &Subject, request: PauseRequest, after: u64) -> Option<PauseResponse> {
-        let Some(answer) = self.send(|answering| self.asking(AskRequest::Pause(request), after, answering)) else {
+        let Some(answer) = self.send(|answering| self.ask_message(AskRequest::Pause(request), after, answering)) else {
             return Some(PauseResponse::Interrupted);
         };
         select_biased! {
@@ -165,28 +168,29 @@ impl Asker {
     }
 
     fn ask(&self, request: AskRequest, after: u64) -> AskReply {
-        self.wait(|answering| self.asking(request, after, answering)).unwrap_or(AskReply::Interrupted)
+        self.wait(|answering| self.ask_message(request, after, answering)).unwrap_or(AskReply::Interrupted)
     }
 
-    fn asking(&self, request: AskRequest, after: u64, answering: Answering) -> ToolRequest {
+    fn ask_message(&self, request: AskRequest, after: u64, answering: Answering) -> ToolRequest {
         ToolRequest::Ask { turn: self.turn, call: self.call, request, after, answering }
     }
 
-    /// `None`: the turn was cut, or the session closed.
+    /// `None` if the turn was cut or the session closed.
     pub(crate) fn tasks(&self, request: TaskRequest) -> Option<TasksReply> {
         let (turn, call) = (self.turn, self.call);
         self.wait(|answering| ToolRequest::Tasks { turn, call, request, answering })
     }
 
-    /// Sends a request and waits for its answer; `None` if it gets none.
+    /// Sends a request and waits for its answer. `None` if it gets none.
     fn wait<Reply>(&self, request: impl FnOnce(Answering<Reply>) -> ToolRequest) -> Option<Reply> {
         self.send(request)?.recv().ok()
     }
 
-    /// Sends a request, and says where its answer comes; `None` if the session is gone.
+    /// Sends a request and returns the receiver of its answer. `None` if the session is gone.
     fn send<Reply>(&self, request: impl FnOnce(Answering<Reply>) -> ToolRequest) -> Option<Receiver<Reply>> {
         let (answering, answer) = bounded(1);
-        // Dropped before anybody waits: a strong recipient would keep a dead session's actor alive.
+        // Dropped before the tool waits: a strong recipient would keep a dead session's actor
+        // alive.
         let session = self.session.upgrade()?;
         // Bounded by construction: a call has one thread, and that thread waits for the answer.
         session.do_send(request(Answering(answering)));

@@ -1,7 +1,8 @@
-//! Background jobs of a session: commands that go on when the call that started them has come back.
+//! Background jobs of a session: commands that keep running after the call that started them has
+//! returned.
 //!
-//! A job belongs to its session and ends with it; one whose turn is cut ends with the turn. Each has a thread that
-//! reads its output and tells the session when it is over.
+//! A job ends with its session, or earlier if its turn is cut. Each job has a thread that reads its
+//! output and reports its end to the session.
 
 mod kept;
 mod watch;
@@ -12,7 +13,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::limits::LEAVE_AFTER;
+use holdpoint_common::limits::ABANDON_AFTER;
 use holdpoint_common::{CallId, EndedProcesses, JobEnd, TurnId};
 
 use crate::ask::ToolRequest;
@@ -20,31 +21,31 @@ use crate::context::ToolContext;
 use crate::process::{ProcessSpec, Processes};
 use kept::KeptOutput;
 
-/// Jobs of one session that run at once. One more is refused.
+/// How many jobs of one session may run at once. Starting another one fails.
 pub const MAX_JOBS: usize = 8;
 
-/// Jobs that are over and whose output can still be read, the oldest out first.
-const REMEMBERED: usize = 8;
+/// How many ended jobs are kept with their output. The oldest are dropped first.
+const MAX_ENDED_JOBS: usize = 8;
 
-/// The background jobs of one session. Clones are the same.
+/// The background jobs of one session. Clones share the same jobs.
 #[derive(Clone)]
-pub struct Background(Arc<Shared>);
+pub struct BackgroundJobs(Arc<Shared>);
 
 struct Shared {
     jobs: Mutex<Jobs>,
-    /// Told whenever a job has written or ended, and at a cut.
+    /// Notified when a job writes or ends, and at a cut.
     changed: Condvar,
-    /// Held by every job until nothing of it runs any more.
+    /// Held by every job until all its processes have ended.
     keep: Arc<dyn Any + Send + Sync>,
 }
 
 #[derive(Default)]
 struct Jobs {
-    /// The session is over: nothing is started any more.
+    /// The session has ended, and no job may be started.
     closed: bool,
-    /// The turn that was cut last: nothing of it is started any more.
+    /// The turn that was cut last. It may start no more jobs.
     cut: Option<TurnId>,
-    /// By the call that started each, so the oldest first.
+    /// By the call that started each job, so that the oldest is the first.
     all: BTreeMap<CallId, Job>,
 }
 
@@ -54,52 +55,57 @@ struct Job {
     since: Instant,
     processes: Processes,
     output: KeptOutput,
-    /// Why it is being ended, if it is.
+    /// The reason why the job is being ended, if it is.
     ending: Option<JobEnd>,
     end: Option<JobEnd>,
+    /// How long the job ran, if it has ended.
+    ran: Option<Duration>,
 }
 
-/// A job as it is listed.
+/// A job as [`BackgroundJobs::list`] returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobState {
-    /// The call that started it.
+    /// The call that started the job.
     pub id: CallId,
-    /// What runs.
+    /// The command that the job runs.
     pub command: String,
-    /// How long it has been, or was, there.
+    /// How long the job has run, or ran if it has ended.
     pub age: Duration,
-    /// Bytes it has written.
+    /// How many bytes the job has written.
     pub written: u64,
-    /// How it ended, if it has.
+    /// How the job ended, if it has.
     pub end: Option<JobEnd>,
 }
 
 /// A piece of a job's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobOutput {
-    /// The text.
+    /// The text of this piece.
     pub text: String,
-    /// Where it begins, in bytes from the job's beginning. More than was asked for if that is no longer kept.
+    /// The offset of the text in the whole output. Larger than the requested one if older output
+    /// was dropped.
     pub from: u64,
-    /// Where it ends: what to ask for next.
+    /// The offset after the text, where the next read continues.
     pub next: u64,
-    /// What the job has written in all.
+    /// How many bytes the job has written in total.
     pub written: u64,
-    /// How it ended, if it has.
+    /// How the job ended, if it has.
     pub end: Option<JobEnd>,
 }
 
-impl Background {
-    /// For one session. `keep` is dropped when nothing of it, and of its jobs, is left.
+impl BackgroundJobs {
+    /// Creates the jobs of one session. `keep` is dropped once this value, its clones and its jobs
+    /// are gone.
     pub fn new(keep: Arc<dyn Any + Send + Sync>) -> Self {
         Self(Arc::new(Shared { jobs: Mutex::default(), changed: Condvar::new(), keep }))
     }
 
-    /// Starts a job for the call of `context`, which it goes by. It ends after `timeout`, if there is one.
+    /// Starts a job for the call of `context`. The job has the id of the call, and ends after
+    /// `timeout`, if there is one.
     ///
     /// # Errors
-    /// What the system says if it can't be started; an error too if [`MAX_JOBS`] run already, if this call has started
-    /// one before, and once the turn or the session is over.
+    /// The system's error if the process can't be started. Also fails if [`MAX_JOBS`] are running,
+    /// if this call has started a job before, or if the turn or the session has ended.
     pub fn start(
         &self,
         context: &ToolContext,
@@ -108,26 +114,29 @@ impl Background {
         timeout: Option<Duration>,
     ) -> io::Result<CallId> {
         let (turn, id) = (context.asker.turn(), context.asker.call());
-        let processes = context.processes().like();
+        let processes = context.processes().with_same_settings();
         {
             let mut jobs = self.jobs();
             if jobs.closed || jobs.cut == Some(turn) || context.is_cancelled() {
-                return Err(io::Error::other("the turn is over: nothing more is started"));
+                return Err(io::Error::other("the turn has ended"));
             }
             if jobs.all.values().filter(|job| job.end.is_none()).count() >= MAX_JOBS {
-                return Err(io::Error::other(format!("{MAX_JOBS} background jobs run already: stop one first")));
+                return Err(io::Error::other(format!(
+                    "{MAX_JOBS} background jobs are already running: stop one first"
+                )));
             }
             if jobs.all.contains_key(&id) {
-                return Err(io::Error::other("one call starts one background job"));
+                return Err(io::Error::other("this call has already started a background job"));
             }
             jobs.forget_oldest();
-            // Known before it runs, so that a cut finds it.
+            // Registered before it runs, so that a cut finds it.
             let (since, output) = (Instant::now(), KeptOutput::default());
             let (processes, command) = (processes.clone(), command.to_owned());
-            jobs.all.insert(id, Job { turn, command, since, processes, output, ending: None, end: None });
+            let job = Job { turn, command, since, processes, output, ending: None, end: None, ran: None };
+            jobs.all.insert(id, job);
         }
         let started = processes.spawn(spec).and_then(|process| {
-            context.asker.tell(ToolRequest::JobStarted { turn, call: id, command: command.to_owned() });
+            context.asker.send_without_reply(ToolRequest::JobStarted { turn, call: id, command: command.to_owned() });
             watch::watch(Arc::clone(&self.0), context.asker.clone(), process, timeout)
         });
         if let Err(error) = started {
@@ -139,22 +148,23 @@ impl Background {
         Ok(id)
     }
 
-    /// Every job that runs, and those that ended last; the oldest first.
+    /// All running jobs and the last ended ones, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<JobState> {
         let jobs = self.jobs();
         let all = jobs.all.iter().map(|(id, job)| JobState {
             id: *id,
             command: job.command.clone(),
-            age: job.since.elapsed(),
+            age: job.ran.unwrap_or_else(|| job.since.elapsed()),
             written: job.output.written(),
             end: job.end,
         });
         all.collect()
     }
 
-    /// Output of a job from a byte on, at most so many bytes of it; without `from`, the newest. Waits until the
-    /// deadline for some to come, or for the job's end; not at all without one. `None` if there is no such job.
+    /// Reads up to `most` bytes of a job's output from offset `from` on, or the newest. Waits until
+    /// the deadline for new output or the end of the job; without a deadline, it does not wait.
+    /// `None` if there is no such job.
     pub fn read(
         &self,
         context: &ToolContext,
@@ -167,9 +177,9 @@ impl Background {
         loop {
             let job = jobs.all.get(&id)?;
             let written = job.output.written();
-            let has_come = from.map_or(written > 0, |from| written > from);
+            let has_new_output = from.map_or(written > 0, |from| written > from);
             let left = deadline.map_or(Duration::ZERO, |by| by.saturating_duration_since(Instant::now()));
-            if has_come || job.end.is_some() || left.is_zero() || context.is_cancelled() {
+            if has_new_output || job.end.is_some() || left.is_zero() || context.is_cancelled() {
                 let (from, text) = job.output.read(from, most);
                 let next = from + text.len() as u64;
                 return Some(JobOutput { text, from, next, written, end: job.end });
@@ -178,25 +188,25 @@ impl Background {
         }
     }
 
-    /// Stops a job and waits until it is gone: at most the grace and two seconds. `None` if there is no such
-    /// job.
+    /// Stops a job and waits until it has ended, at most the grace plus two seconds. `None` if
+    /// there is no such job.
     pub fn stop(&self, id: CallId) -> Option<JobEnd> {
         let by = {
             let mut jobs = self.jobs();
             let job = jobs.all.get_mut(&id)?;
             job.finish(JobEnd::Stopped);
-            Instant::now() + job.processes.grace() + 2 * LEAVE_AFTER
+            Instant::now() + job.processes.grace() + 2 * ABANDON_AFTER
         };
-        self.wait_over(by, |known, _| known == id);
+        self.wait_ended_jobs(by, |known, _| known == id);
         self.jobs().all.get(&id).map(|job| job.end.unwrap_or(JobEnd::Stopped))
     }
 
-    /// Begins to end the jobs of a turn, and lets none of it be started any more. Returns at once.
+    /// Begins to end the jobs of a turn, and prevents it from starting more. Returns at once.
     pub fn cut(&self, turn: TurnId) {
         let mut jobs = self.jobs();
         jobs.cut = Some(turn);
         jobs.all.values_mut().filter(|job| job.turn == turn).for_each(|job| job.finish(JobEnd::Interrupted));
-        // Calls that wait for output look whether they are cut.
+        // Wake the calls that wait for output, so that they notice the cut.
         self.0.changed.notify_all();
     }
 
@@ -206,22 +216,22 @@ impl Background {
         self.jobs().all.values().any(|job| job.is_cut_with(turn))
     }
 
-    /// Waits until the jobs of a turn that was cut are gone: at most the longest of their graces and two seconds. What had
-    /// to be ended for it; what still lives is told in `left`.
+    /// Waits until the jobs of a cut turn have ended, at most their longest grace plus two seconds.
+    /// Returns the processes that were ended, with those that are still alive in `left`.
     #[must_use]
     pub fn finish(&self, turn: TurnId) -> EndedProcesses {
         let of_turn: Vec<_> =
             self.jobs().all.values().filter(|job| job.is_cut_with(turn)).map(|job| job.processes.clone()).collect();
         let mut ended = EndedProcesses::default();
         if let Some(grace) = of_turn.iter().map(Processes::grace).max() {
-            let by = Instant::now() + grace + LEAVE_AFTER;
+            let by = Instant::now() + grace + ABANDON_AFTER;
             of_turn.iter().for_each(|processes| ended.add(processes.finish_by(by)));
-            self.wait_over(by + LEAVE_AFTER, |_, job| job.turn == turn);
+            self.wait_ended_jobs(by + ABANDON_AFTER, |_, job| job.turn == turn);
         }
         ended
     }
 
-    /// Begins to end all jobs: the session is over. Returns at once.
+    /// Begins to end all jobs, because the session has ended. Returns at once.
     pub fn close(&self) {
         let mut jobs = self.jobs();
         jobs.closed = true;
@@ -229,7 +239,7 @@ impl Background {
         self.0.changed.notify_all();
     }
 
-    fn wait_over(&self, by: Instant, which: impl Fn(CallId, &Job) -> bool) {
+    fn wait_ended_jobs(&self, by: Instant, which: impl Fn(CallId, &Job) -> bool) {
         let mut jobs = self.jobs();
         while jobs.all.iter().any(|(id, job)| which(*id, job) && job.end.is_none()) {
             let left = by.saturating_duration_since(Instant::now());
@@ -254,7 +264,7 @@ impl Shared {
 impl Jobs {
     fn forget_oldest(&mut self) {
         let over: Vec<_> = self.all.iter().filter(|(_, job)| job.end.is_some()).map(|(id, _)| *id).collect();
-        for id in over.iter().take(over.len().saturating_sub(REMEMBERED - 1)) {
+        for id in over.iter().take(over.len().saturating_sub(MAX_ENDED_JOBS - 1)) {
             self.all.remove(id);
         }
     }
@@ -265,7 +275,7 @@ impl Job {
         self.turn == turn && self.ending == Some(JobEnd::Interrupted)
     }
 
-    /// Begins to end it, for this reason, unless there is one already.
+    /// Begins to end the job, unless it is already being ended for another reason.
     fn finish(&mut self, why: JobEnd) {
         if self.end.is_none() {
             self.ending.get_or_insert(why);

@@ -1,8 +1,8 @@
-//! The built-in tools, a file each; `asking` is what two of them share.
+//! The built-in tools, one per file. Two of them share `failed_intent`.
 
 mod ask_user;
-mod asking;
 mod edit_file;
+mod failed_intent;
 mod glob;
 mod grep;
 mod jobs;

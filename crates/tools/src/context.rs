@@ -1,5 +1,5 @@
-//! What a tool call is given: its workspace, its way to the user, its sink, its processes, its session's background
-//! jobs, its cancel token.
+//! The context of a tool call: its workspace, asker, sink, processes, background jobs and cancel
+//! token.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,77 +11,78 @@ use holdpoint_common::{
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{Asker, Subject};
-use crate::background::Background;
+use crate::background::BackgroundJobs;
 use crate::process::Processes;
 use crate::workspace::Workspace;
 
-/// Where a call's output goes while it runs.
+/// The destination of a running call's output.
 pub trait Sink: Send + Sync {
-    /// Takes a piece of output, in order. May block while the session is behind; returns at once when the
-    /// turn is over.
+    /// Accepts the next piece of output. May block while the session is behind, and returns at once
+    /// when the turn has ended.
     fn output(&self, text: &str);
 
-    /// How many pieces it has taken so far. An ask is shown behind that many.
+    /// How many pieces were accepted so far. Clients show an ask after that many pieces.
     fn pieces(&self) -> u64;
 }
 
-/// What became of a request for tasks and notes.
+/// The result of a request about tasks and notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TasksResponse {
-    /// It was done, and they are this now.
-    Are(Tasks),
-    /// It could not be done: nothing has changed.
+    /// The request succeeded, and these are the current tasks and notes.
+    Tasks(Tasks),
+    /// The request failed and had no effect.
     Refused(TaskError),
     /// The turn was cut, or the session closed.
     Interrupted,
 }
 
-/// What one tool call may use. Given to it explicitly; there is no ambient state.
+/// Everything that one tool call may use. It is passed explicitly; there is no ambient state.
 pub struct ToolContext {
     pub(crate) tool_name: String,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) asker: Asker,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) processes: Processes,
-    pub(crate) background: Background,
+    pub(crate) background: BackgroundJobs,
     pub(crate) cancel: CancellationToken,
     pub(crate) approved: Option<AskRequest>,
 }
 
 impl ToolContext {
-    /// A context for one call.
+    /// Creates the context of one call.
     pub fn new(
         tool_name: impl Into<String>,
         workspace: Arc<Workspace>,
         asker: Asker,
         sink: Arc<dyn Sink>,
         processes: Processes,
-        background: Background,
+        background: BackgroundJobs,
         cancel: CancellationToken,
     ) -> Self {
         let tool_name = tool_name.into();
         Self { tool_name, workspace, asker, sink, processes, background, cancel, approved: None }
     }
 
-    /// The same for a call that the user has approved before it began, by this Confirm of the policy's.
+    /// Sets the policy Confirm with which the user approved the call before it began.
     #[must_use]
     pub fn with_approved(self, approved: Option<AskRequest>) -> Self {
         Self { approved, ..self }
     }
 
-    /// Where the session works, and what holds there.
+    /// The workspace of the session.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 
-    /// The folder the session works in: absolute, links resolved.
+    /// The workspace folder: absolute, links resolved.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.workspace.root()
     }
 
-    /// Streams a piece of output to whoever watches. Its head and tail become part of the result.
+    /// Streams a piece of output to all clients. The head and the tail of the output become part of
+    /// the result.
     pub fn output(&self, text: &str) {
         self.sink.output(text);
     }
@@ -92,26 +93,27 @@ impl ToolContext {
         &self.processes
     }
 
-    /// The background jobs of the session: what goes on when this call has come back.
+    /// The background jobs of the session, which keep running after this call has returned.
     #[must_use]
-    pub fn background(&self) -> &Background {
+    pub fn background(&self) -> &BackgroundJobs {
         &self.background
     }
 
-    /// Whether the turn was cut: a tool that works for long looks now and then, and returns
+    /// Whether the turn was cut. A tool that works for long checks this regularly and returns
     /// [`ToolError::Interrupted`](crate::ToolError::Interrupted).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// Waits for what [`is_cancelled`](Self::is_cancelled) tells, for tools that wait on several things.
+    /// Waits until the turn is cut, for tools that wait on several things. See
+    /// [`is_cancelled`](Self::is_cancelled).
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send {
         self.cancel.cancelled()
     }
 
-    /// Whether the user was shown these very words before the call began, and has approved it: what they say need not
-    /// be asked again.
+    /// Whether the user has approved the call with a Confirm that contained these words, so that
+    /// they need no further approval.
     #[must_use]
     pub fn is_approved(&self, words: &str) -> bool {
         let details = match &self.approved {
@@ -121,18 +123,19 @@ impl ToolContext {
         details.is_some_and(|details| details.contains(words))
     }
 
-    /// Stops until the user goes on, or approves or denies, however long that takes.
+    /// Blocks until the user continues, or approves or denies, without a timeout.
     ///
-    /// `details` that come from a model or a file go through [`shown`](crate::shown) first, so that what is approved
-    /// is what is there.
+    /// `details` from a model or a file must first go through [`shown`](crate::shown), so that the
+    /// user sees exactly the text that is approved.
     ///
-    /// On [`PauseResponse::Interrupted`] the tool ends at once.
+    /// On [`PauseResponse::Interrupted`] the tool must return at once.
     pub fn pause(&self, kind: PauseKind, message: impl Into<String>, details: Option<String>) -> PauseResponse {
         self.asker.pause(self.pause_request(kind, message.into(), details), self.sink.pieces())
     }
 
-    /// The same about something that may end before the user has answered. `None` if it has: then the tool ends with an
-    /// error that says so, which closes the ask.
+    /// Like [`pause`](Self::pause), but about something that may end before the user answers.
+    /// Returns `None` if it has ended. The tool then returns an error that says so, which closes
+    /// the ask.
     pub fn pause_about(
         &self,
         subject: &Subject,
@@ -147,20 +150,20 @@ impl ToolContext {
         PauseRequest { kind, tool_name: self.tool_name.clone(), message, details }
     }
 
-    /// Changes the session's tasks and notes, or looks at them. What was changed is saved by then.
+    /// Reads or changes the session's tasks and notes. When this returns, a change has been saved.
     ///
-    /// On [`TasksResponse::Interrupted`] the tool ends at once.
+    /// On [`TasksResponse::Interrupted`] the tool must return at once.
     pub fn tasks(&self, request: TaskRequest) -> TasksResponse {
         match self.asker.tasks(request) {
-            Some(Ok(tasks)) => TasksResponse::Are(tasks),
+            Some(Ok(tasks)) => TasksResponse::Tasks(tasks),
             Some(Err(error)) => TasksResponse::Refused(error),
             None => TasksResponse::Interrupted,
         }
     }
 
-    /// Stops until the user has replied to the questions or declined.
+    /// Blocks until the user has answered or declined the questions.
     ///
-    /// On [`QuestionResponse::Interrupted`] the tool ends at once.
+    /// On [`QuestionResponse::Interrupted`] the tool must return at once.
     pub fn ask(&self, request: QuestionRequest) -> QuestionResponse {
         self.asker.question(request, self.sink.pieces())
     }

@@ -1,5 +1,5 @@
-//! The environment that tools are started with: an allow-list, and what keeps a command from waiting for a person. And
-//! the programs that are found by it.
+//! The environment of tool processes: an allow-list, and variables that keep commands from waiting
+//! for a person. Also the search for programs in its `PATH`.
 
 use std::env::split_paths;
 use std::ffi::OsStr;
@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Names that pass, besides those that begin with one of [`PREFIXES`].
+/// Names of allowed variables, besides those that begin with one of [`PREFIXES`].
 const NAMES: [&str; 31] = [
-    // Where programs and the user are.
+    // Programs and the user.
     "PATH",
     "HOME",
     "USER",
@@ -24,7 +24,7 @@ const NAMES: [&str; 31] = [
     "TERM",
     "COLORTERM",
     "NO_COLOR",
-    // Where tool chains live.
+    // Toolchains.
     "CARGO_HOME",
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
@@ -46,17 +46,18 @@ const NAMES: [&str; 31] = [
     "NIX_PROFILES",
 ];
 
-/// Beginnings of names that pass.
+/// Prefixes of the names of allowed variables.
 const PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
-/// Parts of names that never pass, in any case of letters, whatever else holds.
+/// A name that contains one of these, in any case, is never allowed.
 const SECRETS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
-/// Variables that keep a command from waiting for a person at a terminal: pagers print, and editors and questions fail at
-/// once.
+/// Variables that keep a command from waiting for a person at a terminal: pagers print, and editors
+/// and prompts fail at once.
 ///
-/// An editor is `false` with a sentence for its arguments: programs name the command that failed, so the model reads what
-/// to do instead. Git hands it to a shell, others split it at its spaces, so it has neither quotes nor operators.
+/// An editor is `false` with a sentence as its arguments. Programs print the command that failed,
+/// so the model reads how to avoid the editor. Git passes the value to a shell, and others split it
+/// at spaces, so it contains neither quotes nor operators.
 const UNATTENDED: [(&str, &str); 11] = [
     ("EDITOR", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
     ("VISUAL", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
@@ -74,19 +75,22 @@ const UNATTENDED: [(&str, &str); 11] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 
-/// Those of `vars` that tools may see, and those that keep commands from waiting for a person.
+/// The environment of tool processes: the allowed part of `vars`, and variables that keep commands
+/// from waiting for a person.
 ///
-/// The first are: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TMPDIR`, `PWD`; `LANG`, `LANGUAGE`, `LC_*`, `TZ`,
-/// `TERM`, `COLORTERM`, `NO_COLOR`; `XDG_*`; `CARGO_HOME`, `RUSTUP_HOME`, `RUSTUP_TOOLCHAIN`,
-/// `CARGO_TARGET_DIR`, `GOPATH`, `GOROOT`, `GOBIN`, `JAVA_HOME`, `NVM_DIR`, `PNPM_HOME`, `VIRTUAL_ENV`,
-/// `PYENV_ROOT`, `CONDA_PREFIX`, `GEM_HOME`; `SSL_CERT_FILE`, `SSL_CERT_DIR`, `PKG_CONFIG_PATH`,
-/// `NIX_PROFILES`. A name that contains `KEY`, `TOKEN`, `SECRET` or `PASSWORD` never passes.
+/// The allowed variables are: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TMPDIR`, `PWD`; `LANG`,
+/// `LANGUAGE`, `LC_*`, `TZ`, `TERM`, `COLORTERM`, `NO_COLOR`; `XDG_*`; `CARGO_HOME`, `RUSTUP_HOME`,
+/// `RUSTUP_TOOLCHAIN`, `CARGO_TARGET_DIR`, `GOPATH`, `GOROOT`, `GOBIN`, `JAVA_HOME`, `NVM_DIR`,
+/// `PNPM_HOME`, `VIRTUAL_ENV`, `PYENV_ROOT`, `CONDA_PREFIX`, `GEM_HOME`; `SSL_CERT_FILE`,
+/// `SSL_CERT_DIR`, `PKG_CONFIG_PATH`, `NIX_PROFILES`. A name that contains `KEY`, `TOKEN`, `SECRET`
+/// or `PASSWORD` is never allowed.
 ///
-/// The others: `EDITOR`, `VISUAL`, `GIT_EDITOR`, `GIT_SEQUENCE_EDITOR`, `JJ_EDITOR`, `HGEDITOR` and `SVN_EDITOR` fail at
-/// once with a line that says what to do instead; `PAGER` and `GIT_PAGER` are `cat`; `GIT_TERMINAL_PROMPT` is `0` and `DEBIAN_FRONTEND` `noninteractive`.
+/// The added variables are: `EDITOR`, `VISUAL`, `GIT_EDITOR`, `GIT_SEQUENCE_EDITOR`, `JJ_EDITOR`,
+/// `HGEDITOR` and `SVN_EDITOR`, which fail at once with a hint; `PAGER` and `GIT_PAGER`, which are
+/// `cat`; `GIT_TERMINAL_PROMPT`, which is `0`; and `DEBIAN_FRONTEND`, which is `noninteractive`.
 ///
-/// Entries of `PATH` that are empty or relative are left out: by them a name would be a file of the workspace. If that
-/// leaves none, it is `/usr/bin:/bin`.
+/// Empty and relative entries of `PATH` are left out, because they would let files of the workspace
+/// run as programs. If no entry remains, `PATH` is `/usr/bin:/bin`.
 ///
 /// ```
 /// let vars = [("PATH", "/bin"), ("OPENAI_API_KEY", "sk"), ("XDG_TOKEN", "t")].map(|(n, v)| (n.into(), v.into()));
@@ -101,28 +105,30 @@ pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String,
     vars.chain(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
-/// The absolute entries of a `PATH`. An empty one would be the folder a program stands in, too.
+/// The absolute entries of a `PATH`. An empty entry would mean the current folder.
 fn absolute(path: &str) -> String {
     path_of(path.split(':').filter(|entry| entry.starts_with('/')))
 }
 
-/// A `PATH` of these entries.
+/// Joins entries to a `PATH`, or returns the default if there are none.
 fn path_of<'a>(entries: impl Iterator<Item = &'a str>) -> String {
     let entries: Vec<_> = entries.collect();
     if entries.is_empty() { PATH.to_owned() } else { entries.join(":") }
 }
 
-/// The `PATH` where there is none.
+/// The default `PATH`.
 const PATH: &str = "/usr/bin:/bin";
 
-/// The `PATH` of an environment. Of several, a program gets the last.
+/// The `PATH` of an environment. If there are several, the last one counts, as it does for a
+/// program.
 fn path(env: &[(String, String)]) -> &str {
     env.iter().rev().find(|(name, _)| name == "PATH").map_or(PATH, |(_, path)| path)
 }
 
-/// The program that we start ourselves, and not a command: the first executable file of one of these names, the first
-/// name first, in an absolute folder of the `PATH` of `env`. None that lies below `outside`, the workspace's folder, as it
-/// is named or with links resolved: there an agent writes, and what is there may come from anybody.
+/// Finds a program that Holdpoint itself starts, as opposed to a command: the first executable file
+/// with one of these names, tried in order, in an absolute folder of the `PATH` of `env`. A program
+/// below `outside`, the workspace folder, is never returned, whether it lies there as named or with
+/// links resolved: an agent can write there, so the file can be from anyone.
 ///
 /// ```
 /// let env = [("PATH".into(), "/nowhere:/usr/bin:/bin".into())];
@@ -137,8 +143,8 @@ pub fn program(names: &[&str], env: &[(String, String)], outside: &Path) -> Opti
     files.find(|file| is_program(file) && is_outside(file, outside))
 }
 
-/// The same environment for a program that we start ourselves, which may start others in turn: with those entries of
-/// its `PATH` that do not lie below `outside`.
+/// The environment of a program that Holdpoint itself starts and that may start others. Its `PATH`
+/// has only the entries that exist and do not lie below `outside`.
 #[must_use]
 pub fn outside(env: &[(String, String)], outside: &Path) -> Vec<(String, String)> {
     let entries = path(env).split(':').filter(|entry| is_outside(Path::new(entry), outside));
@@ -146,42 +152,43 @@ pub fn outside(env: &[(String, String)], outside: &Path) -> Vec<(String, String)
     others.chain([("PATH".to_owned(), path_of(entries))]).collect()
 }
 
-/// A program by its name alone, wherever it is.
+/// Finds a program by its name, even below the workspace.
 pub(crate) fn program_anywhere(name: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
     let mut files = split_paths(path(env)).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
     files.find(|file| is_program(file))
 }
 
-/// Whether it is an executable file.
 pub(crate) fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether it is absolute and there, and does not lie below `folder`, as it is named or with links resolved.
+/// Whether a path is absolute, exists, and does not lie below `folder`, neither as named nor with
+/// links resolved.
 fn is_outside(path: &Path, folder: &Path) -> bool {
     let is_outside = |path: &Path| path.is_absolute() && !path.starts_with(folder);
     is_outside(path) && path.canonicalize().is_ok_and(|real| is_outside(&real))
 }
 
-/// Those of `vars` that say where windows are shown, for a program that opens one: `DISPLAY`, `WAYLAND_DISPLAY` and
-/// `XAUTHORITY`. Nothing without one of the first two.
+/// The variables in `vars` that a program needs to open a window: `DISPLAY`, `WAYLAND_DISPLAY` and
+/// `XAUTHORITY`. Empty without one of the first two.
 ///
-/// Not among those that commands get: who reaches a display sees and types into all its windows.
+/// Commands do not get these, because a program with access to a display can see and type into all
+/// its windows.
 pub fn display(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let vars: Vec<_> =
         vars.into_iter().filter(|(name, value)| DISPLAY.contains(&name.as_str()) && !value.is_empty()).collect();
     if vars.iter().any(|(name, _)| name != XAUTHORITY) { vars } else { Vec::new() }
 }
 
-/// Where windows are shown.
 const DISPLAY: [&str; 3] = ["DISPLAY", "WAYLAND_DISPLAY", XAUTHORITY];
 
-/// The key to an X display. Without it, the file `.Xauthority` in the home folder.
+/// The file with the key to an X display. By default `.Xauthority` in the home folder.
 const XAUTHORITY: &str = "XAUTHORITY";
 
-/// Those of `vars` by which a program reaches a user's desktop: [`DESKTOP`]. Nothing without a display or a session bus.
+/// The variables in `vars` that a program needs to reach a user's desktop: [`DESKTOP`]. Empty
+/// without a display or a session bus.
 ///
-/// Not among those that commands get, see [`display`].
+/// Commands do not get these, for the reason given at [`display`].
 pub fn desktop(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let is_one = |(name, value): &(String, String)| DESKTOP.contains(&name.as_str()) && !value.is_empty();
     let vars: Vec<_> = vars.into_iter().filter(is_one).collect();
@@ -189,7 +196,8 @@ pub fn desktop(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String,
     if vars.iter().any(|(name, _)| reaches(name)) { vars } else { Vec::new() }
 }
 
-/// The variables of a desktop: displays, the key to an X display, the session bus, and the folder of their sockets.
+/// The variables of a desktop: displays, the key to an X display, the session bus, and the folder
+/// of their sockets.
 pub const DESKTOP: [&str; 5] =
     ["DISPLAY", "WAYLAND_DISPLAY", XAUTHORITY, "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 

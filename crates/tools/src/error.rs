@@ -1,27 +1,27 @@
-//! Why a call did not do what it was called for.
+//! The error of a tool call.
 
 use thiserror::Error;
 
-/// Why a call did not do what it was called for.
+/// The reason why a call failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The input does not fit.
+    /// The input is invalid.
     #[error("{message}")]
     Input {
-        /// What is wrong, for the model.
+        /// A description of the problem, for the model.
         message: String,
     },
-    /// It could not be done.
+    /// The call could not be carried out.
     #[error("{message}")]
     Failed {
-        /// What went wrong, for the model.
+        /// A description of the failure, for the model.
         message: String,
     },
-    /// The user said no.
+    /// The user denied the call.
     #[error("the user denied this{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Denied {
-        /// Why, in the user's words.
+        /// The reason in the user's words.
         reason: Option<String>,
     },
     /// The turn was cut.
@@ -30,12 +30,12 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// It could not be done, for this reason.
+    /// The error for a call that could not be carried out.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into() }
     }
 
-    /// The input does not fit, for this reason.
+    /// The error for an invalid input.
     pub fn input(message: impl Into<String>) -> Self {
         Self::Input { message: message.into() }
     }

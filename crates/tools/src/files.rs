@@ -1,10 +1,10 @@
-//! What the calls of one session have seen of files: whether somebody else has changed one since.
+//! The files that the calls of one session have seen, to detect changes by others.
 
 pub(crate) mod change;
-pub(crate) mod coding;
 pub(crate) mod form;
 pub(crate) mod mark;
 pub(crate) mod old_file;
+pub(crate) mod text_encoding;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,44 +14,44 @@ use holdpoint_common::FileMark;
 
 use crate::files::mark::is_same;
 
-/// How many of its own changes to one file a session can look back over: more than one answer's calls at once.
+/// How many earlier versions of a file are remembered: more than the calls of one answer can write.
 const MAX_PAST: usize = 256;
 
-/// What the calls of one session have seen of files. Clones are the same.
+/// The files that the calls of one session have seen. Clones share the same state.
 ///
-/// What a call reads or writes is known to the next one at once, and to those after a restart by the marks of the
-/// log, which the session [recalls](Self::recall).
+/// The next call sees a read or a write at once. After a restart, the session
+/// [restores](Self::recall) the marks from its log.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    seen: Arc<Mutex<HashMap<String, Seen>>>,
+    known_files: Arc<Mutex<HashMap<String, KnownFile>>>,
     busy: Arc<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>>,
 }
 
-/// A file as it was last seen.
+/// The last known version of a file.
 #[derive(Debug)]
-struct Seen {
+struct KnownFile {
     mark: FileMark,
-    /// What it was before, as long as nobody but us has changed it.
+    /// The versions before it, since the last change by others.
     past: VecDeque<FileMark>,
 }
 
 impl Files {
-    /// Takes in what the log says was seen, unless more is known already.
+    /// Restores marks from the log, except for files that already have a newer one.
     pub fn recall(&self, marks: impl IntoIterator<Item = FileMark>) {
-        let mut seen = lock(&self.seen);
+        let mut seen = lock(&self.known_files);
         for mark in marks {
-            seen.entry(mark.path.clone()).or_insert(Seen { mark, past: VecDeque::new() });
+            seen.entry(mark.path.clone()).or_insert(KnownFile { mark, past: VecDeque::new() });
         }
     }
 
-    /// Works on a file while no other call of the session does.
-    pub(crate) fn alone_with<T>(&self, path: &Path, work: impl FnOnce() -> T) -> T {
+    /// Runs `work` while no other call of the session works on the file.
+    pub(crate) fn with_lock<T>(&self, path: &Path, work: impl FnOnce() -> T) -> T {
         let own = Arc::clone(lock(&self.busy).entry(path.to_owned()).or_default());
         let result = {
             let _alone = lock(&own);
             work()
         };
-        // Whoever waits for it holds it, too.
+        // A call that waits for the file also holds a reference.
         let mut busy = lock(&self.busy);
         drop(own);
         if busy.get(path).is_some_and(|held| Arc::strong_count(held) == 1) {
@@ -60,20 +60,20 @@ impl Files {
         result
     }
 
-    /// A call has read the file, and this is what it was then.
+    /// Records that a call has read the file in this version.
     pub(crate) fn read(&self, now: FileMark) {
-        let mut seen = lock(&self.seen);
+        let mut seen = lock(&self.known_files);
         match seen.get_mut(&now.path) {
             Some(before) if is_same(&before.mark, &now) => before.mark = now,
             _ => {
-                seen.insert(now.path.clone(), Seen { mark: now, past: VecDeque::new() });
+                seen.insert(now.path.clone(), KnownFile { mark: now, past: VecDeque::new() });
             }
         }
     }
 
-    /// A call has made `now` of the file, of what was `before`.
+    /// Records that a call has changed the file from `before` to `now`.
     pub(crate) fn wrote(&self, before: Option<FileMark>, now: FileMark) {
-        let mut seen = lock(&self.seen);
+        let mut seen = lock(&self.known_files);
         let past =
             seen.remove(&now.path).filter(|last| before.as_ref().is_some_and(|before| is_same(&last.mark, before)));
         let mut past = past.map(|last| last.past).unwrap_or_default();
@@ -81,24 +81,24 @@ impl Files {
         if past.len() > MAX_PAST {
             past.pop_front();
         }
-        seen.insert(now.path.clone(), Seen { mark: now, past });
+        seen.insert(now.path.clone(), KnownFile { mark: now, past });
     }
 
-    /// Whether somebody else has changed the file since a call has last read or written it.
+    /// Whether others have changed the file since a call of the session last read or wrote it.
     pub(crate) fn is_changed(&self, now: &FileMark) -> bool {
-        lock(&self.seen).get(&now.path).is_some_and(|last| !is_same(&last.mark, now))
+        lock(&self.known_files).get(&now.path).is_some_and(|last| !is_same(&last.mark, now))
     }
 
-    /// Whether nobody but calls of this session have changed the file since it was like `then`.
-    pub(crate) fn is_ours_since(&self, then: &FileMark, now: &FileMark) -> bool {
+    /// Whether only calls of this session have changed the file since it had the mark `then`.
+    pub(crate) fn only_session_changed(&self, then: &FileMark, now: &FileMark) -> bool {
         is_same(then, now)
-            || lock(&self.seen)
+            || lock(&self.known_files)
                 .get(&now.path)
                 .is_some_and(|last| is_same(&last.mark, now) && last.past.iter().any(|before| is_same(before, then)))
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing is left half done in them by a panic.
+    // A panic does not leave these maps in an inconsistent state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
-//! Inputs of tools: their JSON Schema, and reading one with a message the model can act on.
+//! Inputs of tools: their JSON Schema, and parsing with errors that the model can act on.
 
-use schemars::JsonSchema;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
         .with(|settings| {
             settings.inline_subschemas = true;
             settings.meta_schema = None;
+            settings.transforms.push(Box::new(RecursiveTransform(join_lines)));
         })
         .into_generator()
         .into_root_schema_for::<T>();
@@ -21,15 +23,23 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// The folder that is meant: that of the workspace if none is given.
+/// Joins the lines of each paragraph of a description, which are those of a doc comment.
+fn join_lines(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        let paragraphs: Vec<_> = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+        *text = paragraphs.join("\n\n");
+    }
+}
+
+/// The given path, or that of the workspace folder.
 pub(crate) fn or_workspace(path: Option<&String>) -> &str {
     path.map_or(".", String::as_str)
 }
 
-/// Reads an input.
+/// Parses the input of a call.
 ///
 /// # Errors
-/// [`ToolError::Input`] with what is wrong, for the model.
+/// [`ToolError::Input`] with a description of the problem, for the model.
 pub fn parse<T: DeserializeOwned>(input: &Value) -> Result<T, ToolError> {
-    T::deserialize(input).map_err(|error| ToolError::input(format!("the input does not fit: {error}")))
+    T::deserialize(input).map_err(|error| ToolError::input(format!("invalid input: {error}")))
 }

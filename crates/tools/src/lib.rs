@@ -1,18 +1,21 @@
 //! Tools for coding agents that stop and ask.
 //!
-//! For whoever writes a tool, and for runtimes that call tools. A [`Tool`] runs on a thread of its own and is
-//! given a [`ToolContext`]: the workspace, a way to stop and ask the user, a sink for its output, and
-//! [`Processes`], which end with the call whatever they do. Who answers is not known here: an ask is a
-//! message to any actix actor that handles [`ToolRequest`].
+//! This crate is for authors of tools, and for runtimes that call tools. A [`Tool`] runs on its own
+//! thread and gets a [`ToolContext`]: the workspace, a connection to stop and ask the user, a sink
+//! for its output, and [`Processes`], which always end with the call. The crate does not depend on
+//! a session: an ask is a message to any actix actor that handles [`ToolRequest`].
 //!
 //! ```
 //! use std::sync::Arc;
 //!
 //! use actix::prelude::*;
 //! use holdpoint_common::{CallId, PauseKind, PauseResponse, TurnId};
-//! use holdpoint_tools::{AskReply, Asker, Background, Policy, Processes, Sink, Supervisor, ToolContext, ToolRequest, Workspace};
+//! use holdpoint_tools::{
+//!     AskReply, Asker, BackgroundJobs, Policy, Processes, Sink, Supervisor, ToolContext, ToolRequest,
+//!     Workspace,
+//! };
 //!
-//! /// Stands for a session: approves whatever is asked.
+//! /// A substitute for a session: approves every ask.
 //! struct Session;
 //!
 //! impl Actor for Session {
@@ -46,7 +49,7 @@
 //!     Asker::new(session.downgrade().recipient(), TurnId(1), CallId(1)),
 //!     Arc::new(Nowhere),
 //!     Processes::new(Supervisor::None, std::time::Duration::from_millis(500)),
-//!     Background::new(Arc::new(())),
+//!     BackgroundJobs::new(Arc::new(())),
 //!     Default::default(),
 //! );
 //! // A tool blocks, so it runs on a thread of its own.
@@ -58,9 +61,9 @@
 //! # });
 //! ```
 //!
-//! A program that starts processes through this crate calls [`supervise_if_asked`] first in `main`, so that
-//! it can serve as its own [`Supervisor`]. The feature `test-support` adds `testing`: a harness that calls
-//! any tool without a session.
+//! A program that starts processes through this crate calls [`supervise_if_asked`] first in `main`,
+//! so that it can serve as its own [`Supervisor`]. The feature `test-support` adds `testing`: a
+//! bench that calls any tool without a session.
 
 mod act;
 mod ask;
@@ -95,20 +98,20 @@ pub use place::Place;
 pub use tool::{Intent, Tool, ToolOutcome, ToolSpec, Toolbox};
 pub use workspace::Workspace;
 
-// What may be done.
+// The policy.
 pub use policy::{Judgement, Part, Policy, PolicyError};
 
 // Asking.
-pub use ask::{Answering, AskReply, Asker, Subject, SubjectKept, TasksReply, ToolRequest};
+pub use ask::{Answering, AskReply, Asker, Subject, SubjectGuard, TasksReply, ToolRequest};
 
 // Processes.
-pub use background::{Background, JobOutput, JobState, MAX_JOBS};
+pub use background::{BackgroundJobs, JobOutput, JobState, MAX_JOBS};
 pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked};
 
 // Built-in tools.
 pub use builtin::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Tasks, WriteFile};
 
-/// The vocabulary that the types here are made of, for a project that depends on this crate alone.
+/// The shared types, for a project that depends on this crate alone.
 pub use holdpoint_common as common;
 
 /// The example of the README, compiled.

@@ -1,4 +1,4 @@
-//! Places: where the paths of tools lead, links followed, and what may be done there.
+//! Places: paths with their links resolved, and whether they are inside the workspace or protected.
 
 mod attributes;
 pub(crate) mod near;
@@ -15,32 +15,32 @@ use std::{fs, io};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
-pub(crate) use open::{Spot, open};
+pub(crate) use open::{OpenParent, open};
 use protected::is_protected;
 
 use crate::error::ToolError;
 
-/// How many links are followed in one path: what Linux follows.
+/// How many links are followed in one path, as on Linux.
 const MAX_LINKS: u32 = 40;
 
-/// Where a path leads.
+/// A path with its links resolved, and whether it is inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub(crate) path: PathBuf,
-    named: PathBuf,
+    given_path: PathBuf,
     pub(crate) inside: bool,
     pub(crate) shown: String,
     protected: bool,
-    varies: bool,
+    per_process: bool,
 }
 
 impl Place {
-    /// Follows `path`, which is relative to the workspace at `root` or absolute, through all links. The last
-    /// parts need not exist.
+    /// Resolves all links of `path`, which is absolute or relative to the workspace at `root`. Its
+    /// last parts need not exist.
     ///
     /// # Errors
-    /// [`ToolError::Input`] if the path is empty, can't be, or can't be followed; and if it begins with what a shell
-    /// takes for somebody's home: `~`, `~/…`, `~name/…`.
+    /// [`ToolError::Input`] if the path is empty, invalid or can't be followed, or if it begins
+    /// with a home folder in shell syntax: `~`, `~/…`, `~name/…`.
     pub fn resolve(path: &str, root: &Path) -> Result<Self, ToolError> {
         if path.is_empty() {
             return Err(ToolError::input("the path is empty"));
@@ -49,56 +49,64 @@ impl Place {
             return Err(ToolError::input("the path contains a zero byte"));
         }
         if path.starts_with('~') && (path == "~" || path.contains('/')) {
-            let why = format!("{path}: `~` stands for no folder here: give the whole path, or begin with ./");
+            let why = format!("{path}: `~` is not expanded: give the full path, or begin with ./");
             return Err(ToolError::input(why));
         }
         let named = root.join(path);
         let (resolved, varies) = follow(&named).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
-        // What a path is called counts as much as where it leads.
+        // Both the given and the resolved path can make a place protected.
         let protected = is_protected(&named, root) || is_protected(&resolved, root);
         let within = resolved.strip_prefix(root).ok();
         let shown = within.unwrap_or(&resolved);
         let shown = if shown.as_os_str().is_empty() { ".".into() } else { shown.to_string_lossy().into_owned() };
-        Ok(Self { inside: within.is_some(), shown, protected, varies, named: tidy(&named), path: resolved })
+        Ok(Self {
+            inside: within.is_some(),
+            shown,
+            protected,
+            per_process: varies,
+            given_path: tidy(&named),
+            path: resolved,
+        })
     }
 
-    /// Absolute; no part of it was a link when it was looked at.
+    /// The resolved path: absolute, and without links when it was resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// It was reached by a link of `/proc`, which leads elsewhere for everyone who follows it.
+    /// Whether the path has a link of `/proc`, which leads elsewhere for every process that follows
+    /// it.
     #[must_use]
-    pub(crate) fn varies(&self) -> bool {
-        self.varies
+    pub(crate) fn differs_per_process(&self) -> bool {
+        self.per_process
     }
 
-    /// The path it was reached by: absolute, without `.` and `..`, its links not followed.
+    /// The given path: absolute, without `.` and `..`, its links not followed.
     #[must_use]
-    pub(crate) fn named(&self) -> &Path {
-        &self.named
+    pub(crate) fn given_path(&self) -> &Path {
+        &self.given_path
     }
 
-    /// As it is shown: relative to the workspace where it lies inside.
+    /// The path for display: relative to the workspace if it is inside.
     #[must_use]
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// It lies in the workspace.
+    /// Whether the place is inside the workspace.
     #[must_use]
     pub fn is_inside(&self) -> bool {
         self.inside
     }
 
-    /// It is this folder or lies below, by where it leads or what it is called. One that is there is known by what it is,
-    /// whatever it is called.
+    /// Whether this is `folder` or lies below it, by its resolved or its given path. An existing
+    /// folder is recognised by its device and inode, under any name.
     pub(crate) fn is_below(&self, folder: &Path) -> bool {
         let real = follow(folder).ok().map(|(real, _)| real);
         let number = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
         let same = number(folder);
-        [self.path(), self.named()].into_iter().any(|path| {
+        [self.path(), self.given_path()].into_iter().any(|path| {
             let mut above = path.ancestors();
             path.starts_with(folder)
                 || real.as_ref().is_some_and(|real| path.starts_with(real))
@@ -106,22 +114,23 @@ impl Place {
         })
     }
 
-    /// A part of its name, or of the name it was reached by, starts programs or configures what does.
+    /// Whether a part of the resolved or the given path is a protected name.
     #[must_use]
     pub fn is_protected(&self) -> bool {
         self.protected
     }
 }
 
-/// Remembers from a tool's intent to its call where a path led, so that what was judged is what is done.
+/// The place that a path led to when the intent was judged, so that the call acts on the same
+/// place.
 #[derive(Debug, Default)]
-pub(crate) struct Judged(RefCell<Option<(String, Place)>>);
+pub(crate) struct JudgedPlace(RefCell<Option<(String, Place)>>);
 
-/// The same of the workspace's folder: another of that name is another folder.
+/// The same for the workspace folder, which is compared by its inode and not only by its path.
 #[derive(Debug, Default)]
 pub(crate) struct JudgedFolder {
-    place: Judged,
-    /// Held open: while it is, no other folder gets its number.
+    place: JudgedPlace,
+    /// Held open, so that no other folder gets its inode.
     held: RefCell<Option<OwnedFd>>,
 }
 
@@ -132,7 +141,7 @@ impl JudgedFolder {
         Ok(place)
     }
 
-    /// The folder now: an error if it was judged and was another then.
+    /// The current folder. Fails if another one was judged.
     pub(crate) fn resolve(&self, root: &Path) -> Result<Place, ToolError> {
         let place = self.place.resolve(".", root)?;
         let Some(held) = self.held.take() else { return Ok(place) };
@@ -140,32 +149,32 @@ impl JudgedFolder {
         match number(&hold(&place)?) == number(&held) {
             true => Ok(place),
             false => Err(ToolError::failed(format!(
-                "{} is another folder now than when it was judged: nothing was done",
+                "{} was replaced by another folder after the call was judged: nothing was done",
                 place.path.display()
             ))),
         }
     }
 }
 
-/// Holds a folder open: not to read it, but so that it stays what it is.
+/// Holds a folder open without reading it, so that its inode is not reused.
 fn hold(folder: &Place) -> Result<OwnedFd, ToolError> {
     let failed = |error| ToolError::failed(format!("{} can't be opened: {error}", folder.path.display()));
     open(CWD, &folder.path, open::HOLD).map_err(failed)
 }
 
-impl Judged {
+impl JudgedPlace {
     pub(crate) fn judge(&self, path: &str, root: &Path) -> Result<Place, ToolError> {
         let place = Place::resolve(path, root)?;
         self.0.replace(Some((path.to_owned(), place.clone())));
         Ok(place)
     }
 
-    /// Where the path leads now: an error if it was judged and led elsewhere then.
+    /// The current place of the path. Fails if another one was judged.
     pub(crate) fn resolve(&self, path: &str, root: &Path) -> Result<Place, ToolError> {
         let place = Place::resolve(path, root)?;
         match self.0.take() {
             Some((judged, before)) if judged == path && before != place => Err(ToolError::failed(format!(
-                "{path} led to {} when it was judged and leads to {} now: nothing was done",
+                "{path} led to {} when the call was judged, and leads to {} now: nothing was done",
                 before.path.display(),
                 place.path.display()
             ))),
@@ -174,7 +183,7 @@ impl Judged {
     }
 }
 
-/// An absolute path without `.` and `..`, by its words alone.
+/// An absolute path without `.` and `..`, without regard to links.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::from("/");
     for part in path.components() {
@@ -189,9 +198,10 @@ fn tidy(path: &Path) -> PathBuf {
     tidy
 }
 
-/// Follows every link of an absolute path. `..` is taken after the link before it, as the system does.
+/// Follows every link of an absolute path. `..` is applied after the link before it, as the system
+/// does.
 ///
-/// Says also whether one of them was a link of `/proc`.
+/// Also returns whether one of them was a link of `/proc`.
 fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
     let (mut resolved, mut varies) = (PathBuf::from("/"), false);
     let mut rest: Vec<PathBuf> = parts(path);
@@ -216,7 +226,8 @@ fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
                 rest.extend(parts(&target));
             }
             Ok(_) => resolved = next,
-            // Whoever opens it is told; what it is that can't be passed is not, before it may be read.
+            // Opening the path reports the error. Until it may be read, the error must not reveal
+            // which part is missing or not a folder.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 resolved = next
             }

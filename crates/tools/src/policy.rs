@@ -1,19 +1,19 @@
-//! The policy of a session: whether a call may run, must be confirmed, or may not.
+//! The policy of a session: the rules and the mode that allow a tool call, ask about it or deny it.
 
 mod builtins;
 mod command;
+mod command_effects;
 mod command_rule;
 mod error;
 mod exceptions;
 mod folders;
+mod impossible_patterns;
 mod matches;
-mod opened;
 mod path_rule;
 mod prefixes;
 mod programs;
 mod rule;
 mod shells;
-mod unmatched;
 mod variables;
 mod wrapper;
 
@@ -27,59 +27,60 @@ use crate::place::Place;
 pub use error::PolicyError;
 pub(crate) use exceptions::Exceptions;
 use matches::Match;
-use rule::RuleOf;
+use rule::CompiledRule;
 
-/// What may be done unasked, and what not at all.
+/// The rules and the mode that decide whether a tool call is allowed, asked about or denied.
 ///
-/// Deny beats ask beats allow beats the mode. Under `readonly` no rule allows what the mode denies; under `all`
-/// only deny rules count. What can't be known before it runs is never allowed by a rule.
+/// A deny rule beats an ask rule, an ask rule beats an allow rule, and an allow rule beats the
+/// mode. Under `readonly`, no rule allows an act that the mode denies. Under `all`, only deny rules
+/// count. No rule allows an act that is unknown until it runs.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     mode: PolicyMode,
     home: Option<String>,
     rules: Arc<Rules>,
-    /// Folders that are protected wherever they lie.
+    /// Protected folders, inside or outside the workspace.
     own: Arc<[PathBuf]>,
 }
 
 #[derive(Debug, Default)]
 struct Rules {
-    allow: Vec<RuleOf>,
-    ask: Vec<RuleOf>,
-    deny: Vec<RuleOf>,
+    allow: Vec<CompiledRule>,
+    ask: Vec<CompiledRule>,
+    deny: Vec<CompiledRule>,
 }
 
-/// What a policy says of a call.
+/// The verdict of a policy on a call, with the verdict on each part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// Whether it may run.
+    /// The strictest verdict of all parts.
     pub verdict: Verdict,
-    /// What the verdict comes from.
+    /// One part for each act of the call; a command has one for each of its calls and redirections.
     pub parts: Vec<Part>,
 }
 
-/// What a policy says of one part of a call.
+/// The verdict of a policy on one part of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it would do.
+    /// The act in words, such as `write notes.txt`, or the text of a command.
     pub what: String,
-    /// Whether it may.
+    /// Whether the part is allowed, asked about or denied.
     pub verdict: Verdict,
-    /// Why, in words.
+    /// The reason for the verdict, in words.
     pub why: String,
-    /// It is asked about because a rule may deny it.
+    /// Whether the part asks because a deny rule may match it.
     pub may_be_denied: bool,
 }
 
-/// What rules and the mode say together.
-struct Settled {
+/// The verdict of the rules and the mode on one act.
+struct ActVerdict {
     verdict: Verdict,
     why: String,
     may_be_denied: bool,
 }
 
-impl Settled {
-    fn of(verdict: Verdict, why: String) -> Self {
+impl ActVerdict {
+    fn new(verdict: Verdict, why: String) -> Self {
         Self { verdict, why, may_be_denied: false }
     }
 
@@ -90,14 +91,14 @@ impl Settled {
 }
 
 impl Policy {
-    /// The policy of this mode and these rules. `home` is what `~` means.
+    /// Creates a policy from a mode and rules. `home` replaces `~` in patterns.
     ///
     /// # Errors
-    /// [`PolicyError`] if a rule can't be kept.
+    /// [`PolicyError`] if a rule is invalid.
     pub fn new(mode: PolicyMode, rules: &PolicyRules, home: Option<&Path>) -> Result<Self, PolicyError> {
         let home = home.and_then(Path::to_str).map(|home| home.trim_end_matches('/'));
         let compile = |rules: &[Rule], allows| -> Result<Vec<_>, _> {
-            rules.iter().map(|rule| RuleOf::new(rule, home, allows)).collect()
+            rules.iter().map(|rule| CompiledRule::new(rule, home, allows)).collect()
         };
         let rules = Rules {
             allow: compile(&rules.allow, true)?,
@@ -107,23 +108,23 @@ impl Policy {
         Ok(Self { mode, home: home.map(str::to_owned), rules: Arc::new(rules), own: Arc::default() })
     }
 
-    /// The same that protects these folders and what is below them, wherever they lie: like a protected name, nothing is
-    /// written there unasked under `ask` and `edits`, whatever is allowed.
+    /// Protects these folders and everything below them, inside or outside the workspace. As for a
+    /// protected name, every write there asks under `ask` and `edits`, even where a rule allows it.
     #[must_use]
     pub fn protecting(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { own: folders.into_iter().collect(), ..self }
     }
 
-    /// Whether what is written there is asked about every time.
+    /// Whether writing `place` asks even where a rule allows it.
     pub(crate) fn protects(&self, place: &Place) -> bool {
         place.is_protected() || self.own.iter().any(|folder| place.is_below(folder))
     }
 
-    /// What it says of a call of `tool` that would do these acts in the workspace at `root`.
+    /// Judges a call of `tool` that would carry out `acts` in the workspace at `root`.
     #[must_use]
     pub fn judge(&self, tool: &str, acts: &[Act], root: &Path) -> Judgement {
         let mut parts = Vec::new();
-        for act in if acts.is_empty() { &[Act::Talk] } else { acts } {
+        for act in if acts.is_empty() { &[Act::Other] } else { acts } {
             match act {
                 Act::Read(place) => {
                     parts.push(self.judge_place(tool, place, false, format!("read {}", place.shown()), root))
@@ -139,7 +140,7 @@ impl Policy {
                         let named = policy.rules.allow.iter().find(|rule| rule.names(tool) == Match::Yes);
                         named.map(allowed_by).ok_or(None)
                     };
-                    parts.push(self.settle(act.class(), |rule| rule.names(tool), allowed).part(what));
+                    parts.push(self.judge_act(act.class(), |rule| rule.names(tool), allowed).part(what));
                 }
             }
         }
@@ -147,93 +148,95 @@ impl Policy {
         Judgement { verdict, parts }
     }
 
-    /// What it says of a place that is read or written.
     fn judge_place(&self, tool: &str, place: &Place, writes: bool, what: String, root: &Path) -> Part {
         let class = if writes { Act::Write(place.clone()).class() } else { Act::Read(place.clone()).class() };
         let allowed =
             |policy: &Self| match policy.rules.allow.iter().find(|rule| rule.allows_place(tool, place, writes, root)) {
                 _ if writes && place.is_protected() => {
-                    Err(Some("its name is protected: it starts programs or configures what does".to_owned()))
+                    Err(Some("its name is protected: such files start or configure programs".to_owned()))
                 }
-                _ if writes && self.protects(place) => {
-                    Err(Some("it is in Holdpoint's own folders: what may be done is configured there".to_owned()))
-                }
+                _ if writes && self.protects(place) => Err(Some(
+                    "it is in one of Holdpoint's own folders, which hold the configuration of the policy".to_owned(),
+                )),
                 Some(rule) => Ok(allowed_by(rule)),
                 None => Err(None),
             };
-        self.settle(class, |rule| rule.restricts_place(tool, place, writes, root), allowed).part(what)
+        self.judge_act(class, |rule| rule.restricts_place(tool, place, writes, root), allowed).part(what)
     }
 
-    /// What it says of a folder that is walked through. What lies below and may not be read is left out, so rules about
-    /// that do not count here.
+    /// Judges a walk through a folder. Only rules that match the folder itself count, because the
+    /// walk leaves out the paths below it that other rules restrict.
     fn judge_walk(&self, tool: &str, place: &Place, root: &Path) -> Part {
-        let restricts = |rule: &RuleOf| {
+        let restricts = |rule: &CompiledRule| {
             let of = |path| rule.restricts_walk(tool, path, root);
-            of(place.path()).max(of(place.named()))
+            of(place.path()).max(of(place.given_path()))
         };
         let allowed = |policy: &Self| {
             let rule = policy.rules.allow.iter().find(|rule| rule.allows_walk(tool, place, root));
             rule.map(allowed_by).ok_or(None)
         };
-        let settled = self.settle(Act::Walk(place.clone()).class(), restricts, allowed);
+        let settled = self.judge_act(Act::Walk(place.clone()).class(), restricts, allowed);
         settled.part(format!("read {} and below", place.shown()))
     }
 
-    /// Weighs the rules and the mode. `restricts` says whether a rule of denying or asking speaks of it,
-    /// `allowed` why it is allowed unasked, or what keeps it from being.
-    fn settle(
+    /// Combines the rules and the mode. `restricts` says whether a deny or ask rule matches the
+    /// act. `allowed` returns the reason why the act is allowed, `Err(Some)` with the reason why no
+    /// rule can allow it, or `Err(None)` if no rule allows it.
+    fn judge_act(
         &self,
         class: PolicyClass,
-        restricts: impl Fn(&RuleOf) -> Match,
+        restricts: impl Fn(&CompiledRule) -> Match,
         allowed: impl FnOnce(&Self) -> Result<String, Option<String>>,
-    ) -> Settled {
-        let strongest = |rules: &[RuleOf]| {
+    ) -> ActVerdict {
+        let strongest = |rules: &[CompiledRule]| {
             let matching = rules.iter().map(|rule| (restricts(rule), rule)).filter(|(is, _)| *is != Match::No);
             matching.max_by_key(|(is, _)| *is).map(|(is, rule)| (is, rule.to_string()))
         };
         let by_mode = self.mode.judge(class);
         let why_mode = || format!("the policy is `{}`", self.mode);
         match strongest(&self.rules.deny) {
-            Some((Match::Yes, rule)) => return Settled::of(Verdict::Deny, format!("denied by the rule `{rule}`")),
-            _ if by_mode == Verdict::Deny => return Settled::of(Verdict::Deny, why_mode()),
+            Some((Match::Yes, rule)) => return ActVerdict::new(Verdict::Deny, format!("denied by the rule `{rule}`")),
+            _ if by_mode == Verdict::Deny => return ActVerdict::new(Verdict::Deny, why_mode()),
             Some((_, rule)) => {
-                let why = format!("it may be what the rule `{rule}` denies");
-                return Settled { may_be_denied: true, ..Settled::of(Verdict::Ask, why) };
+                let why = format!("the rule `{rule}` may deny it");
+                return ActVerdict { may_be_denied: true, ..ActVerdict::new(Verdict::Ask, why) };
             }
             None => {}
         }
         if self.mode == PolicyMode::All {
-            return Settled::of(Verdict::Allow, why_mode());
+            return ActVerdict::new(Verdict::Allow, why_mode());
         }
         match strongest(&self.rules.ask) {
-            Some((Match::Yes, rule)) => return Settled::of(Verdict::Ask, format!("asked for by the rule `{rule}`")),
-            Some((_, rule)) => return Settled::of(Verdict::Ask, format!("it may be what the rule `{rule}` asks for")),
+            Some((Match::Yes, rule)) => {
+                return ActVerdict::new(Verdict::Ask, format!("the rule `{rule}` asks for approval"));
+            }
+            Some((_, rule)) => return ActVerdict::new(Verdict::Ask, format!("the rule `{rule}` may ask for approval")),
             None => {}
         }
         match allowed(self) {
-            Ok(why) => Settled::of(Verdict::Allow, why),
-            Err(Some(why)) => Settled::of(by_mode.max(Verdict::Ask), why),
-            Err(None) => Settled::of(by_mode, why_mode()),
+            Ok(why) => ActVerdict::new(Verdict::Allow, why),
+            Err(Some(why)) => ActVerdict::new(by_mode.max(Verdict::Ask), why),
+            Err(None) => ActVerdict::new(by_mode, why_mode()),
         }
     }
 }
 
-fn allowed_by(rule: &RuleOf) -> String {
+fn allowed_by(rule: &CompiledRule) -> String {
     format!("allowed by the rule `{rule}`")
 }
 
 impl Judgement {
-    /// Whether it asks about something that a rule may deny: nobody but a person can say that it does not.
+    /// Whether a part asks because a deny rule may match it. Such a call needs a person's approval.
     #[must_use]
     pub fn may_be_denied(&self) -> bool {
         self.parts.iter().any(|part| part.may_be_denied)
     }
 
-    /// Why the verdict is what it is, in words.
+    /// The reason for the verdict, in words.
     #[must_use]
     pub fn why(&self) -> &str {
         let mut reasons = self.parts.iter().filter(|part| part.verdict == self.verdict).map(|part| part.why.as_str());
-        let Some(first) = reasons.next() else { return "nothing is done" };
+        let Some(first) = reasons.next() else { return "the call has no effect" };
         // One part is enough to ask or to deny, but not to allow.
         let allows = self.verdict == Verdict::Allow;
         if allows && reasons.any(|why| why != first) { "every part is allowed" } else { first }

@@ -1,9 +1,9 @@
-//! Processes of one tool call: starting, watching and ending them, with all they start in turn.
+//! The processes of one tool call: starts, watches and ends them, with all processes they start.
 //!
-//! A program is started under a *supervisor*: a small process of its own that is the reaper of everything
-//! below it and holds a socket from us. Whatever leaves its group, its session or its parent is still below
-//! the supervisor; and when we are gone, even by SIGKILL, the supervisor reads the end of the socket and ends
-//! the tree all the same.
+//! A program is started under a *supervisor*: a small process that reaps everything below it and
+//! holds a socket to its owner, the process that started it. A process that leaves its group, its
+//! session or its parent is still below the supervisor. If the owner dies, even by SIGKILL, the
+//! supervisor reads the end of the socket and still ends the tree.
 
 #[cfg(target_os = "linux")]
 mod abandoned;
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_common::limits::LEAVE_AFTER;
+use holdpoint_common::limits::ABANDON_AFTER;
 use rustix::event::Timespec;
 use rustix::process::Pid;
 
@@ -38,20 +38,23 @@ pub use exit::Exit;
 pub use program::{Process, Read};
 use running::Running;
 
-/// What a supervisor is called by in `argv[0]`; [`supervise_if_asked`] decides by it. Nothing of this program's name is in it:
-/// who ends that by its name, as `pkill -f` does, leaves those that then end what it has started.
+/// The `argv[0]` of a supervisor, which [`supervise_if_asked`] checks. It does not contain the name
+/// of this program: `pkill -f` with that name must leave the supervisors alive, because they end
+/// the processes that they started.
 pub const SUPERVISOR_NAME: &str = "tool-supervisor";
 
-/// What a program leaves behind has so long to end by itself: the `tee` of `> >(tee log)`.
+/// How long the processes that a program leaves behind may take to end by themselves, such as the
+/// `tee` of `> >(tee log)`.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long after the kill it is told that something can't be ended.
+/// How long to wait after KILL before reporting the processes that still live.
 const GIVE_UP: Duration = Duration::from_millis(700);
 
-/// Serves as a supervisor and never returns, if this process was started as one; else returns at once.
+/// Runs as a supervisor and never returns if this process was started as one; otherwise returns at
+/// once.
 ///
-/// A program whose processes are supervised by [`Supervisor::ThisProgram`] calls this first in `main`, before
-/// it starts a thread or opens a file.
+/// A program that uses [`Supervisor::ThisProgram`] calls this first in `main`, before it starts a
+/// thread or opens a file.
 pub fn supervise_if_asked() {
     #[cfg(target_os = "linux")]
     if std::env::args_os().next().is_some_and(|name| name == SUPERVISOR_NAME) {
@@ -59,38 +62,40 @@ pub fn supervise_if_asked() {
     }
 }
 
-/// Who supervises the processes of a call.
+/// The process that supervises the processes of a call.
 ///
 /// Supervision is for Linux. Elsewhere every choice means [`None`](Self::None).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Supervisor {
-    /// This program, run once more. It has to call [`supervise_if_asked`] first in `main`; if it does not,
-    /// nothing can be started.
+    /// This program, run once more. It has to call [`supervise_if_asked`] first in `main`;
+    /// otherwise every start fails.
     ThisProgram,
     /// The program at this path, which calls [`supervise_if_asked`] first in `main`.
     Program(PathBuf),
-    /// Nobody: a program and what stays in its process group are ended, and no more.
+    /// No supervisor: only the program and the members of its process group are ended.
     ///
-    /// What this can't end: processes that leave the group (`setsid`, daemons, jobs of an interactive
-    /// shell), and everything when this program is killed by SIGKILL. A program can open the terminal.
+    /// Processes that leave the group (`setsid`, daemons, jobs of an interactive shell) are not
+    /// ended. If this program is killed by SIGKILL, no process is ended. A program can open the
+    /// terminal.
     None,
 }
 
-/// What to start. Its standard input is empty; its two outputs are one pipe, so that their order is kept.
+/// A program to start. Its standard input is empty; its two outputs share one pipe, which keeps
+/// their order.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
-    /// The program: a path, or a name to be found in the `PATH` of `env`.
+    /// The program: a path, or a name to look up in the `PATH` of `env`.
     pub program: OsString,
-    /// Its arguments.
+    /// The arguments after the program's name.
     pub args: Vec<OsString>,
-    /// The folder to run it in.
+    /// The working folder of the program.
     pub cwd: PathBuf,
-    /// Its environment: this and nothing else.
+    /// The complete environment of the program.
     pub env: Vec<(String, String)>,
 }
 
-/// The processes of one tool call. Clones are the same; when the last is dropped, all are ended.
+/// The processes of one tool call. Clones share them; dropping the last clone ends all processes.
 #[derive(Debug, Clone)]
 pub struct Processes(Arc<Call>);
 
@@ -103,15 +108,15 @@ struct Call {
 
 #[derive(Debug, Default)]
 struct All {
-    /// Nothing may be started any more.
+    /// Whether ending has begun, after which every start fails.
     ending: bool,
-    /// Those that may still live; what is over is folded into `over` now and then.
+    /// The programs that may still live; ended ones are folded into `over` now and then.
     running: Vec<Arc<Running>>,
     over: EndedProcesses,
 }
 
 impl Processes {
-    /// For one call. `grace` is the time between TERM and KILL.
+    /// Creates an empty set for one call. `grace` is the time between TERM and KILL.
     #[must_use]
     pub fn new(supervisor: Supervisor, grace: Duration) -> Self {
         Self(Arc::new(Call { supervisor, grace, all: Mutex::default() }))
@@ -123,25 +128,26 @@ impl Processes {
         self.0.grace
     }
 
-    /// Processes of their own, with the same supervisor and grace.
+    /// Creates an empty set with the same supervisor and grace.
     #[must_use]
-    pub fn like(&self) -> Self {
+    pub fn with_same_settings(&self) -> Self {
         Self::new(self.0.supervisor.clone(), self.0.grace)
     }
 
     /// Starts a program.
     ///
-    /// When it ends, what it has started and left behind is ended too, after 50 ms to end by itself.
+    /// When it ends, the processes that it started and left behind are ended too, after 50 ms to
+    /// end by themselves.
     ///
     /// # Errors
-    /// What the system says if it can't be started; an error too once [`end`](Self::end) was called, and if
-    /// the supervisor does not answer within 10 s.
+    /// The system's error if the program can't be started. Also an error once [`end`](Self::end)
+    /// was called, and if the supervisor does not answer within 10 s.
     pub fn spawn(&self, spec: ProcessSpec) -> io::Result<Process> {
         let running = {
             let mut all = self.0.all();
             all.fold();
             if all.ending {
-                return Err(start::over());
+                return Err(start::call_ended());
             }
             let running = Arc::new(Running::new());
             all.running.push(Arc::clone(&running));
@@ -155,25 +161,25 @@ impl Processes {
             Ok((output, over)) => Ok(Process::new(running, self.0.grace, output, over)),
             Err(error) => {
                 running.set_gone();
-                Err(if running.is_ending() { start::over() } else { error })
+                Err(if running.is_ending() { start::call_ended() } else { error })
             }
         }
     }
 
-    /// Begins to end everything, now, and lets nothing be started any more. Returns at once; may be called
+    /// Begins to end all processes and makes every later start fail. Returns at once; may be called
     /// any number of times, from any thread.
     pub fn end(&self) {
         self.0.end();
     }
 
-    /// Ends everything and waits until it is gone: at most the grace and one second more. What still lives
-    /// then is told in `left`.
+    /// Ends all processes and waits until they are gone: at most the grace and one second more.
+    /// `left` lists the processes that still live then.
     #[must_use]
     pub fn finish(&self) -> EndedProcesses {
-        self.finish_by(Instant::now() + self.0.grace + LEAVE_AFTER)
+        self.finish_by(Instant::now() + self.0.grace + ABANDON_AFTER)
     }
 
-    /// The same, until then at most.
+    /// Like [`finish`](Self::finish), but waits until `by` at most.
     pub(crate) fn finish_by(&self, by: Instant) -> EndedProcesses {
         self.end();
         let running = self.0.all().running.clone();
@@ -183,7 +189,8 @@ impl Processes {
         self.so_far()
     }
 
-    /// How many were ended as far as is known now, and in `left` those that live now. Returns at once.
+    /// Counts the processes that were ended so far, and lists those that live now in `left`.
+    /// Returns at once.
     #[must_use]
     pub fn so_far(&self) -> EndedProcesses {
         let mut all = self.0.all();
@@ -229,27 +236,27 @@ impl All {
     }
 }
 
-/// What was ended of those that were sent TERM and KILL, if these live.
-fn counted(told: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -> EndedProcesses {
+/// Counts the processes that were sent TERM (`sent_term`) or KILL (`killed`), of which `left` still
+/// live.
+fn end_counts(sent_term: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -> EndedProcesses {
     let count = |gone: usize| u32::try_from(gone).unwrap_or(u32::MAX);
     EndedProcesses {
-        terminated: count(told.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count()),
+        terminated: count(sent_term.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count()),
         killed: count(killed.iter().filter(|pid| !left.contains(pid)).count()),
         left: left.into_iter().map(id).collect(),
     }
 }
 
-/// A process by its number, if it can be that of one.
+/// Converts a process number, if it is valid.
 fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
-/// The number of a process.
 fn id(pid: Pid) -> u32 {
     pid.as_raw_pid().unsigned_abs()
 }
 
-/// Rounded up to a millisecond, so that a wait never ends just before its time.
+/// Rounded up to a millisecond, so that a wait never ends early.
 fn timespec(duration: Duration) -> Timespec {
     let whole = Duration::from_millis(u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
     Timespec { tv_sec: i64::try_from(whole.as_secs()).unwrap_or(i64::MAX), tv_nsec: whole.subsec_nanos().into() }

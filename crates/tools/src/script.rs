@@ -1,8 +1,8 @@
-//! Scripts: what a bash script would do, read without running it.
+//! Reads the effects of a bash script without running it.
 //!
-//! The reader takes bash at its word or says that it does not understand: whatever it passes over in silence,
-//! bash reads the same way. What would run comes out flat, in the order it is written, because a policy asks
-//! what may run and not when. There is no tree to walk, so nothing in it can be forgotten.
+//! The reader interprets each construct as bash does, or reports that it can't. The effects are a
+//! flat list in the order of the text, because a policy asks which commands may run and not when.
+//! Without a tree to walk, no branch can be forgotten.
 
 mod conditional;
 mod expansion;
@@ -23,29 +23,29 @@ pub(crate) use reader::excerpt;
 /// The longest script that is read, in bytes.
 pub(crate) const MAX_SCRIPT: usize = 128 * 1024;
 
-/// How deep compound commands, substitutions and quotes may stand in each other.
+/// How deeply compound commands, substitutions and quotes may be nested.
 pub(crate) const MAX_NESTING: u32 = 50;
 
-/// What means something to bash and can be the second byte of a character in GBK or Big5.
-const SWALLOWED: [char; 8] = ['\\', '`', '|', '{', '}', '[', ']', '~'];
+/// Characters with a meaning in bash that can be the second byte of a character in GBK or Big5.
+const POSSIBLE_SECOND_BYTES: [char; 8] = ['\\', '`', '|', '{', '}', '[', ']', '~'];
 
-/// One thing that a script would do.
+/// One effect of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum ScriptEffect {
     /// Calls a command.
     Call(Call),
-    /// Calls `cat` for the text of a here-document, which is part of a word then.
+    /// Calls `cat` for the text of a here-document, which becomes part of a word.
     Text {
         /// The call as it is written, without the text.
         call: String,
     },
     /// Opens a file.
     Redirect(Redirection),
-    /// Something here can't be known, or not without running it.
+    /// An effect that is unknown, or known only by running the script.
     Unclear {
-        /// The script, from where it begins to be unclear to the end of the line.
+        /// The script from the unclear point to the end of the line.
         text: String,
-        /// What it is.
+        /// Why the effect is unknown.
         why: &'static str,
     },
 }
@@ -53,47 +53,45 @@ pub(crate) enum Deed {
 /// A simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// As it is written.
+    /// The command as it is written.
     pub(crate) text: String,
-    /// What is assigned before it, or alone if there are no words.
+    /// The assignments before the command, or alone if there are no words.
     pub(crate) assignments: Vec<Assignment>,
     /// The command's name and its arguments.
     pub(crate) words: Vec<Word>,
 }
 
-/// A variable that is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assignment {
-    /// The variable.
     pub(crate) name: String,
-    /// What it is set to.
     pub(crate) value: Word,
 }
 
 /// A file that is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redirection {
-    /// As it is written, operator and all.
+    /// The redirection as it is written, with its operator.
     pub(crate) text: String,
-    /// It is opened to be written; else to be read. What is opened for both is two.
+    /// Whether the file is opened for writing; otherwise for reading. A file that is opened for
+    /// both has two redirections.
     pub(crate) writes: bool,
-    /// Its path.
+    /// The path of the file.
     pub(crate) target: Word,
 }
 
-/// A word, after bash would have expanded and unquoted it.
+/// A word after expansion and the removal of quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// Exactly one word: this.
+    /// Exactly one word, with this text.
     Literal(String),
-    /// Exactly one word: this, below the home folder. Empty, or begins with `/`.
+    /// Exactly one word: this path below the home folder. Empty, or begins with `/`.
     Home(String),
-    /// Any number of words: known only when it runs.
+    /// Any number of words, known only when the script runs.
     Dynamic,
 }
 
 impl Word {
-    /// The word, if it is known.
+    /// The word, if it is known without the home folder.
     pub(crate) fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => Some(text),
@@ -101,7 +99,7 @@ impl Word {
         }
     }
 
-    /// The word, if it is known by one who knows the home folder.
+    /// The word, if it is known given the home folder.
     pub(crate) fn known(&self, home: Option<&str>) -> Option<Cow<'_, str>> {
         match self {
             Self::Literal(text) => Some(Cow::Borrowed(text)),
@@ -111,21 +109,23 @@ impl Word {
     }
 }
 
-/// What `text` would do if bash ran it, as far as it can be read. `depth` is how deep it stands in others.
-pub(crate) fn read(text: &str, depth: u32) -> Vec<Deed> {
+/// The effects that `text` would have if bash ran it. `depth` is its nesting depth in other
+/// scripts.
+pub(crate) fn read(text: &str, depth: u32) -> Vec<ScriptEffect> {
     if text.len() > MAX_SCRIPT {
         let text = excerpt(text).to_owned();
-        return vec![Deed::Unclear { text, why: "it is longer than 128 KiB, which is more than is read" }];
+        return vec![ScriptEffect::Unclear { text, why: "the script is longer than 128 KiB, the limit for a check" }];
     }
     let mut reader = Reader::new(text, depth);
     if let Some(at) = text.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
-        reader.unclear_at(at, "there is a control character in it");
+        reader.unclear_at(at, "the script contains a control character");
     }
-    // In some locales the second byte of a character can be any of these.
-    let swallowed =
-        |(at, c): (usize, char)| (!c.is_ascii() && text[at + c.len_utf8()..].starts_with(SWALLOWED)).then_some(at);
+    // In some locales, the second byte of a character can be any of these.
+    let swallowed = |(at, c): (usize, char)| {
+        (!c.is_ascii() && text[at + c.len_utf8()..].starts_with(POSSIBLE_SECOND_BYTES)).then_some(at)
+    };
     if let Some(at) = text.char_indices().find_map(swallowed) {
-        reader.unclear_at(at, "in some locales a character reaches further");
+        reader.unclear_at(at, "some locales read this character and the next one as one");
     }
     reader.whole()
 }

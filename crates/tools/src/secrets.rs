@@ -1,7 +1,7 @@
-//! Secrets in what is shown: found by their shape or by the name they stand under, and masked.
+//! Finds and masks secrets in displayed text, by their shape or by the name before them.
 //!
-//! Only values that stand there literally are taken for secrets, never a path, an address or anything that a shell
-//! would expand: a mask hides what something is, not what happens. In a command, what is in doubt is shown.
+//! Only literal values count as secrets, never a path, an address or anything that a shell would
+//! expand: a mask must not hide what a command does. In a command, a doubtful value is shown.
 
 mod block;
 mod command;
@@ -12,36 +12,37 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Characters of a secret that stay, so that it can be told which one it is.
-const OPEN: usize = 4;
+/// How many characters of a secret stay readable, so that a user can recognise it.
+const VISIBLE_CHARS: usize = 4;
 
-/// Characters from which so many may stay.
-const LONG: usize = 12;
+/// The length in characters from which a part of a secret stays readable.
+const MIN_PARTLY_VISIBLE: usize = 12;
 
-/// What a mask says behind the number of characters.
+/// The text of a mask after the number of characters.
 const MASKED: &str = " characters masked)";
 
-/// A secret in a text. Always ASCII.
+/// A secret in a text. Its characters are always ASCII.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Secret {
-    /// Where it stands, in bytes.
+    /// Its position in the text, in bytes.
     pub(crate) range: Range<usize>,
-    /// So many of its first bytes stay.
+    /// How many of its first bytes stay readable.
     pub(crate) open: usize,
 }
 
 impl Secret {
     fn masked(range: Range<usize>) -> Self {
-        let open = if range.len() >= LONG { OPEN } else { 0 };
+        let open = if range.len() >= MIN_PARTLY_VISIBLE { VISIBLE_CHARS } else { 0 };
         Self { range, open }
     }
 }
 
-/// `text` with its secrets masked: of each, the first four characters (of short ones, none) and
-/// `…(36 characters masked)`.
+/// Masks the secrets in `text`. Each keeps its first four characters, or none if it is short,
+/// before `…(36 characters masked)`.
 ///
-/// Known shapes (keys of well-known services, JSON Web Tokens, private keys), passwords in addresses and
-/// `Authorization` headers, and values of options, variables and fields whose names say that they are secret.
+/// Secrets are known shapes (keys of well-known services, JSON Web Tokens, private keys), passwords
+/// in addresses and `Authorization` headers, and values of options, variables and fields with a
+/// name that says that they are secret.
 #[must_use]
 pub fn mask(text: &str) -> Cow<'_, str> {
     let secrets = find(text);
@@ -59,7 +60,7 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// The secrets of a text, in their order; no two overlap.
+/// The secrets of a text, in order and without overlaps.
 pub(crate) fn find(text: &str) -> Vec<Secret> {
     let mut found = known::find(text);
     found.extend(named::find(text, false));
@@ -67,7 +68,8 @@ pub(crate) fn find(text: &str) -> Vec<Secret> {
     in_order(found)
 }
 
-/// The same for a command: only what can't be a program, a file or a host, whatever it looks like.
+/// The secrets of a command: only values that can't be a program, a file or a host, whatever their
+/// shape.
 pub(crate) fn find_in_command(command: &str) -> Vec<Secret> {
     in_order(command::find(command))
 }
@@ -83,7 +85,7 @@ fn in_order(mut found: Vec<Secret>) -> Vec<Secret> {
     found
 }
 
-/// Says that so many characters are not shown.
+/// Appends a mask for this number of characters.
 pub(crate) fn put_mask(characters: usize, shown: &mut String) {
     // Writing to a string does not fail.
     let _ = write!(shown, "…({characters}{MASKED}");

@@ -1,8 +1,10 @@
-//! Trying a tool without a session: a real [`ToolContext`], scripted answers, recorded output.
+//! A bench for testing a tool without a session: a real [`ToolContext`], scripted answers, recorded
+//! output.
 //!
-//! A test program that uses [`Bench`] can serve as its own supervisor: before its `main`,
-//! [`supervise_if_asked`](crate::supervise_if_asked) is called for it. What it starts has the default actions of signals
-//! and a umask of 022, whatever started the tests.
+//! A test program that uses [`Bench`] can serve as its own supervisor, because
+//! [`supervise_if_asked`](crate::supervise_if_asked) is called before its `main`. Its child
+//! processes have the default actions of signals and a umask of 022, however the tests were
+//! started.
 //!
 //! ```
 //! use holdpoint_common::PauseResponse;
@@ -44,7 +46,7 @@ pub use patience::patience;
 pub use rounds::{full, rounds};
 
 use crate::ask::{AskReply, Asker};
-use crate::background::Background;
+use crate::background::BackgroundJobs;
 use crate::context::{Sink, ToolContext};
 use crate::error::ToolError;
 use crate::policy::Policy;
@@ -53,13 +55,13 @@ use crate::tool::{Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use session::Session;
 
-/// Lets this test program serve as its own supervisor. To be called from any code the program runs: that
-/// it is linked is what matters.
+/// Lets this test program serve as its own supervisor. The call may be anywhere in the program: it
+/// only has to be linked.
 pub fn serve_as_supervisor() {
     before_main::keep();
 }
 
-/// A place to try tools: a folder, an environment, processes, and somebody who answers.
+/// A bench for tools: a folder, an environment, processes, and scripted answers.
 pub struct Bench {
     /// Removed with the bench.
     folder: Option<TempDir>,
@@ -68,59 +70,60 @@ pub struct Bench {
     grace: Duration,
     answers: Vec<AskReply>,
     approved: Option<AskRequest>,
-    background: Background,
+    background: BackgroundJobs,
     /// The next call's number.
     calls: AtomicU64,
 }
 
-/// A call that ended.
+/// A call that has ended.
 #[derive(Debug)]
 pub struct Called {
-    /// What it came to.
+    /// The outcome or the error of the call.
     pub result: Result<ToolOutcome, ToolError>,
-    /// What it streamed: the first 4 MiB.
+    /// The streamed output, up to its first 4 MiB.
     pub output: String,
-    /// All bytes it streamed.
+    /// How many bytes were streamed.
     pub streamed: u64,
-    /// The bytes of its largest piece.
+    /// The bytes of the largest streamed piece.
     pub largest_piece: usize,
-    /// What it asked, in order.
+    /// The asks of the call, in order.
     pub asked: Vec<AskRequest>,
     /// The processes that were ended, and those that could not be.
     pub processes: EndedProcesses,
 }
 
-/// A call that runs.
+/// A call that is still running.
 pub struct Calling {
     thread: thread::JoinHandle<Result<ToolOutcome, ToolError>>,
-    /// Disconnected when the tool is done.
+    /// Disconnected when the tool has returned.
     done: Receiver<Infallible>,
     session: Session,
     record: Arc<Record>,
-    /// Its processes: what a session's turn would end at a cut.
+    /// The processes of the call, which a cut of the turn would end.
     pub processes: Processes,
-    /// Its cancel token: what a session's turn would cancel at a cut.
+    /// The cancel token of the call, which a cut of the turn would cancel.
     pub cancel: CancellationToken,
 }
 
 impl Bench {
-    /// A bench with an empty folder of its own, the allowed part of this program's environment, a
-    /// supervisor, a grace of 500 ms, and no answers: with [`call`](Self::call), an ask reads as *Interrupted*.
+    /// Creates a bench with its own empty folder, the allowed part of this program's environment, a
+    /// supervisor, a grace of 500 ms, and no answers: with [`call`](Self::call), an ask reads as
+    /// *Interrupted*.
     ///
     /// # Panics
-    /// If no folder can be made.
+    /// If the folder can't be created.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub fn new() -> Self {
         before_main::keep();
         let folder = tempfile::tempdir().expect("a folder for the test");
-        let root = folder.path().canonicalize().expect("the folder was just made");
+        let root = folder.path().canonicalize().expect("the folder exists");
         let mut bench = Self::within(root);
         bench.folder = Some(folder);
         bench
     }
 
-    /// The same in a folder that exists: absolute, links resolved.
+    /// Creates a bench in an existing folder: absolute, links resolved.
     pub fn within(root: impl Into<PathBuf>) -> Self {
         before_main::keep();
         let vars =
@@ -132,19 +135,19 @@ impl Bench {
             grace: Duration::from_millis(500),
             answers: Vec::new(),
             approved: None,
-            background: Background::new(Arc::new(())),
+            background: BackgroundJobs::new(Arc::new(())),
             calls: AtomicU64::new(1),
         }
     }
 
-    /// Answers the next ask without an answer with `reply`. Each call begins with the first answer.
+    /// Adds an answer for the next ask without one. Each call begins with the first answer.
     #[must_use]
     pub fn answer(mut self, reply: AskReply) -> Self {
         self.answers.push(reply);
         self
     }
 
-    /// Has calls run as if the user had approved this before they began.
+    /// Makes calls run as if the user had approved this Confirm before they began.
     #[must_use]
     pub fn approved(mut self, confirm: AskRequest) -> Self {
         self.approved = Some(confirm);
@@ -161,7 +164,7 @@ impl Bench {
         self
     }
 
-    /// Sets what may be done.
+    /// Sets the policy of the workspace.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         let workspace = Workspace::new(self.workspace.root(), self.workspace.env().to_vec(), policy);
@@ -169,14 +172,14 @@ impl Bench {
         self
     }
 
-    /// Sets what the environment of what opens a window has besides.
+    /// Sets the additional variables for programs that open windows.
     #[must_use]
     pub fn display(mut self, display: Vec<(String, String)>) -> Self {
         self.workspace = self.workspace.clone().with_display(display);
         self
     }
 
-    /// Sets who supervises processes.
+    /// Sets the supervisor of the processes.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = supervisor;
@@ -190,34 +193,34 @@ impl Bench {
         self
     }
 
-    /// The workspace's folder.
+    /// The folder of the workspace.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.workspace.root()
     }
 
-    /// The workspace.
+    /// The workspace of all calls.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 
-    /// The background jobs of its calls, which are numbered from 1.
+    /// The background jobs of the calls, which are numbered from 1.
     #[must_use]
-    pub fn background(&self) -> &Background {
+    pub fn background(&self) -> &BackgroundJobs {
         &self.background
     }
 
-    /// Calls a tool and waits until it is done and its processes are gone. An ask that has no
+    /// Calls a tool and waits until it has returned and its processes have ended. An ask without an
     /// [answer](Self::answer) reads as *Interrupted*.
     ///
     /// # Panics
-    /// If the tool does.
+    /// If the tool panics.
     pub fn call(&self, tool: impl Tool + 'static, input: Value) -> Called {
         self.start(tool, input).wait()
     }
 
-    /// Calls a tool, on a thread of its own. An ask that has no [answer](Self::answer) waits for
+    /// Calls a tool on its own thread. An ask without an [answer](Self::answer) waits for
     /// [`Calling::answer`], [`Calling::cut`] or [`Calling::wait`].
     pub fn start(&self, mut tool: impl Tool + 'static, input: Value) -> Calling {
         let session = Session::start(self.answers.clone());
@@ -256,70 +259,71 @@ impl Default for Bench {
 }
 
 impl Calling {
-    /// What it has streamed so far.
+    /// The output streamed so far.
     #[must_use]
     pub fn output(&self) -> String {
         self.record.lock().output.clone()
     }
 
-    /// Waits until it has streamed `text`.
+    /// Waits until the streamed output contains `text`.
     ///
     /// # Panics
-    /// If it has not within [`patience()`].
-    #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
+    /// If it does not after [`patience()`].
+    #[expect(clippy::panic, reason = "tests report faults by panicking")]
     pub fn wait_for(&self, text: &str) {
         let by = Instant::now() + patience();
         let mut record = self.record.lock();
         while !record.output.contains(text) {
             let left = by.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                panic!("{text:?} was not streamed, but {:?}", record.output);
+                panic!("{text:?} was not streamed; the output is {:?}", record.output);
             }
             record = self.record.1.wait_timeout(record, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Waits until it asks something that has no answer, and shows that.
+    /// Waits for an ask without a scripted answer and returns it.
     ///
     /// # Panics
-    /// If it has not within [`patience()`].
+    /// If there is none after [`patience()`].
     #[must_use]
     pub fn wait_asked(&self) -> AskRequest {
         self.session.wait_asked()
     }
 
-    /// Answers its oldest open ask, or its next one if none is open.
+    /// Answers the oldest open ask, or the next one if none is open.
     pub fn answer(&self, reply: AskReply) {
         self.session.answer(reply);
     }
 
-    /// Cuts it, as an interrupt does: the token, the open ask, the processes.
+    /// Cuts the call like an interrupt: the token, the open ask, the processes.
     pub fn cut(&self) {
         self.cancel.cancel();
         self.session.drop_asks();
         self.processes.end();
     }
 
-    /// Waits until the tool is done and its processes are gone.
+    /// Waits until the tool has returned and its processes have ended.
     ///
-    /// From now on an ask that has no answer reads as *Interrupted*. An open one that [`wait_asked`](Self::wait_asked)
-    /// has shown stays open: its [subject](crate::Subject) may end it.
+    /// From now on, an ask without an answer reads as *Interrupted*. An open one that
+    /// [`wait_asked`](Self::wait_asked) has returned stays open: its [subject](crate::Subject) may
+    /// end it.
     ///
     /// # Panics
-    /// If the tool does, or if it still waits for an answer after [`patience()`].
+    /// If the tool panics, or if it still waits for an answer after [`patience()`].
     #[must_use]
     pub fn wait(self) -> Called {
         self.wait_within(patience())
     }
 
-    #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
+    #[expect(clippy::panic, reason = "tests report faults by panicking")]
     fn wait_within(self, patience: Duration) -> Called {
         self.session.leave();
-        // A tool may work for longer, but an ask that is still open now is never answered.
+        // A tool may work for longer, but an ask that is open now is never answered.
         if self.done.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
             && let Some(ask) = self.session.open()
         {
-            panic!("waited {patience:?} for the tool, which waits for an answer to {ask:?}");
+            panic!("the tool still waits for an answer after {patience:?}: {ask:?}");
         }
         let result = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let processes = self.processes.finish();
@@ -328,7 +332,7 @@ impl Calling {
     }
 }
 
-/// Bytes of output that are recorded, so that a flood can be tried in bounded memory.
+/// The most bytes of output that are recorded, so that a test of a flood needs bounded memory.
 const RECORDED: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
@@ -370,7 +374,7 @@ mod tests {
     use super::*;
     use crate::tool::Intent;
 
-    /// Pauses, and then is done.
+    /// Pauses once and then returns.
     struct Pauses;
 
     impl Tool for Pauses {
@@ -391,13 +395,13 @@ mod tests {
         }
 
         fn call(&mut self, _: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-            context.pause(PauseKind::Continue, "Go on?", None);
+            context.pause(PauseKind::Continue, "Continue?", None);
             Ok(ToolOutcome::default())
         }
     }
 
     #[test]
-    #[should_panic(expected = "which waits for an answer to Pause(PauseRequest { kind: Continue")]
+    #[should_panic(expected = "waits for an answer after 0ns: Pause(PauseRequest { kind: Continue")]
     fn a_call_that_waits_for_an_answer_after_the_patience_fails_with_its_ask() {
         let bench = Bench::new();
         let calling = bench.start(Pauses, Value::Null);

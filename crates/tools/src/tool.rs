@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The trait of all tools, and the toolbox of a session.
 
 use holdpoint_common::FileMark;
 use serde_json::Value;
@@ -10,80 +10,84 @@ use crate::workspace::Workspace;
 
 /// A tool that a model can call.
 ///
-/// Made per session, and one instance serves one call at a time: calls of the same tool that run side by
-/// side get instances of their own. A call is judged by [`intent`](Self::intent) of the instance that then
-/// runs it. Dropped with the session.
+/// Instances are created per session, and each serves one call at a time: parallel calls of the
+/// same tool use separate instances. The policy judges a call by the [`intent`](Self::intent) of
+/// the instance that then runs it. Instances are dropped with the session.
 pub trait Tool: Send {
-    /// What the model calls it by: `a-z`, `0-9` and `_`.
+    /// The name by which the model calls the tool: `a-z`, `0-9` and `_`.
     fn name(&self) -> &str;
 
-    /// What it does, for the model.
+    /// A description of the tool for the model.
     fn description(&self) -> &str;
 
-    /// The JSON Schema of its input: an object.
+    /// The JSON Schema of the input, which is an object.
     fn schema(&self) -> Value;
 
-    /// What this call would do to the world, and how to show it to the user. Reads the input and nothing
-    /// else of the world than the paths it names, and where hosts are that it names, if that can be told near here.
+    /// The effects that this call would have, and their display for the user. It may look only at
+    /// the input, at the paths that the input names, and at the addresses of hosts that it names,
+    /// if these can be looked up locally.
     ///
     /// # Errors
-    /// [`ToolError::Input`] if the input does not fit; the call does not run and the model is told.
+    /// [`ToolError::Input`] if the input is invalid. The call does not run, and the model gets the
+    /// error.
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError>;
 
-    /// Whether its calls of one answer run one after the other, as the model has written them: each sees what the one
-    /// before has done. Others run side by side.
+    /// Whether the calls of one answer run one after the other, in the order in which the model
+    /// wrote them, so that each sees the effects of the one before. Calls of other tools run in
+    /// parallel.
     fn is_in_order(&self) -> bool {
         false
     }
 
-    /// Does it. Runs on a thread of its own and may block.
+    /// Carries out the call. Runs on its own thread and may block.
     ///
     /// # Errors
-    /// [`ToolError`]; the model is told.
+    /// The [`ToolError`] that the model gets.
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError>;
 }
 
-/// What a call would do: what the policy judges and what a Confirm shows.
+/// The effects that a call would have, for the policy, and the text that a Confirm shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// What it does to the world. Nothing at all may run unasked.
+    /// The effects on the world. A call without any is judged as [`Act::Other`].
     pub acts: Vec<Act>,
-    /// The question for the user, one line: `Run this command?`
+    /// The question for the user on one line, such as `Run this command?`.
     pub message: String,
-    /// Exactly what would be done: the command, the path, the text.
+    /// The exact command, path or text of the call.
     pub details: Option<String>,
-    /// What an *always* remembers: a later call with the same key is not asked again in this session.
+    /// The key that an *always* remembers. A later call with the same key needs no approval in this
+    /// session.
     pub always: Option<String>,
 }
 
 impl Intent {
-    /// An intent that is shown by its message alone and can't be remembered.
+    /// Creates an intent that shows only its message and offers no *always*.
     pub fn new(act: Act, message: impl Into<String>) -> Self {
         Self { acts: vec![act], message: message.into(), details: None, always: None }
     }
 }
 
-/// What a call brought.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolOutcome {
-    /// What the model reads, after what the call has streamed.
+    /// The text that the model gets after the streamed output.
     pub output: String,
-    /// The model should take this as a failure: a command that exited with 1.
+    /// Whether the model should treat this as a failure, such as a command that exited with 1.
     pub failed: bool,
-    /// Files it read.
+    /// The files that the call has read.
     pub read: Vec<FileMark>,
-    /// Files it wrote.
+    /// The files that the call has written.
     pub wrote: Vec<FileMark>,
 }
 
 impl ToolOutcome {
-    /// An outcome that is only text.
+    /// Creates an outcome that is only text.
     pub fn text(output: impl Into<String>) -> Self {
         Self { output: output.into(), ..Self::default() }
     }
 }
 
-/// Makes the tools of one session. Dropped with it.
+/// Creates the tools of one session, and is dropped with it.
 pub struct Toolbox {
     kinds: Vec<Kind>,
 }
@@ -94,26 +98,26 @@ struct Kind {
     spec: ToolSpec,
 }
 
-/// What a model is told about a tool.
+/// The description of a tool that a model gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// What it is called by.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What it does.
+    /// The description of the tool for the model.
     pub description: String,
-    /// The JSON Schema of its input.
+    /// The JSON Schema of the tool's input.
     pub schema: Value,
 }
 
 impl Toolbox {
-    /// A box without tools.
+    /// Creates a toolbox without tools.
     #[must_use]
     pub fn new() -> Self {
         Self { kinds: Vec::new() }
     }
 
-    /// Adds a tool. `make` is called whenever one more instance is needed; what all instances of the session
-    /// share, it keeps. A later tool of the same name replaces an earlier one.
+    /// Adds a tool. `make` is called for every new instance, and holds the state that all instances
+    /// of the session share. A later tool replaces an earlier one of the same name.
     #[must_use]
     pub fn with<T: Tool + 'static>(mut self, mut make: impl FnMut() -> T + Send + 'static) -> Self {
         let mut make: Box<dyn FnMut() -> Box<dyn Tool> + Send> = Box::new(move || Box::new(make()));
@@ -128,18 +132,18 @@ impl Toolbox {
         self
     }
 
-    /// What a model is told about the tools, in the order they were added.
+    /// The descriptions of the tools, in the order in which they were added.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.kinds.iter().map(|kind| &kind.spec)
     }
 
-    /// An instance for one call; [`put_back`](Self::put_back) it afterwards.
+    /// Takes an instance for one call. Return it with [`put_back`](Self::put_back) afterwards.
     pub fn take(&mut self, name: &str) -> Option<Box<dyn Tool>> {
         let kind = self.kinds.iter_mut().find(|kind| kind.spec.name == name)?;
         Some(kind.idle.pop().unwrap_or_else(|| (kind.make)()))
     }
 
-    /// Takes an instance back after its call.
+    /// Returns an instance after its call.
     pub fn put_back(&mut self, tool: Box<dyn Tool>) {
         if let Some(kind) = self.kinds.iter_mut().find(|kind| kind.spec.name == tool.name()) {
             kind.idle.push(tool);

@@ -1,10 +1,11 @@
-//! Walking through a folder: what lies in it and below, link by link refused, as ignore files and the policy have it.
+//! Walks through a folder tree. Links are not followed, and ignore files and the policy decide
+//! which paths are left out.
 //!
-//! The folder is held open, and all below is opened from there, by names that were listed and no link among them: what
-//! is moved or linked meanwhile leads nowhere else.
+//! The walked folder is held open, and everything below is opened relative to it, by listed names
+//! that are not links. A path that is moved or linked meanwhile cannot lead elsewhere.
 
-mod crew;
 mod ignores;
+mod parallel;
 pub(crate) mod pattern;
 
 use std::ffi::{OsStr, OsString};
@@ -24,35 +25,35 @@ use crate::place::{Place, open};
 use crate::policy::Exceptions;
 use ignores::Ignores;
 
-pub(crate) use crew::Crew;
+pub(crate) use parallel::ParallelWalk;
 
-/// A folder that is walked through.
+/// A walk through a folder.
 pub(crate) struct Walk<'a> {
     context: &'a ToolContext,
     place: &'a Place,
     root: OwnedFd,
     exceptions: Exceptions<'a>,
-    /// What is ignored is looked at, too.
+    /// Ignored entries are shown, so those that the policy leaves out are counted, too.
     with_ignored: bool,
     left_out: LeftOut,
 }
 
-/// What a walk did not look at.
+/// Counts of the paths that a walk has left out.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut {
     by_policy: AtomicU64,
     unreadable: AtomicU64,
 }
 
-/// A folder on the way.
+/// The walked folder or one below it.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
-    /// From the folder that is walked through; empty for that itself.
+    /// Relative to the walked folder; empty for that folder itself.
     pub(crate) path: PathBuf,
     ignores: Option<Arc<Ignores>>,
 }
 
-/// What lies in a folder.
+/// The entries of a folder.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) entries: Vec<Entry>,
@@ -63,7 +64,7 @@ pub(crate) struct Listing {
 pub(crate) struct Entry {
     pub(crate) name: OsString,
     pub(crate) kind: Kind,
-    /// An ignore file says so, or it is `.git`.
+    /// Ignored by an ignore file, or `.git`.
     pub(crate) ignored: bool,
 }
 
@@ -77,10 +78,10 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Walk<'a> {
-    /// Begins at a folder.
+    /// Begins a walk at a folder.
     ///
     /// # Errors
-    /// Also if it is none.
+    /// Also fails if this is not a folder.
     pub(crate) fn through(place: &'a Place, context: &'a ToolContext) -> io::Result<Self> {
         let root = open(CWD, place.path(), OFlags::RDONLY | OFlags::DIRECTORY)?;
         let workspace = context.workspace();
@@ -88,17 +89,18 @@ impl<'a> Walk<'a> {
         Ok(Self { context, place, root, exceptions, with_ignored: false, left_out: LeftOut::default() })
     }
 
-    /// The same, for one who shows what is ignored, too.
+    /// Declares that the caller also shows ignored entries.
     pub(crate) fn with_ignored(self) -> Self {
         Self { with_ignored: true, ..self }
     }
 
-    /// The folder it begins at.
+    /// The folder at which the walk begins.
     pub(crate) fn top(&self) -> Folder {
         Folder { path: PathBuf::new(), ignores: Ignores::above(self.place, self.context.root()) }
     }
 
-    /// What lies in a folder, without what the policy does not let be read. Nothing if it can't be read.
+    /// Lists a folder, without the entries that the policy does not allow to be read. Empty if the
+    /// folder can't be read.
     pub(crate) fn list(&self, folder: &Folder) -> Listing {
         let entries = self.entries(folder).unwrap_or_else(|_| {
             self.left_out.unreadable.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +135,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Not every file system says.
+                // Not every file system reports the type.
                 FileType::Unknown => match statat(listed.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                     Err(Errno::NOENT) => continue,
@@ -152,34 +154,34 @@ impl<'a> Walk<'a> {
         Ok(entries)
     }
 
-    /// A folder that was listed.
+    /// Enters a listed folder.
     pub(crate) fn enter(folder: &Folder, listing: &Listing, entry: &Entry) -> Folder {
         Folder { path: folder.path.join(&entry.name), ignores: listing.ignores.clone() }
     }
 
-    /// Opens a file that was listed, for reading.
+    /// Opens a listed file for reading.
     pub(crate) fn open(&self, path: &Path) -> io::Result<File> {
         Ok(open(&self.root, path, OFlags::RDONLY)?.into())
     }
 
-    /// A file that was listed could not be read.
+    /// Counts a listed file that could not be read.
     pub(crate) fn could_not_read(&self) {
         self.left_out.unreadable.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// When a file that was listed was last changed, and in which nanosecond.
+    /// The modification time of a listed file, in seconds and nanoseconds.
     pub(crate) fn modified(&self, path: &Path) -> io::Result<(i64, u64)> {
         let stat = statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok((stat.st_mtime as i64, stat.st_mtime_nsec as u64))
     }
 
-    /// Where a link leads, as it says.
+    /// The target of a link, not resolved.
     pub(crate) fn target(&self, path: &Path) -> Option<String> {
         let target = rustix::fs::readlinkat(&self.root, path, Vec::new()).ok()?;
         Some(target.to_string_lossy().into_owned())
     }
 
-    /// How a path below is shown: relative to the workspace where it lies inside.
+    /// A path below as it is shown: relative to the workspace if it is inside.
     pub(crate) fn shown(&self, path: &Path) -> PathBuf {
         match self.place.shown() {
             "." => path.to_owned(),
@@ -187,34 +189,35 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the turn was cut.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.context.is_cancelled()
     }
 
-    /// What was not looked at, in words, each a note.
+    /// Notes that count the paths left out.
     pub(crate) fn left_out(&self) -> Vec<String> {
         let notes = [
             (&self.left_out.by_policy, "left out by the policy"),
             (&self.left_out.unreadable, "that could not be read"),
         ];
-        let note = |(count, what): (&AtomicU64, _)| counted(count.load(Ordering::Relaxed), "path", what);
+        let note = |(count, what): (&AtomicU64, _)| count_note(count.load(Ordering::Relaxed), "path", what);
         notes.into_iter().filter_map(note).collect()
     }
 
-    /// Whether the policy lets a path below be read, as it lies and by the name the folder was reached by.
+    /// Whether the policy allows an entry to be read, by the folder's resolved path and by its
+    /// given one.
     fn lets_read(&self, folder: &Path, name: &OsStr) -> bool {
         if self.exceptions.is_empty() {
             return true;
         }
         let below = folder.join(name);
-        let (path, named) = (self.place.path(), self.place.named());
-        !self.exceptions.include(&path.join(&below)) && (named == path || !self.exceptions.include(&named.join(&below)))
+        let (path, named) = (self.place.path(), self.place.given_path());
+        !self.exceptions.leaves_out(&path.join(&below))
+            && (named == path || !self.exceptions.leaves_out(&named.join(&below)))
     }
 }
 
-/// So many of something, if there are any.
-pub(crate) fn counted(count: u64, thing: &str, what: &str) -> Option<String> {
+/// The count with its noun and a description, or `None` if it is zero.
+pub(crate) fn count_note(count: u64, thing: &str, what: &str) -> Option<String> {
     match count {
         0 => None,
         1 => Some(format!("1 {thing} {what}")),

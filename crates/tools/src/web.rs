@@ -1,4 +1,4 @@
-//! The web: a real browser, where it may go, and what is read of its pages.
+//! Web access for the tool `web`: the browser, the guard of its connections, and page reading.
 
 mod browser;
 mod browsers;

@@ -1,11 +1,11 @@
-//! Where a session's calls work: its folder, its environment, its policy, and what is known of its files.
+//! The workspace of a session: its folder, environment, policy and known files.
 
 use std::path::{Path, PathBuf};
 
 use crate::files::Files;
 use crate::policy::Policy;
 
-/// Where a session's calls work, and what holds there. Clones share what is known of the files.
+/// The folder, environment and policy of a session's calls. Clones share the known files.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     root: PathBuf,
@@ -16,43 +16,44 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// In this folder: absolute, links resolved. `env` is the environment of the processes that tools start, and
-    /// all of it.
+    /// Creates a workspace in a folder: absolute, links resolved. `env` is the complete environment
+    /// of the processes that tools start.
     pub fn new(root: impl Into<PathBuf>, env: Vec<(String, String)>, policy: Policy) -> Self {
         Self { root: root.into(), env, display: Vec::new(), policy, files: Files::default() }
     }
 
-    /// The same with these variables for what opens a window, see [`environment::display`](crate::environment::display).
+    /// Sets the additional variables for programs that open windows, see
+    /// [`environment::display`](crate::environment::display).
     #[must_use]
     pub fn with_display(self, display: Vec<(String, String)>) -> Self {
         Self { display, ..self }
     }
 
-    /// The folder: absolute, links resolved.
+    /// The workspace folder: absolute, links resolved.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The environment of the processes that tools start: this and nothing else.
+    /// The complete environment of the processes that tools start.
     #[must_use]
     pub fn env(&self) -> &[(String, String)] {
         &self.env
     }
 
-    /// What the environment of a process that opens a window has besides. Commands do not get it.
+    /// The additional variables for programs that open windows. Commands do not get them.
     #[must_use]
     pub fn display(&self) -> &[(String, String)] {
         &self.display
     }
 
-    /// What may be done here.
+    /// The policy for the calls in this workspace.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// What is known of the files.
+    /// The files that calls have read or written.
     #[must_use]
     pub fn files(&self) -> &Files {
         &self.files

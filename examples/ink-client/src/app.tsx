@@ -1,4 +1,4 @@
-// What is on the screen: what was said and done, what is being said, the status bar, and where one types and answers.
+// The screen: the transcript, the text that is still streaming, the status bar, and the input.
 
 import type { Event, StreamEnd } from 'holdpoint'
 import { useRustSessionState, useSessions } from 'holdpoint/react'
@@ -6,56 +6,57 @@ import { InputTransition, shown, StatusBar } from 'holdpoint/ink'
 import { Box, Static, Text } from 'ink'
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 
-import { add, NOTHING, said, type Transcript } from './transcript.js'
+import { addEvent, addLine, EMPTY, type Transcript } from './transcript.js'
 
 export function App({ sessionId, prompt }: { sessionId: string; prompt?: string }): ReactElement {
-  const { lines, open } = useTranscript(sessionId, prompt)
+  const { lines, streaming } = useTranscript(sessionId, prompt)
   return (
     <Box flexDirection="column">
       <Static items={[...lines]}>
-        {({ text, tone }, at) => (
-          <Text key={at} dimColor={tone === 'dim'} {...(tone === 'bad' && { color: 'red' })} bold={tone === 'mine'}>
+        {({ text, tone }, index) => (
+          <Text key={index} dimColor={tone === 'dim'} {...(tone === 'error' && { color: 'red' })} bold={tone === 'user'}>
             {shown(text)}
           </Text>
         )}
       </Static>
-      {[...open.entries()].map(([item, text]) => (
+      {[...streaming.entries()].map(([item, text]) => (
         <Text key={item}>{shown(lastLines(text))}</Text>
       ))}
       <StatusBar sessionId={sessionId} />
-      <InputTransition sessionId={sessionId} placeholder="What is to be done?" />
+      <InputTransition sessionId={sessionId} placeholder="Type a prompt" />
     </Box>
   )
 }
 
 /**
- * What the session's events come to, from its beginning on. It is given the prompt first, if there is one. When its daemon
- * was gone and is back, they go on behind the last one that came.
+ * Returns the transcript of a session from its beginning, and sends the prompt, if there is one.
+ * When a lost daemon is back, the transcript continues after the last event.
  */
 function useTranscript(sessionId: string, prompt?: string): Transcript {
   const sessions = useSessions()
   const isConnected = useRustSessionState(sessionId).connection === 'connected'
-  const [transcript, setTranscript] = useState(NOTHING)
+  const [transcript, setTranscript] = useState(EMPTY)
   const last = useRef(0)
   const isPrompted = useRef(prompt === undefined)
   useEffect(() => {
     if (!isConnected) return
-    const failed = (error: Error) => setTranscript((before) => said(before, error.message, 'bad'))
-    const taken = (event: Event) => {
+    const showError = (error: Error) => setTranscript((before) => addLine(before, error.message, 'error'))
+    const onEvent = (event: Event) => {
       last.current = event.seq
-      setTranscript((before) => add(before, event))
+      setTranscript((before) => addEvent(before, event))
     }
-    const ended = ({ reason }: StreamEnd) => {
-      if (reason === 'closed' || reason === 'ended') setTranscript((before) => said(before, `no more comes: ${reason}`, 'dim'))
+    const onEnd = ({ reason }: StreamEnd) => {
+      if (reason !== 'closed' && reason !== 'ended') return
+      setTranscript((before) => addLine(before, `the stream has ended: ${reason}`, 'dim'))
     }
-    const attached = sessions.sessionAttach(sessionId, taken, { after: last.current, onEnd: ended })
+    const attached = sessions.sessionAttach(sessionId, onEvent, { after: last.current, onEnd })
     const begin = async () => {
       await attached
       if (isPrompted.current) return
       isPrompted.current = true
       await sessions.sessionPrompt(sessionId, prompt ?? '')
     }
-    begin().catch(failed)
+    begin().catch(showError)
     return () => {
       attached.then(({ attachment }) => sessions.sessionDetach(sessionId, attachment)).catch(() => {})
     }
@@ -63,7 +64,7 @@ function useTranscript(sessionId: string, prompt?: string): Transcript {
   return transcript
 }
 
-/** As much of what is being said as there is room for. */
+/** Returns the last ten lines of a text. */
 function lastLines(text: string): string {
   return text.split('\n').slice(-10).join('\n')
 }

@@ -1,16 +1,17 @@
-// What the hooks throw in rendering ends here: a session that can't be followed any more, a daemon that is gone.
+// An error boundary for errors that the hooks throw during rendering, for example if a session
+// can't be followed any more.
 
 import { Component, type ReactNode } from 'react'
 
-export class Boundary extends Component<{ onFault: (fault: unknown) => void; children: ReactNode }> {
+export class Boundary extends Component<{ onError: (error: unknown) => void; children: ReactNode }> {
   override state = { failed: false }
 
   static getDerivedStateFromError(): { failed: boolean } {
     return { failed: true }
   }
 
-  override componentDidCatch(fault: unknown): void {
-    this.props.onFault(fault)
+  override componentDidCatch(error: unknown): void {
+    this.props.onError(error)
   }
 
   override render(): ReactNode {

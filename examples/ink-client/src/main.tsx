@@ -1,4 +1,4 @@
-// A session in a terminal: opened in this process, or a daemon's that is attached to.
+// A session in a terminal: opened in this process, or attached in a daemon.
 //
 //   node dist/main.js [--model MODEL] [PROMPT]
 //   node dist/main.js --attach SESSION [--state-dir DIR]
@@ -18,9 +18,9 @@ const { values, positionals } = parseArgs({
 })
 const { attach, model, 'state-dir': stateDir } = values
 
-/** What went wrong, and what helps, in a line each. */
-function fail(fault: unknown): never {
-  const { message, hint } = fault as holdpoint.HoldpointError
+/** Prints an error and its hint, and exits. */
+function fail(error: unknown): never {
+  const { message, hint } = error as holdpoint.HoldpointError
   console.error(`error: ${message}${hint ? `\nhint: ${hint}` : ''}`)
   process.exit(1)
 }
@@ -30,18 +30,18 @@ process.on('uncaughtException', fail)
 const sessions: holdpoint.Sessions = attach ? await holdpoint.connect({ ...(stateDir && { stateDir }) }) : holdpoint
 const id = attach ? await sessions.sessionFind(attach) : await sessions.sessionOpen({ ...(model && { model }) })
 
-let fault: unknown
+let failure: unknown
 const screen = render(
   <SessionsProvider sessions={sessions}>
-    <Boundary onFault={(thrown) => { fault = thrown; screen.unmount() }}>
+    <Boundary onError={(error) => { failure = error; screen.unmount() }}>
       <App sessionId={id} {...(positionals.length > 0 && { prompt: positionals.join(' ') })} />
     </Boundary>
   </SessionsProvider>,
   { exitOnCtrlC: false },
 )
 await screen.waitUntilExit()
-if (fault) fail(fault)
+if (failure) fail(failure)
 
-// What was opened here ends here; a daemon's session goes on.
+// A session of this process ends with it; a daemon's session continues.
 if (!attach) await sessions.sessionClose(id)
 process.exit()

@@ -1,51 +1,57 @@
-// What a session's events come to, line by line. Pure.
+// The transcript of a session: turns its events into lines. Pure.
 
 import type { Event, ItemId } from 'holdpoint'
 
-/** One thing that was said or done. */
+/** A line of the transcript, or a text of several lines. */
 export interface Line {
   readonly text: string
-  readonly tone: 'plain' | 'dim' | 'bad' | 'mine'
+  readonly tone: 'plain' | 'dim' | 'error' | 'user'
 }
 
-/** What was said and done, and what is being said. */
+/** The finished lines, and the texts that are still streaming. */
 export interface Transcript {
   readonly lines: readonly Line[]
-  /** Text that is still coming, by the item it belongs to. */
-  readonly open: ReadonlyMap<ItemId, string>
+  /** Text so far of each streaming item. */
+  readonly streaming: ReadonlyMap<ItemId, string>
 }
 
-export const NOTHING: Transcript = { lines: [], open: new Map() }
+export const EMPTY: Transcript = { lines: [], streaming: new Map() }
 
-/** The transcript with one line more. */
-export function said({ lines, open }: Transcript, text: string, tone: Line['tone'] = 'plain'): Transcript {
-  return { lines: [...lines, { text, tone }], open }
+/** Returns the transcript with another line. */
+export function addLine(transcript: Transcript, text: string, tone: Line['tone'] = 'plain'): Transcript {
+  return { ...transcript, lines: [...transcript.lines, { text, tone }] }
 }
 
-/** The transcript after an event. */
-export function add(before: Transcript, { body }: Event): Transcript {
-  const { lines, open } = before
+/** Returns the transcript after an event. */
+export function addEvent(before: Transcript, { body }: Event): Transcript {
+  const { lines, streaming } = before
   switch (body.type) {
     case 'promptAccepted':
-      return said(before, `> ${body.text}`, 'mine')
+      return addLine(before, `> ${body.text}`, 'user')
     case 'promptReturned':
-      return said(before, `handed back: ${body.text}`, 'dim')
-    case 'text':
-      return { lines, open: new Map(open).set(body.item, (open.get(body.item) ?? '') + body.text) }
-    case 'itemSoFar':
-      return body.kind === 'text' ? { lines, open: new Map(open).set(body.item, body.soFar.head ?? '') } : { lines, open }
-    case 'assistantMessage': {
-      // What was coming is whole now, however much of it was seen.
-      const whole = body.blocks.filter(({ kind }) => kind === 'text').map(({ text }) => ({ text, tone: 'plain' as const }))
-      return { lines: [...lines, ...whole], open: new Map() }
+      return addLine(before, `handed back: ${body.text}`, 'dim')
+    case 'text': {
+      const text = (streaming.get(body.item) ?? '') + body.text
+      return { lines, streaming: new Map(streaming).set(body.item, text) }
     }
-    case 'toolFinished':
-      return said(before, `[${body.status}] ${firstLine(body.output?.head || body.result)}`, body.status === 'ok' ? 'dim' : 'bad')
+    case 'itemSoFar':
+      if (body.kind !== 'text') return before
+      return { lines, streaming: new Map(streaming).set(body.item, body.soFar.head ?? '') }
+    case 'assistantMessage': {
+      // The message has the whole texts, even if some pieces did not arrive.
+      const blocks = body.blocks.filter(({ kind }) => kind === 'text')
+      const texts = blocks.map(({ text }) => ({ text, tone: 'plain' as const }))
+      return { lines: [...lines, ...texts], streaming: new Map() }
+    }
+    case 'toolFinished': {
+      const output = firstLine(body.output?.head || body.result)
+      return addLine(before, `[${body.status}] ${output}`, body.status === 'ok' ? 'dim' : 'error')
+    }
     case 'turnFinished':
-      if (body.outcome === 'interrupted') return said(before, 'Agent interrupted', 'bad')
-      return body.error ? said(before, body.error, 'bad') : { lines, open }
+      if (body.outcome === 'interrupted') return addLine(before, 'Agent interrupted', 'error')
+      return body.error ? addLine(before, body.error, 'error') : before
     default:
-      return { lines, open }
+      return before
   }
 }
 

@@ -1,4 +1,4 @@
-//! The messages wire of Anthropic: its events, and what a strict server refuses.
+//! Anthropic's messages protocol: its events, and the checks of a strict server.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Request;
 use super::wire::{Part, halves, legal_name, list, sse};
 
-/// The blocks of one answer: which is open, and how many there were.
+/// The content blocks of one answer: the open one and the number of the next.
 #[derive(Default)]
 pub(super) struct Blocks {
     begun: bool,
@@ -16,7 +16,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// A part of an answer, as its HTTP chunks: an event each.
+    /// Encodes a part of an answer as HTTP chunks, one for each event.
     pub(super) fn part(&mut self, part: &Part) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
         if !std::mem::replace(&mut self.begun, true) {
@@ -70,7 +70,7 @@ impl Blocks {
         events.iter().map(|value| event(&value.to_string())).collect()
     }
 
-    /// The block of this kind: the open one, or a new one.
+    /// The index of the block of this kind: the open one, or a new one.
     fn open(&mut self, kind: &'static str, block: &Value, events: &mut Vec<Value>) -> usize {
         match self.open {
             Some((index, open)) if open == kind => index,
@@ -85,7 +85,7 @@ impl Blocks {
         }
     }
 
-    /// A new block for a call.
+    /// Starts a block for a call.
     fn begin(&mut self, call: usize, name: &str, events: &mut Vec<Value>) -> usize {
         self.close(events);
         let block = json!({"type": "tool_use", "id": format!("provider_{call}"), "name": name, "input": {}});
@@ -99,7 +99,7 @@ impl Blocks {
     }
 }
 
-/// The first event of an answer.
+/// The first event of an answer, `message_start`.
 #[must_use]
 pub fn start() -> Value {
     json!({"type": "message_start", "message": {
@@ -113,7 +113,7 @@ fn delta(index: usize, delta: &Value) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": delta})
 }
 
-/// An event as the wire frames it: its type goes before it.
+/// Frames an event, with its type in a line before the data.
 pub(super) fn event(data: &str) -> Vec<u8> {
     let kind = serde_json::from_str::<Value>(data).ok();
     match kind.as_ref().and_then(|value| value["type"].as_str()) {
@@ -122,7 +122,7 @@ pub(super) fn event(data: &str) -> Vec<u8> {
     }
 }
 
-/// What the strictest server would refuse of this request.
+/// The rules of the strictest server that this request breaks.
 #[must_use]
 pub fn violations(request: &Request) -> Vec<String> {
     let mut found = Vec::new();
@@ -134,27 +134,27 @@ pub fn violations(request: &Request) -> Vec<String> {
         found.push("no anthropic-version".to_owned());
     }
     if body["model"].as_str().is_none_or(str::is_empty) {
-        found.push("no model is named".to_owned());
+        found.push("no model".to_owned());
     }
     if body["max_tokens"].as_u64().is_none_or(|most| most == 0) {
         found.push("no max_tokens".to_owned());
     }
     if body["stream"] != true {
-        found.push("no stream is asked for".to_owned());
+        found.push("`stream` is not true".to_owned());
     }
     check_messages(list(&body["messages"]), &mut found);
     let mut names = HashSet::new();
     for (n, tool) in list(&body["tools"]).iter().enumerate() {
         if !legal_name(&tool["name"], 128) || !names.insert(tool["name"].to_string()) {
-            found.push(format!("tools[{n}]: its name {} is not legal or not unique", tool["name"]));
+            found.push(format!("tools[{n}]: the name {} is invalid or not unique", tool["name"]));
         }
         if tool["input_schema"]["type"] != "object" {
-            found.push(format!("tools[{n}]: its input_schema is no object's schema"));
+            found.push(format!("tools[{n}]: input_schema is not the schema of an object"));
         }
     }
     let markers = body.to_string().matches(r#""cache_control":"#).count();
     if markers > 4 {
-        found.push(format!("{markers} cache markers, where 4 are allowed"));
+        found.push(format!("{markers} cache markers; the limit is 4"));
     }
     found
 }
@@ -166,7 +166,7 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
         let mut wrong = |what: String| found.push(format!("messages[{n}]: {what}"));
         let expected = if n % 2 == 0 { "user" } else { "assistant" };
         if message["role"] != expected {
-            wrong(format!("the role is {}, where it is {expected}'s turn", message["role"]));
+            wrong(format!("the role is {}, expected {expected}", message["role"]));
         }
         let content = list(&message["content"]);
         if content.is_empty() {
@@ -175,7 +175,7 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
         let mut results_over = false;
         let thought = |block: &Value| block["type"].as_str().is_some_and(|kind| kind.ends_with("thinking"));
         if content.iter().any(thought) && !content.first().is_some_and(thought) {
-            wrong("thoughts, and it does not begin with one".into());
+            wrong("has thoughts but does not begin with one".into());
         }
         for block in content {
             match (expected, block["type"].as_str().unwrap_or_default()) {
@@ -187,17 +187,17 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                 }
                 ("assistant", "thinking") => {
                     if block["signature"].as_str().is_none_or(str::is_empty) || !block["thinking"].is_string() {
-                        wrong("a thinking block that is not signed".into());
+                        wrong("a thinking block without a signature".into());
                     }
                 }
                 ("assistant", "redacted_thinking") if block["data"].is_string() => {}
                 ("assistant", "tool_use") => {
                     let id = block["id"].as_str().unwrap_or_default();
                     if !legal_name(&block["id"], 64) || !ids.insert(id.to_owned()) {
-                        wrong(format!("the call id `{id}` is not legal or was used before"));
+                        wrong(format!("the call id `{id}` is invalid or not unique"));
                     }
                     if !legal_name(&block["name"], 128) || !block["input"].is_object() {
-                        wrong(format!("call `{id}` has no legal name or no object as input"));
+                        wrong(format!("call `{id}` has an invalid name or input"));
                     }
                     open.push(id.to_owned());
                 }
@@ -208,10 +208,10 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                     }
                     match open.iter().position(|call| call == id) {
                         Some(at) => drop(open.remove(at)),
-                        None => wrong(format!("a result for `{id}`, which is no call of the message before")),
+                        None => wrong(format!("a result for `{id}`, which is not a call of the previous message")),
                     }
                 }
-                (role, kind) => wrong(format!("a block `{kind}` of the {role}")),
+                (role, kind) => wrong(format!("a block `{kind}` with the role {role}")),
             }
         }
         if expected == "user" && !open.is_empty() {

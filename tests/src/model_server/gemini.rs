@@ -1,4 +1,4 @@
-//! The wire of Gemini's `streamGenerateContent`: its chunks, and what a strict server refuses.
+//! Gemini's `streamGenerateContent` protocol: its chunks, and the checks of a strict server.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Request;
 use super::wire::{Part, legal_name, list, sse, value};
 
-/// A part of an answer, as its HTTP chunks.
+/// Encodes a part of an answer as HTTP chunks.
 pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
     let content = match part {
         Part::Say(text) => json!({"text": text}),
@@ -29,7 +29,7 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
     vec![sse(&chunk(&content).to_string())]
 }
 
-/// A chunk with this part.
+/// A chunk of an answer with this content part.
 #[must_use]
 pub fn chunk(part: &Value) -> Value {
     json!({
@@ -38,7 +38,7 @@ pub fn chunk(part: &Value) -> Value {
     })
 }
 
-/// The last chunk: why the answer ended, and what the request used.
+/// The last chunk, with the finish reason and the usage.
 #[must_use]
 pub fn finish(reason: &str) -> Value {
     json!({
@@ -50,7 +50,7 @@ pub fn finish(reason: &str) -> Value {
     })
 }
 
-/// What the strictest server would refuse of this request.
+/// The rules of the strictest server that this request breaks.
 #[must_use]
 pub fn violations(request: &Request) -> Vec<String> {
     let mut found = Vec::new();
@@ -66,17 +66,18 @@ pub fn violations(request: &Request) -> Vec<String> {
     let declared = list(&body["tools"]).iter().flat_map(|tool| list(&tool["functionDeclarations"]));
     for (n, tool) in declared.enumerate() {
         if !legal_name(&tool["name"], 64) || !names.insert(tool["name"].to_string()) {
-            found.push(format!("functionDeclarations[{n}]: its name {} is not legal or not unique", tool["name"]));
+            found.push(format!("functionDeclarations[{n}]: the name {} is invalid or not unique", tool["name"]));
         }
         if tool["parametersJsonSchema"]["type"] != "object" {
-            found.push(format!("functionDeclarations[{n}]: its parameters are no object's schema"));
+            found.push(format!("functionDeclarations[{n}]: the parameters are not the schema of an object"));
         }
     }
     found
 }
 
 fn check_contents(contents: &[Value], found: &mut Vec<String>) {
-    // The names of the calls of the content before: the next one answers each, and nothing else.
+    // The names of the previous content's calls. The next content must answer each of them and no
+    // other.
     let mut open: Vec<String> = Vec::new();
     let mut before = "";
     for (n, content) in contents.iter().enumerate() {
@@ -87,11 +88,11 @@ fn check_contents(contents: &[Value], found: &mut Vec<String>) {
             wrong("no parts".into());
         }
         if (n == 0 && role != "user") || (role == "model" && before == "model") {
-            wrong(format!("`{role}` where it is the other's turn"));
+            wrong(format!("unexpected role `{role}`"));
         }
         let responses = parts.iter().filter(|part| part["functionResponse"].is_object()).count();
         if responses > 0 && (responses < parts.len() || open.is_empty()) {
-            wrong("responses beside something else, or to no call".into());
+            wrong("responses mixed with other parts, or without a call".into());
         }
         if responses == 0 && !open.is_empty() {
             wrong(format!("calls {open:?} have no response"));
@@ -105,20 +106,20 @@ fn check_contents(contents: &[Value], found: &mut Vec<String>) {
             } else if part["functionCall"].is_object() {
                 let name = &part["functionCall"]["name"];
                 if role != "model" || !legal_name(name, 64) || !part["functionCall"]["args"].is_object() {
-                    wrong(format!("a call that is none: {part}"));
+                    wrong(format!("an invalid call: {part}"));
                 }
                 open.push(name.as_str().unwrap_or_default().to_owned());
             } else if part["functionResponse"].is_object() {
                 let name = part["functionResponse"]["name"].as_str().unwrap_or_default();
                 if role != "user" || !part["functionResponse"]["response"].is_object() {
-                    wrong(format!("a response that is none: {part}"));
+                    wrong(format!("an invalid response: {part}"));
                 }
                 match open.iter().position(|call| call == name) {
                     Some(at) => drop(open.remove(at)),
                     None => wrong(format!("a response of `{name}`, which was not called")),
                 }
             } else {
-                wrong(format!("a part of no kind: {part}"));
+                wrong(format!("an unknown kind of part: {part}"));
             }
         }
         if role == "user" && !open.is_empty() {

@@ -1,11 +1,12 @@
-//! As much of HTTP/1.1 as a model server reads.
+//! The part of HTTP/1.1 that the model server needs to read requests.
 
 use std::io::BufRead;
 use std::time::Instant;
 
 use super::Request;
 
-/// The next request; nothing once the client ended the connection or sent what is no request.
+/// Reads the next request. `None` once the client has ended the connection or sent an invalid
+/// request.
 pub(super) fn read_request(input: &mut impl BufRead, connection: usize) -> Option<Request> {
     let first = read_line(input)?;
     let path = first.split(' ').nth(1)?.to_owned();
@@ -22,7 +23,7 @@ pub(super) fn read_request(input: &mut impl BufRead, connection: usize) -> Optio
     let mut body = vec![0; length.parse().ok()?];
     input.read_exact(&mut body).ok()?;
     let at = Instant::now();
-    // What is no JSON is recorded as text; the checker refuses it.
+    // A body that is not JSON is recorded as a string; the checks refuse it.
     let body = serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
     Some(Request { at, path, headers, body, connection })
 }

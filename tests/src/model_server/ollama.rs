@@ -1,11 +1,11 @@
-//! The chat wire of Ollama: its records, and what a strict server refuses.
+//! Ollama's chat protocol: its records, and the checks of a strict server.
 
 use serde_json::{Value, json};
 
 use super::Request;
 use super::wire::{Part, legal_name, list, value};
 
-/// A part of an answer, as its HTTP chunks: a record each.
+/// Encodes a part of an answer as HTTP chunks, one for each record.
 pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
     let record = match part {
         Part::Say(text) => record(&json!({"role": "assistant", "content": text})),
@@ -20,13 +20,13 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
     vec![format!("{record}\n").into_bytes()]
 }
 
-/// A record with this message.
+/// A record of an answer with this message.
 #[must_use]
 pub fn record(message: &Value) -> Value {
     json!({"model": "scripted", "created_at": "2026-11-20T00:00:00Z", "message": message, "done": false})
 }
 
-/// The last record: why the answer ended, and what the request used.
+/// The last record, with the finish reason and the usage.
 #[must_use]
 pub fn finish(reason: &str) -> Value {
     json!({
@@ -37,16 +37,16 @@ pub fn finish(reason: &str) -> Value {
     })
 }
 
-/// What the strictest server would refuse of this request.
+/// The rules of the strictest server that this request breaks.
 #[must_use]
 pub fn violations(request: &Request) -> Vec<String> {
     let mut found = Vec::new();
     let body = &request.body;
     if body["model"].as_str().is_none_or(str::is_empty) {
-        found.push("no model is named".to_owned());
+        found.push("no model".to_owned());
     }
     if body["stream"] != true {
-        found.push("no stream is asked for".to_owned());
+        found.push("`stream` is not true".to_owned());
     }
     let messages = list(&body["messages"]);
     let mut open: Vec<String> = Vec::new();
@@ -70,7 +70,7 @@ pub fn violations(request: &Request) -> Vec<String> {
                 for call in calls {
                     let function = &call["function"];
                     if !legal_name(&function["name"], 64) || !function["arguments"].is_object() {
-                        wrong(format!("a call that is none: {call}"));
+                        wrong(format!("an invalid call: {call}"));
                     }
                     open.push(function["name"].as_str().unwrap_or_default().to_owned());
                 }
@@ -94,7 +94,7 @@ pub fn violations(request: &Request) -> Vec<String> {
     for (n, tool) in list(&body["tools"]).iter().enumerate() {
         let function = &tool["function"];
         if tool["type"] != "function" || !legal_name(&function["name"], 64) || !function["parameters"].is_object() {
-            found.push(format!("tools[{n}]: no function"));
+            found.push(format!("tools[{n}]: not a valid function"));
         }
     }
     found

@@ -1,4 +1,4 @@
-//! The chat-completions wire of OpenAI: its chunks, and what a strict server refuses.
+//! OpenAI's chat-completions protocol: its chunks, and the checks of a strict server.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Request;
 use super::wire::{Part, halves, legal_name, sse};
 
-/// A part of an answer, as its HTTP chunks.
+/// Encodes a part of an answer as HTTP chunks.
 pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
     let event = |value: Value| sse(&value.to_string());
     match part {
@@ -28,19 +28,19 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
     }
 }
 
-/// A chunk with this delta.
+/// A chunk of an answer with this delta.
 #[must_use]
 pub fn delta(delta: &Value) -> Value {
     chunk(&json!([{"index": 0, "delta": delta, "finish_reason": null}]))
 }
 
-/// The chunk that says why the answer ended.
+/// The chunk with the finish reason.
 #[must_use]
 pub fn finish(reason: &str) -> Value {
     chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]))
 }
 
-/// The last chunk: no choices, but what the request used.
+/// The last chunk, which has the usage and no choices.
 #[must_use]
 pub fn usage(input: u64, output: u64) -> Value {
     let mut chunk = chunk(&json!([]));
@@ -53,7 +53,7 @@ pub fn usage(input: u64, output: u64) -> Value {
     chunk
 }
 
-/// A chunk with these choices.
+/// A chunk of an answer with these choices.
 #[must_use]
 pub fn chunk(choices: &Value) -> Value {
     json!({
@@ -62,7 +62,7 @@ pub fn chunk(choices: &Value) -> Value {
     })
 }
 
-/// The deltas of one call: its id and name first, then its arguments in these pieces.
+/// The deltas of one call: its id and name first, then each piece of its arguments.
 #[must_use]
 pub fn call_fragments(index: usize, name: &str, arguments: &[&str]) -> Vec<Value> {
     let first = json!({"tool_calls": [{
@@ -74,7 +74,7 @@ pub fn call_fragments(index: usize, name: &str, arguments: &[&str]) -> Vec<Value
     [first].into_iter().chain(more).collect()
 }
 
-/// The text of a message's content: a string, or parts of text.
+/// The text of a message's content, which is a string or a list of text parts.
 #[must_use]
 pub fn text(content: &Value) -> String {
     match content {
@@ -84,7 +84,7 @@ pub fn text(content: &Value) -> String {
     }
 }
 
-/// What the strictest server would refuse of this request.
+/// The rules of the strictest server that this request breaks.
 #[must_use]
 pub fn violations(request: &Request) -> Vec<String> {
     let mut found = Vec::new();
@@ -93,10 +93,10 @@ pub fn violations(request: &Request) -> Vec<String> {
         found.push("the content type is not application/json".to_owned());
     }
     if body["model"].as_str().is_none_or(str::is_empty) {
-        found.push("no model is named".to_owned());
+        found.push("no model".to_owned());
     }
     if body["stream"] != true {
-        found.push("no stream is asked for".to_owned());
+        found.push("`stream` is not true".to_owned());
     }
     match body["messages"].as_array() {
         Some(messages) => check_messages(messages, &mut found),
@@ -107,7 +107,7 @@ pub fn violations(request: &Request) -> Vec<String> {
 }
 
 fn check_messages(messages: &[Value], found: &mut Vec<String>) {
-    // Calls that wait for their result: nothing else may come before it.
+    // Calls without a result. Only their results may follow.
     let mut open: Vec<String> = Vec::new();
     let mut ids = HashSet::new();
     let mut talked = false;
@@ -126,7 +126,7 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
             "user" => talked = true,
             "assistant" => {
                 if !talked {
-                    wrong("an answer before any question".into());
+                    wrong("an answer before the first prompt".into());
                 }
                 let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
                 if !said && calls.is_empty() {
@@ -135,14 +135,14 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                 for call in calls {
                     let id = call["id"].as_str().unwrap_or_default();
                     if id.is_empty() || !ids.insert(id.to_owned()) {
-                        wrong(format!("the call id `{id}` is empty or was used before"));
+                        wrong(format!("the call id `{id}` is empty or not unique"));
                     }
                     if call["type"] != "function" || !legal_name(&call["function"]["name"], 64) {
-                        wrong(format!("call `{id}` names no function"));
+                        wrong(format!("call `{id}` is not a call of a valid function"));
                     }
                     let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
                     if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
-                        wrong(format!("the arguments of call `{id}` are no object as JSON text"));
+                        wrong(format!("the arguments of call `{id}` are not a JSON object"));
                     }
                     open.push(id.to_owned());
                 }
@@ -151,7 +151,7 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                 let id = message["tool_call_id"].as_str().unwrap_or_default();
                 match open.iter().position(|call| call == id) {
                     Some(at) => drop(open.remove(at)),
-                    None => wrong(format!("a result for `{id}`, which is no open call")),
+                    None => wrong(format!("a result for `{id}`, which is not an open call")),
                 }
                 if !message["content"].is_string() && !message["content"].is_array() {
                     wrong("a result without content".into());
@@ -178,13 +178,13 @@ fn check_tools(tools: &Value, found: &mut Vec<String>) {
                 let function = &tool["function"];
                 let name = &function["name"];
                 if tool["type"] != "function" || !legal_name(name, 64) || !names.insert(name.to_string()) {
-                    found.push(format!("tools[{n}]: no function, or its name {name} is not legal or not unique"));
+                    found.push(format!("tools[{n}]: not a function, or the name {name} is invalid or not unique"));
                 }
                 if function["parameters"]["type"] != "object" {
-                    found.push(format!("tools[{n}]: its parameters are no object's schema"));
+                    found.push(format!("tools[{n}]: the parameters are not the schema of an object"));
                 }
             }
         }
-        _ => found.push("tools is no list".to_owned()),
+        _ => found.push("tools is not a list".to_owned()),
     }
 }

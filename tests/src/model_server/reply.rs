@@ -1,4 +1,5 @@
-//! What the server answers: a script of parts, bytes, waits and endings, the same for every wire.
+//! The replies of the model server: scripts of parts, bytes, waits and ends that work on every
+//! wire.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,59 +12,59 @@ use super::{Gate, openai};
 /// How many bytes a flood writes at once.
 const BLOCK: usize = 64 * 1024;
 
-/// How often a server that has nothing to say shows that it is alive.
+/// The interval of keep-alive signs.
 const KEEP_ALIVE: Duration = Duration::from_millis(50);
 
-/// The answer to one request, played step by step.
+/// The reply to one request, which is played step by step.
 #[derive(Clone, Default)]
 pub struct Reply {
     head: Option<Head>,
     steps: Vec<Step>,
-    /// Bytes of the body after which the connection is cut.
+    /// The number of body bytes after which the connection is cut.
     cut: Option<usize>,
-    /// Bytes of the body that are written at a time.
+    /// The size in bytes of the pieces in which the body is written.
     piece: Option<usize>,
 }
 
 #[derive(Clone)]
 enum Head {
-    /// That of a stream, as the wire has it.
+    /// The head of a stream on this wire.
     Stream,
-    /// An answer that is no stream, whole.
+    /// A complete answer that is not a stream.
     Whole(String),
 }
 
 #[derive(Clone)]
 enum Step {
-    /// A part of the answer, as the wire says it.
+    /// A part of the answer, encoded for the wire.
     Part(Part),
-    /// An event with this data, as the wire frames it: one HTTP chunk.
+    /// An event with this data, framed for the wire, as one HTTP chunk.
     Event(String),
-    /// Bytes of the body: one HTTP chunk.
+    /// Bytes of the body as one HTTP chunk.
     Body(Vec<u8>),
-    /// This text so many times, as fast as the client takes it.
+    /// This text, repeated, as fast as the client reads it.
     Flood(usize, String),
     Wait(Gate),
-    /// A while in which nothing comes: the model takes its time.
+    /// A delay.
     Pause(Duration),
     Silence,
-    /// What says nothing, again and again.
+    /// Keep-alive signs without content, until the client is gone.
     KeepAlive,
     Cut,
-    /// As a peer that has forgotten the connection ends it.
+    /// A TCP RST, as from a peer that has forgotten the connection.
     Reset,
     /// The end of the body.
     End,
 }
 
 impl Reply {
-    /// A stream that says `pieces` and ends as the wire ends it, with usage and a finish reason.
+    /// Streams `pieces` as text and finishes with usage and the finish reason `stop`.
     pub fn text<S: AsRef<str>>(pieces: impl IntoIterator<Item = S>) -> Self {
         pieces.into_iter().fold(Self::stream(), |reply, piece| reply.say(piece.as_ref())).finish("stop")
     }
 
-    /// A stream that wants these tools called, each with its arguments as JSON text. Where the wire has fragments,
-    /// the first of a call has its id and name, and the arguments come in two more.
+    /// Streams calls of these tools, each with its arguments as JSON text. On wires with fragments,
+    /// the first fragment of a call has its id and name, and two more have the arguments.
     pub fn calls<N: AsRef<str>, A: AsRef<str>>(calls: impl IntoIterator<Item = (N, A)>) -> Self {
         let call = |reply: Self, (index, (name, arguments)): (usize, (N, A))| {
             reply.call(index, name.as_ref(), arguments.as_ref())
@@ -71,7 +72,7 @@ impl Reply {
         calls.into_iter().enumerate().fold(Self::stream(), call).finish("tool_calls")
     }
 
-    /// A stream of `n` deltas of one token each, as fast as the client takes them.
+    /// Streams `n` deltas of one token each, as fast as the client reads them.
     #[must_use]
     pub fn flood(n: usize) -> Self {
         let mut reply = Self::stream();
@@ -79,19 +80,19 @@ impl Reply {
         reply.finish("stop")
     }
 
-    /// Headers, then nothing for ever.
+    /// Sends headers, then stays silent for ever.
     #[must_use]
     pub fn silence() -> Self {
         Self::stream().hang()
     }
 
-    /// Nothing at all for ever.
+    /// Stays silent for ever, without headers.
     #[must_use]
     pub fn no_headers() -> Self {
         Self::default().hang()
     }
 
-    /// An answer that is no stream.
+    /// An answer that is not a stream, with this HTTP status.
     #[must_use]
     pub fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
@@ -110,49 +111,51 @@ impl Reply {
         Self { head: Some(Head::Whole(head)), ..Self::default() }
     }
 
-    /// The connection ends before any header.
+    /// Ends the connection before any header.
     #[must_use]
     pub fn refuse() -> Self {
         Self { steps: vec![Step::Cut], ..Self::default() }
     }
 
-    /// The beginning of a stream; what follows is added by the methods below.
+    /// Starts a stream, to be continued by the methods below.
     #[must_use]
     pub fn stream() -> Self {
         Self { head: Some(Head::Stream), ..Self::default() }
     }
 
-    /// A piece of text.
+    /// Adds a piece of text.
     #[must_use]
     pub fn say(self, text: &str) -> Self {
         self.part(Part::Say(text.to_owned()))
     }
 
-    /// A piece of thought. On OpenAI's wire in the field most compatible servers use.
+    /// Adds a piece of thought. OpenAI's wire gets it in the field that most compatible servers
+    /// use.
     #[must_use]
     pub fn think(self, text: &str) -> Self {
         self.part(Part::Think(text.to_owned()))
     }
 
-    /// The signature of the thought before, on the wires that have one.
+    /// Adds the signature of the previous thought, on the wires that have one.
     #[must_use]
     pub fn sign(self, signature: &str) -> Self {
         self.part(Part::Sign(signature.to_owned()))
     }
 
-    /// A tool call, the `index`th of the answer, its arguments as JSON text. Its id is `provider_INDEX`.
+    /// Adds a tool call, the `index`th of the answer, with its arguments as JSON text. Its id is
+    /// `provider_INDEX`.
     #[must_use]
     pub fn call(self, index: usize, name: &str, arguments: &str) -> Self {
         self.part(Part::Call { index, name: name.to_owned(), arguments: arguments.to_owned() })
     }
 
-    /// The beginning of a call that is written piece by piece, on the wires that [have that](Wire::has_pieces).
+    /// Starts a call that is written in pieces, on the wires that [support it](Wire::has_pieces).
     #[must_use]
     pub fn begin_call(self, index: usize, name: &str) -> Self {
         self.part(Part::Begin { index, name: name.to_owned() })
     }
 
-    /// A piece of the arguments of the call that was begun last.
+    /// Adds a piece to the arguments of the call that was started last.
     #[must_use]
     pub fn write_call(self, index: usize, piece: &str) -> Self {
         self.part(Part::Write { index, piece: piece.to_owned() })
@@ -163,20 +166,20 @@ impl Reply {
         self
     }
 
-    /// A chunk of OpenAI's wire with this `delta`, whatever it is.
+    /// Adds a chunk of OpenAI's wire with this `delta`, without checking it.
     #[must_use]
     pub fn delta(self, delta: &Value) -> Self {
         self.event(&openai::delta(delta).to_string())
     }
 
-    /// An event with this data, whatever it is, framed as the wire frames it.
+    /// Adds an event with this data, framed for the wire, without checking the data.
     #[must_use]
     pub fn event(mut self, data: &str) -> Self {
         self.steps.push(Step::Event(data.to_owned()));
         self
     }
 
-    /// These bytes as one HTTP chunk, whatever they are.
+    /// Adds these bytes as one HTTP chunk, without checking them.
     #[must_use]
     pub fn bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.steps.push(Step::Body(bytes.into()));
@@ -190,35 +193,36 @@ impl Reply {
         self
     }
 
-    /// Takes this long before it goes on.
+    /// Delays the reply by this time.
     #[must_use]
     pub fn pause(mut self, time: Duration) -> Self {
         self.steps.push(Step::Pause(time));
         self
     }
 
-    /// Nothing more for ever, but signs that the connection is alive.
+    /// Sends only keep-alive signs from here on.
     #[must_use]
     pub fn keep_alive(mut self) -> Self {
         self.steps.push(Step::KeepAlive);
         self
     }
 
-    /// Nothing more for ever.
+    /// Sends no more bytes, but keeps the connection open.
     #[must_use]
     pub fn hang(mut self) -> Self {
         self.steps.push(Step::Silence);
         self
     }
 
-    /// The end as the wire does it: 11 tokens in, 3 of them cached, 7 out, and a finish reason in OpenAI's words
-    /// (`stop`, `tool_calls`, `length`; any other goes out as it is).
+    /// Finishes as the wire does: with a usage of 11 input tokens, 3 of them cached, and 7 output
+    /// tokens, and a finish reason in OpenAI's words (`stop`, `tool_calls`, `length`; any other is
+    /// sent unchanged).
     #[must_use]
     pub fn finish(self, reason: &str) -> Self {
         self.part(Part::Finish(reason.to_owned())).end()
     }
 
-    /// The end of the body, and nothing said about the end of the answer.
+    /// Ends the body without a finish reason.
     #[must_use]
     pub fn end(mut self) -> Self {
         self.steps.push(Step::End);
@@ -232,7 +236,7 @@ impl Reply {
         self
     }
 
-    /// Resets the connection here (TCP RST): what was sent before may be lost, too.
+    /// Resets the connection here (TCP RST); bytes that were sent before may be lost too.
     #[must_use]
     pub fn reset(mut self) -> Self {
         self.steps.push(Step::Reset);
@@ -251,7 +255,7 @@ impl Reply {
         self
     }
 
-    /// Writes the body this many bytes at a time, each in an HTTP chunk of its own.
+    /// Writes the body in pieces of this many bytes, each as its own HTTP chunk.
     #[must_use]
     pub fn in_pieces(mut self, bytes: usize) -> Self {
         self.piece = Some(bytes.max(1));
@@ -278,14 +282,14 @@ impl Reply {
         self.steps.iter().flat_map(bytes).collect()
     }
 
-    /// How many bytes [`body`](Self::body) has.
+    /// The length of [`body`](Self::body) in bytes.
     #[must_use]
     pub fn body_len(&self, wire: Wire) -> usize {
         self.body(wire).len()
     }
 
-    /// Plays the script. False if the connection must end here. `wait` waits for a gate, or for nothing, and
-    /// says whether to go on.
+    /// Plays the script. Returns false if the connection must end. `wait` waits for a gate, or for
+    /// the end if there is no gate, and returns whether to continue.
     pub(super) fn send(self, wire: Wire, output: &mut impl Write, wait: impl Fn(Option<&Gate>) -> bool) -> bool {
         let head = match &self.head {
             Some(Head::Stream) => {
@@ -305,7 +309,7 @@ impl Reply {
             Step::Event(data) => body.write(&wire.frame(&data)),
             Step::Body(bytes) => body.write(&bytes),
             Step::Flood(times, text) => {
-                // The first may open what the others are in.
+                // The first part may include the opening of a block that contains the others.
                 let part = Part::Say(text);
                 let opened = writer.part(&part).iter().all(|bytes| body.write(bytes));
                 opened && flood(body.output, times.saturating_sub(1), &writer.part(&part).concat())
@@ -328,17 +332,17 @@ impl Reply {
     }
 }
 
-/// The body of an answer as it is written.
+/// The body of a reply while it is written.
 struct Body<'a, W> {
     output: &'a mut W,
-    /// Bytes until the cut.
+    /// The number of bytes until the cut.
     left: usize,
-    /// Bytes written at a time.
+    /// The size of a piece in bytes.
     piece: usize,
 }
 
 impl<W: Write> Body<'_, W> {
-    /// Writes bytes, each piece in an HTTP chunk of its own. False if the connection must end here.
+    /// Writes bytes, each piece as its own HTTP chunk. Returns false if the connection must end.
     fn write(&mut self, bytes: &[u8]) -> bool {
         let now = &bytes[..bytes.len().min(self.left)];
         self.left -= now.len();

@@ -1,36 +1,37 @@
-//! The wires of the providers: which there are, and what a script's parts are on each.
+//! The providers' wire protocols, and the encoding of a script's parts for each.
 
 use serde_json::Value;
 
 use super::anthropic::Blocks;
 use super::{Request, anthropic, gemini, ollama, openai};
 
-/// How a provider is spoken to.
+/// The wire protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
-    /// Chat completions, as OpenAI and all compatible servers have them.
+    /// Chat completions, as in OpenAI and all compatible servers.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's messages protocol.
     Anthropic,
-    /// Gemini's `streamGenerateContent`.
+    /// Gemini's `streamGenerateContent` protocol.
     Gemini,
-    /// Ollama's own chat: a line of JSON a record.
+    /// Ollama's own chat protocol, with one line of JSON per record.
     Ollama,
 }
 
-/// A part of an answer, whatever the wire.
+/// A part of an answer, independent of the wire.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     Say(String),
     Think(String),
-    /// What the provider wants back with the thought before.
+    /// The signature of the previous thought, which the provider wants back.
     Sign(String),
     Call {
         index: usize,
         name: String,
         arguments: String,
     },
-    /// The beginning of a call, and a piece of its arguments: on the wires that have calls in pieces.
+    /// The start of a call; `Write` adds a piece of its arguments. Only on wires that send calls in
+    /// pieces.
     Begin {
         index: usize,
         name: String,
@@ -39,11 +40,11 @@ pub(super) enum Part {
         index: usize,
         piece: String,
     },
-    /// The end, with this reason in OpenAI's words.
+    /// The end, with the finish reason in OpenAI's words.
     Finish(String),
 }
 
-/// Writes one answer.
+/// The encoder of one answer, with the state that its wire needs.
 pub(super) enum Writer {
     OpenAi,
     Anthropic(Blocks),
@@ -52,11 +53,11 @@ pub(super) enum Writer {
 }
 
 impl Wire {
-    /// All of them.
+    /// All wires, for tests of each.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama];
 
-    /// The wire that is spoken at this path.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    /// The wire of the API at this path.
+    pub(super) fn for_path(path: &str) -> Option<Self> {
         match path {
             "/v1/chat/completions" => Some(Self::OpenAi),
             "/v1/messages" => Some(Self::Anthropic),
@@ -75,7 +76,7 @@ impl Wire {
         }
     }
 
-    /// What the strictest server of this wire would refuse of a request.
+    /// The rules of this wire's strictest server that a request breaks.
     #[must_use]
     pub fn violations(self, request: &Request) -> Vec<String> {
         match self {
@@ -86,7 +87,7 @@ impl Wire {
         }
     }
 
-    /// What says nothing.
+    /// A keep-alive sign without content.
     pub(super) fn nothing(self) -> &'static [u8] {
         match self {
             Self::OpenAi | Self::Gemini => b": keep-alive\n\n",
@@ -95,7 +96,7 @@ impl Wire {
         }
     }
 
-    /// The name of a provider that speaks it.
+    /// The name of a provider that uses this wire.
     #[must_use]
     pub fn provider(self) -> &'static str {
         match self {
@@ -106,13 +107,13 @@ impl Wire {
         }
     }
 
-    /// Whether calls come in pieces on it.
+    /// Whether calls can be sent in pieces.
     #[must_use]
     pub fn has_pieces(self) -> bool {
         matches!(self, Self::OpenAi | Self::Anthropic)
     }
 
-    /// What the user says last in a request; nothing if its last message holds results of calls alone.
+    /// The user's last prompt in a request. `None` if the last message holds only tool results.
     pub(super) fn prompt(self, body: &Value) -> Option<String> {
         let (messages, texts) = match self {
             Self::OpenAi | Self::Ollama | Self::Anthropic => (&body["messages"], "content"),
@@ -123,7 +124,7 @@ impl Wire {
         (!text.is_empty()).then_some(text)
     }
 
-    /// An event with this data, framed.
+    /// Frames an event with this data.
     pub(super) fn frame(self, data: &str) -> Vec<u8> {
         match self {
             Self::OpenAi | Self::Gemini => sse(data),
@@ -143,7 +144,7 @@ impl Wire {
 }
 
 impl Writer {
-    /// The HTTP chunks of a part, in order.
+    /// Encodes a part as HTTP chunks, in order.
     pub(super) fn part(&mut self, part: &Part) -> Vec<Vec<u8>> {
         match self {
             Self::OpenAi => openai::part(part),
@@ -154,22 +155,22 @@ impl Writer {
     }
 }
 
-/// An event of a stream of server-sent events.
+/// Frames a server-sent event.
 pub(super) fn sse(data: &str) -> Vec<u8> {
     format!("data: {data}\n\n").into_bytes()
 }
 
-/// A text in two pieces.
+/// Splits a text in two.
 pub(super) fn halves(text: &str) -> [&str; 2] {
     text.split_at(text.floor_char_boundary(text.len() / 2)).into()
 }
 
-/// The arguments of a call as a value; as the text they are where they are no JSON.
+/// The arguments of a call as a JSON value, or as a string if they are not JSON.
 pub(super) fn value(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into())
 }
 
-/// Whether a tool may have this name.
+/// Whether the name of a tool is valid.
 pub(super) fn legal_name(name: &Value, longest: usize) -> bool {
     let legal = |name: &str| {
         (1..=longest).contains(&name.len())
@@ -178,7 +179,7 @@ pub(super) fn legal_name(name: &Value, longest: usize) -> bool {
     name.as_str().is_some_and(legal)
 }
 
-/// The list at `value`; nothing where there is none.
+/// The elements of `value`, or an empty slice if it is not an array.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

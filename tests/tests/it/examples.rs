@@ -1,6 +1,6 @@
-//! The examples of the crates, run: what they print is what stands here.
+//! Tests that run the crates' examples and compare their output with the text below.
 //!
-//! `cargo test --workspace` builds them, beside the tests.
+//! `cargo test --workspace` builds them next to the tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,18 +9,18 @@ use std::process::Command;
 
 use regex::Regex;
 
-/// Each of them, and what it prints: `/…` stands for a folder of its own, `N` for a number.
+/// Each example with its output, in which `/…` stands for a path and `N` for a number.
 const EXAMPLES: [(&str, &str); 4] = [
     (
         "session/examples/approve_in_code.rs",
         "\
 ls → approve
-the model is told: build
+the model receives: build
 [exit code N]
 ls; rm -rf build → deny
-the model is told: the user denied this: this guard lets only `ls` through
+the model receives: the user denied this: this guard lets only `ls` through
 rm -rf build → deny
-the model is told: the user denied this: this guard lets only `ls` through
+the model receives: the user denied this: this guard lets only `ls` through
 the turn is done
 ",
     ),
@@ -52,7 +52,7 @@ asked: Count so many?
  N poem
  N list
  N total
-the model is told: exit code N
+the model receives: exit code N
 ",
     ),
 ];
@@ -61,19 +61,19 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates")
 }
 
-/// The program of an example, as it was built from what its file says now.
+/// The program of an example; fails if it is older than its source.
 fn program(file: &str) -> PathBuf {
     let source = crates().join(file);
-    // This test is in `deps`, beside `examples`.
+    // This test's program is in `deps`, next to `examples`.
     let built = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples");
     let program = built.join(source.file_stem().unwrap());
     let changed = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
-    assert!(changed(&program) >= changed(&source), "{file} is not built: `cargo test --workspace` does");
+    assert!(changed(&program) >= changed(&source), "{file} is not built: run `cargo test --workspace`");
     program
 }
 
 #[test]
-fn every_example_prints_what_it_says() {
+fn every_example_prints_the_expected_output() {
     let folder = Regex::new(r"/\S+").unwrap();
     let number = Regex::new("[0-9]+").unwrap();
     for (file, said) in EXAMPLES {

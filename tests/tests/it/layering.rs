@@ -1,4 +1,4 @@
-//! The house's rules, held by reading the house.
+//! Checks of the architecture's rules, by reading the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The dependencies of a crate that end up in what is built of it, and its features' own.
+/// The dependencies in a crate's manifest, including optional and target-specific ones.
 fn dependencies(krate: &str) -> Vec<String> {
     let manifest = fs::read_to_string(root().join("crates").join(krate).join("Cargo.toml")).unwrap();
     let manifest: toml::Table = toml::from_str(&manifest).unwrap();
-    // Those of some systems only are some, too.
+    // Includes the dependencies of single targets.
     let of_targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values);
     let tables = std::iter::once(&manifest["dependencies"])
         .chain(of_targets.filter_map(|target| target.get("dependencies")))
@@ -19,8 +19,8 @@ fn dependencies(krate: &str) -> Vec<String> {
     tables.flat_map(toml::Table::keys).cloned().collect()
 }
 
-/// Every source file of a crate: its path below `src`, and its lines without comments and without what is only
-/// compiled for tests.
+/// The source files of a crate: each path below `src`, and the lines without comments and test
+/// modules.
 fn sources(krate: &str) -> Vec<(String, Vec<String>)> {
     fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -46,7 +46,7 @@ fn sources(krate: &str) -> Vec<(String, Vec<String>)> {
     files.iter().map(|path| (name(path), lines(path))).collect()
 }
 
-/// The places of a crate's code where one of `words` stands.
+/// The lines of a crate's code, without its module `testing`, that contain one of `words`.
 fn places(krate: &str, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for (file, lines) in sources(krate) {
@@ -70,7 +70,7 @@ fn invariant_9_crates_depend_one_way() {
     assert_eq!(ours("common"), Vec::<String>::new());
     assert_eq!(ours("tools"), ["holdpoint-common"]);
     assert_eq!(ours("session"), ["holdpoint-common", "holdpoint-tools"]);
-    // Which never see each other.
+    // The two programs do not depend on each other.
     for program in ["cli", "napi"] {
         assert_eq!(ours(program), ["holdpoint-common", "holdpoint-session", "holdpoint-tools"], "{program}");
     }
@@ -87,16 +87,16 @@ fn invariant_9_common_does_no_io() {
 
 #[test]
 fn invariant_9_only_tools_and_session_name_actix() {
-    // The daemon's HTTP server is of the same house, but has no actors.
+    // The daemon's HTTP server is of the actix family but has no actors.
     for (krate, server) in [("common", &[][..]), ("cli", &["actix-web"]), ("napi", &[])] {
         let found: Vec<_> = dependencies(krate).into_iter().filter(|name| name.starts_with("actix")).collect();
         assert_eq!(found, server, "{krate}");
     }
 }
 
-/// The machine is pure: no clock, no I/O, no tasks.
+/// The machine has no clock, no I/O and no tasks.
 #[test]
-fn the_machine_is_pure() {
+fn the_state_machine_does_no_io() {
     let impure = ["tokio", "actix", "std::time", "std::fs", "std::thread", "SystemTime", "tracing", "Mutex", "async "];
     for (file, lines) in sources("session").iter().filter(|(file, _)| file.starts_with("state")) {
         for line in lines {
@@ -105,7 +105,7 @@ fn the_machine_is_pure() {
     }
 }
 
-/// Only the actor, and whoever rebuilds one from its log, applies facts.
+/// Only the actor and the code that restores a state from a log apply facts.
 #[test]
 fn invariant_2_only_the_actor_changes_a_sessions_state() {
     let mut found = places("session", &[".apply("]);
@@ -114,33 +114,34 @@ fn invariant_2_only_the_actor_changes_a_sessions_state() {
         found,
         [
             "actor.rs: self.state.apply(&event);",
-            // What a model is told of the tasks, by the same facts.
+            // The tasks in a model's context, computed from the same facts.
             "history.rs: Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),",
-            // The log of a session that has no actor: what a crash has cut is ended, or it is closed or renamed.
-            "saved/scribe.rs: self.state.apply(&event);",
-            // From a log.
+            // The log of a saved session: ending the turn that a crash cut, closing, and renaming.
+            "saved/offline.rs: self.state.apply(&event);",
+            // Restoring a state from a log.
             "state.rs: facts.iter().for_each(|fact| self.apply(fact));",
-            // The part of the state that is the tasks.
+            // Tasks are a part of the state.
             "state/apply.rs: self.tasks.apply(fact);",
         ]
     );
 }
 
-/// What lives as long as the process.
+/// Declarations with the lifetime of the process.
 const STATICS: [&str; 5] = ["static ", "thread_local!", "LazyLock", "OnceCell", "lazy_static"];
 
-/// Every lock of the session crate, and why no two actors meet at it. A new one is argued for here.
+/// Every lock of the session crate, with the reason why no two actors share it. A new lock needs
+/// one too.
 #[test]
 fn invariant_10_no_lock_or_static_is_shared_between_actors() {
     for krate in ["common", "tools", "session", "cli", "napi"] {
         let mut statics = places(krate, &STATICS);
-        // `'static` is a lifetime; what else is in its line may be one of these all the same.
+        // Ignores the lifetime `'static`, but not another match on its line.
         statics.retain(|place| STATICS.iter().any(|word| place.replace("'static ", "").contains(word)));
-        // Patterns and lists of names, made once and never changed.
+        // Patterns and name lists, which are built once and never changed.
         let fixed = ["secrets/", "policy/programs.rs"];
         let constant = |place: &str| place.contains("LazyLock") || place.contains(": Names = Names::new(");
         statics.retain(|place| !(fixed.iter().any(|file| place.starts_with(file)) && constant(place)));
-        // The engine of a Node.js process, which loads the bindings once for each of its threads.
+        // The engine of a Node.js process, which loads the bindings once for each thread.
         let engine = "engine.rs: static PROCESS: Mutex<Process> =";
         statics.retain(|place| !(krate == "napi" && place.starts_with(engine)));
         assert_eq!(statics, Vec::<String>::new(), "{krate}");
@@ -154,48 +155,50 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
     assert_eq!(
         files,
         [
-            // One session's actor and one of its clients.
+            // Shared by one session's actor and one of its clients.
             "actor/queue.rs",
-            // One call's thread and its runner.
+            // Shared by one call's thread and its runner.
             "lane.rs",
-            // A client's handle and its clones.
+            // Shared by the clones of a client's handle.
             "local/session.rs",
-            // The manager's own tasks.
+            // Shared by the manager's own tasks.
             "manager.rs",
             "manager/room.rs",
             "manager/saved.rs",
-            // The manager, when a session is opened.
+            // Locked by the manager when a session is opened.
             "model/catalog.rs",
-            // The runners of sessions with one model, for a look-up; the client is made without it.
+            // Shared by the runners of sessions with one model, for a lookup only; the client is
+            // built unlocked.
             "model/provider/remote/client.rs",
-            // One session's actor and those who read its past; the manager, when a session is opened.
+            // Shared by one session's actor and readers of its past, and the manager when a session
+            // is opened.
             "store/memory.rs",
-            // The threads of the store: taken when something was damaged, and to look whether it was.
+            // Shared by the store's threads, to report damage and to check for it.
             "store/sqlite.rs",
         ]
     );
 }
 
-/// The only blocking receive of the workspace is where a tool waits for its answer; but for a thread that has nothing
-/// else to do.
+/// A blocking receive is allowed where a tool waits for its answer, and on threads that have no
+/// other work.
 #[test]
-fn the_only_blocking_recv_is_in_tools() {
+fn blocking_receives_are_only_in_tools_and_own_threads() {
     let blocking = [".recv()", "blocking_recv", ".recv_timeout("];
     let mut found = places("session", &blocking);
     found.retain(|place| !place.contains(".await"));
-    // The store's own thread, which nobody waits for but by messages.
+    // The store's own thread; other threads exchange messages with it.
     assert_eq!(found, ["store/sqlite/writer.rs: while let Ok(first) = jobs.recv() {"]);
     let mut found = places("tools", &[&blocking[..], &["select_biased!"]].concat());
     found.retain(|place| !place.contains(".await") && !place.starts_with("testing"));
     assert_eq!(
         found,
         [
-            // Threads that are there before their program is, and have nothing else to do.
+            // Threads that start before their program and have no other work.
             "process/group.rs: waiter.spawn(move || given.recv().map(|child| wait(child, &tell_exited)))?;",
             "process/watch.rs: let Ok((mut supervisor, mut reports)) = given.recv() else { return };",
-            // Before anything is asked, and off the threads that serve anybody: a lookup that is given up in time.
+            // A lookup with a time limit, before the ask and not on an actor's thread.
             "web/guard/judge.rs: let found = told.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;",
-            // With and without something that makes the answer needless.
+            // The two receives of an answer: with a subject that can end the ask, and without.
             "ask.rs: select_biased! {",
             "ask.rs: self.send(request)?.recv().ok()",
         ]

@@ -1,4 +1,4 @@
-//! The repository itself: its examples, its pages, its layers, and the table from row to test.
+//! Tests of the repository: its examples, pages, layers, and the tables that map rows to tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 mod examples;
@@ -7,3 +7,4 @@ mod outside;
 mod pages;
 mod plan;
 mod spec;
+mod style;

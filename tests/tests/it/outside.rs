@@ -1,8 +1,9 @@
-//! The `testing` modules, used from projects outside of the workspace: each depends on one crate and has that crate's
-//! features alone, where the workspace's own tests have those of all crates together.
+//! Tests of the `testing` modules from projects outside of the workspace. Each project depends on
+//! one crate and has only that crate's features, while tests in the workspace have the features of
+//! all crates.
 //!
-//! The projects lie in cargo's folder for the files of tests. Target folder and profile are those of the workspace, so
-//! that dependencies that are built there already are used.
+//! The projects are in cargo's temporary folder for tests. They use the workspace's target folder
+//! and profile, so that dependencies that are already built are reused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Writes a file unless it is there: cargo builds anew what was written.
+/// Writes a file only if its content changes, because cargo rebuilds after every write.
 fn write(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|there| there == text) {
         return;
@@ -21,7 +22,8 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// The workspace's profile of tests. There it says how dependencies are built; here ours are among them.
+/// The workspace's test profile, which optimizes dependencies. The holdpoint crates are
+/// dependencies here, so they are excluded.
 fn profile() -> String {
     let mut manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
     manifest.retain(|key, _| key == "profile");
@@ -33,8 +35,8 @@ fn profile() -> String {
     manifest.to_string()
 }
 
-/// Runs the tests of a project that depends on one crate; says how many passed. `None` where this program was not
-/// started by cargo: then there may be no cargo at all.
+/// Runs the tests of a project that depends on one crate, and returns how many passed. `None` if
+/// cargo did not start this program, since it may then not be installed.
 fn tests_of(krate: &str, tests: &str, further: &str) -> Option<usize> {
     let cargo = std::env::var_os("CARGO")?;
     let files = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
@@ -60,7 +62,7 @@ serde_json = "1"
     );
     write(&project.join("Cargo.toml"), &manifest);
     write(&project.join("src/lib.rs"), tests);
-    // The same versions. Cargo takes away what the project does not need.
+    // Uses the workspace's versions. Cargo removes the packages that the project does not need.
     let locked = project.join("Cargo.lock.of-the-workspace");
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
     if fs::read_to_string(&locked).ok().as_ref() != Some(&lock) {
@@ -81,19 +83,19 @@ serde_json = "1"
     Some(passed.and_then(|passed| passed.parse().ok()).unwrap_or_else(|| panic!("no test ran: {out}")))
 }
 
-/// How many tests a file has.
+/// The number of tests in a file.
 fn count(tests: &str) -> usize {
     tests.matches("#[test]").count()
 }
 
 #[test]
-fn a_project_with_the_tools_alone_tries_its_tools() {
+fn a_project_can_test_its_tools_with_the_tools_crate_alone() {
     let tests = include_str!("../outside/tools.rs");
     assert!(tests_of("tools", tests, "").is_none_or(|passed| passed == count(tests)));
 }
 
 #[test]
-fn a_project_with_the_sessions_alone_tries_its_sessions() {
+fn a_project_can_test_its_sessions_with_the_session_crate_alone() {
     let tests = include_str!("../outside/session.rs");
     let further = "tokio = { version = \"1\", default-features = false, features = [\"rt-multi-thread\"] }\n";
     assert!(tests_of("session", tests, further).is_none_or(|passed| passed == count(tests)));

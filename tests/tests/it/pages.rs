@@ -1,4 +1,4 @@
-//! The pages of the project: every link leads somewhere, every JSON on them can be read.
+//! Checks of the project's pages: links have a target, and JSON blocks can be parsed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap()
 }
 
-/// The files below a folder of this kind, but for what is built.
+/// The files with the extension `kind` below a folder, without build output.
 fn files(folder: &Path, kind: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -23,7 +23,7 @@ fn files(folder: &Path, kind: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every page, with its text.
+/// Every Markdown page with its text.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     files(&root(), "md", &mut found);
@@ -31,19 +31,19 @@ fn pages() -> Vec<(PathBuf, String)> {
     found.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// The blocks of code of a kind.
+/// The code blocks in the language `kind`.
 fn blocks<'a>(text: &'a str, kind: &str) -> Vec<&'a str> {
     let kind = format!("{kind}\n");
     text.split("\n```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(kind.as_str())).collect()
 }
 
-/// The text without its code.
+/// The text without code blocks and inline code.
 fn prose(text: &str) -> String {
     let without_blocks: String = text.split("\n```").step_by(2).collect();
     Regex::new("`[^`\n]*`").unwrap().replace_all(&without_blocks, "`").into_owned()
 }
 
-/// The names by which a page's headings are linked to.
+/// The anchors of a page's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text
         .lines()
@@ -60,7 +60,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
     let mut count = 0;
     for (page, text) in pages() {
@@ -85,7 +85,7 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn every_page_of_the_manual_is_on_its_first_page() {
+fn every_manual_page_is_linked_from_the_index() {
     let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
     let mut pages = Vec::new();
     files(&root().join("docs"), "md", &mut pages);
@@ -97,7 +97,7 @@ fn every_page_of_the_manual_is_on_its_first_page() {
 }
 
 #[test]
-fn every_json_can_be_read() {
+fn every_json_block_is_valid() {
     let mut count = 0;
     for (page, text) in pages() {
         for block in blocks(&text, "json") {
@@ -109,9 +109,9 @@ fn every_json_can_be_read() {
     assert!(count > 0);
 }
 
-/// The list of what tools get of the environment is the one that is gone by.
+/// The documented variables that tools receive are exactly those in the code.
 #[test]
-fn the_manual_names_what_tools_get_and_nothing_else() {
+fn the_manual_lists_exactly_the_variables_of_tools() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let source = read("crates/tools/src/environment.rs");
     let words = |name: &str| {

@@ -1,4 +1,4 @@
-//! Every promise of the test plan is tested, and every test that is named for a promise has one there.
+//! Checks of the test plan: every row has a test, and every test named for a row has a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The rows of the plan: by id, the figure of the benchmark that holds it, where no test does.
+/// The rows of the plan by id, each with the benchmark figure that verifies it, if no test does.
 fn planned() -> BTreeMap<String, Option<String>> {
     let plan = fs::read_to_string(root().join("docs/testplan.md")).unwrap();
     let row = Regex::new(r"(?m)^\| ([A-Z][0-9]+) \| .* \| (?:figure: `([^`]+)`|.*) \|$").unwrap();
@@ -19,11 +19,11 @@ fn planned() -> BTreeMap<String, Option<String>> {
         .map(|row| (row[1].to_owned(), row.get(2).map(|figure| figure.as_str().to_owned())))
         .collect();
     let planned: BTreeMap<_, _> = rows.iter().cloned().collect();
-    assert_eq!(planned.len(), rows.len(), "an id stands for two rows");
+    assert_eq!(planned.len(), rows.len(), "two rows have the same id");
     planned
 }
 
-/// What is written in Rust, or for Node.js, below a folder.
+/// Collects the Rust, JavaScript and TypeScript sources below a folder, without build output.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -37,7 +37,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The rows that tests are named for: `fn t_l13_m_d5_tokens`, `test('t_l13_tokens'`.
+/// The rows that tests are named for, as in `fn t_l13_m_d5_tokens` or `test('t_l13_tokens'`.
 fn tested() -> BTreeSet<String> {
     let test = Regex::new(r#"(?:fn |test\(["'`])((?:[tm]_[a-z][0-9]+_)+)"#).unwrap();
     let row = Regex::new(r"t_([a-z][0-9]+)_").unwrap();
@@ -51,7 +51,7 @@ fn tested() -> BTreeSet<String> {
 #[test]
 fn every_row_is_tested_and_every_test_of_a_row_is_planned() {
     let (planned, tested) = (planned(), tested());
-    assert!(planned.len() > 80, "the plan is read: {planned:?}");
+    assert!(planned.len() > 80, "the plan has too few rows: {planned:?}");
     let held = |(row, figure): &(&String, &Option<String>)| figure.is_some() || tested.contains(*row);
     let untested: Vec<_> = planned.iter().filter(|row| !held(row)).map(|(row, _)| row).collect();
     let unplanned: Vec<_> = tested.iter().filter(|row| !planned.contains_key(*row)).collect();
@@ -60,13 +60,13 @@ fn every_row_is_tested_and_every_test_of_a_row_is_planned() {
 }
 
 #[test]
-fn every_figure_that_holds_a_row_is_measured() {
+fn every_planned_figure_is_measured() {
     let mut benches = Vec::new();
     sources(&root().join("crates/cli/benches"), &mut benches);
     for (row, figure) in planned() {
         let Some(figure) = figure else { continue };
         let measured = format!(r#"table\.figure(?:_beside)?\([^"]*"{}"#, regex::escape(&figure));
         let measured = Regex::new(&measured).unwrap();
-        assert!(benches.iter().any(|bench| measured.is_match(bench)), "{row}: nothing measures `{figure}`");
+        assert!(benches.iter().any(|bench| measured.is_match(bench)), "{row}: no benchmark measures `{figure}`");
     }
 }

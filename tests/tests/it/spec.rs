@@ -1,4 +1,4 @@
-//! The specification: its table of tests is current, and every built row has a test.
+//! Checks of the specification: its table of tests is current, and every built row has a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -141,7 +141,7 @@ fn the_table_of_tests_is_current() {
     let (before, rest) = spec.split_once(BEGIN).expect(BEGIN);
     let (written, after) = rest.split_once(END).expect(END);
     if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|how| how == "overwrite") {
-        // Replaced at once, because other tests read the page meanwhile.
+        // Replaced atomically, because other tests read the page at the same time.
         let draft = page().with_extension("md.new");
         fs::write(&draft, [before, BEGIN, table.as_str(), END, after].concat()).unwrap();
         return fs::rename(draft, page()).unwrap();

@@ -1,4 +1,4 @@
-//! All of `holdpoint_session::testing`, used by a client of another project.
+//! Tests that use all of `holdpoint_session::testing` from another project.
 #![cfg(test)]
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdpoint_session::common::{Answer, Delta, Event, Fact, Hold, Limits, Outcome, PauseKind, PauseResponse, Usage};
 use holdpoint_session::model::ModelError;
 use holdpoint_session::testing::{
-    Harness, Probe, Recorder, ScriptedModel, full, patience, reply, rounds, soon,
+    Harness, Probe, Recorder, ScriptedModel, full, patience, reply, rounds, within_patience,
 };
 use holdpoint_session::tools::{Tool, ToolOutcome};
 use holdpoint_session::{AttachFrom, ClientEnd};
@@ -76,7 +76,7 @@ fn a_live_reply_is_spoken_as_the_test_goes() {
         session.prompt("And be cut.").await.unwrap();
         events.until_new("the next step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
         session.interrupt(None).await.unwrap();
-        soon("the request to be dropped", live.dropped()).await;
+        within_patience("the request to be dropped", live.dropped()).await;
         assert!(!live.text("three"));
         let end = events.turn_finished().await;
         assert!(end.outcome == Outcome::Interrupted && end.cause.is_some() && end.receipt.is_some(), "{end:?}");
@@ -96,7 +96,7 @@ fn a_probe_does_what_the_test_wants() {
         });
         harness.model.then(reply().call("probe", json!({"step": 1}))).then(reply().text("Done."));
         let session = harness.open().await;
-        let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+        let mut events = Recorder::new(session.attach(AttachFrom::start()).await.unwrap());
         session.prompt("Probe.").await.unwrap();
         events.output("\"step\"").await;
         let ask = events.asked().await;
@@ -109,7 +109,7 @@ fn a_probe_does_what_the_test_wants() {
         });
         assert!(result.unwrap().contains("went on"));
 
-        let release = harness.probe.hears_nothing("begun");
+        let release = harness.probe.ignores_cancel("begun");
         harness.model.then(reply().raw_call("probe", "{}"));
         session.prompt("Probe again.").await.unwrap();
         events.output("begun").await;

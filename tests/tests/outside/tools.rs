@@ -1,4 +1,4 @@
-//! All of `holdpoint_tools::testing`, used with a tool of another project.
+//! Tests that use all of `holdpoint_tools::testing` with a tool of another project.
 #![cfg(test)]
 
 use std::fs;
@@ -17,7 +17,7 @@ use holdpoint_tools::{
 };
 use serde_json::{Value, json};
 
-/// A tool of another project: does what its input names.
+/// A tool of another project, which performs the action that its input names.
 struct Deploy;
 
 impl Tool for Deploy {
@@ -60,8 +60,8 @@ impl Tool for Deploy {
                 let request = QuestionRequest { tool_name: "deploy".to_owned(), questions: vec![question] };
                 format!("{:?}", context.ask(request))
             }
-            "tasks" => match context.tasks(TaskRequest::Look) {
-                TasksResponse::Are(tasks) => format!("{tasks:?}"),
+            "tasks" => match context.tasks(TaskRequest::List) {
+                TasksResponse::Tasks(tasks) => format!("{tasks:?}"),
                 other => panic!("{other:?}"),
             },
             "wait" => {
@@ -106,13 +106,17 @@ fn without_an_answer_an_ask_reads_as_interrupted() {
 fn each_ask_gets_the_next_answer_and_then_none() {
     let bench = Bench::new().answer(AskReply::Pause(PauseResponse::Approved));
     assert_eq!(said(bench.call(Deploy, json!("pause"))), "Approved");
-    assert_eq!(said(bench.call(Deploy, json!("pause twice"))), "Approved, Interrupted", "each call begins anew");
+    assert_eq!(
+        said(bench.call(Deploy, json!("pause twice"))),
+        "Approved, Interrupted",
+        "each call restarts the answers"
+    );
     let bench = bench.answer(AskReply::Pause(PauseResponse::Resumed));
     let called = bench.call(Deploy, json!("pause twice"));
     assert_eq!((called.asked.len(), said(called)), (2, "Approved, Resumed".to_owned()));
     let declined = Bench::new().answer(AskReply::Question(QuestionResponse::Declined));
     assert_eq!(said(declined.call(Deploy, json!("ask"))), "Declined");
-    assert_eq!(said(declined.call(Deploy, json!("pause"))), "Interrupted", "the answer to a question is none");
+    assert_eq!(said(declined.call(Deploy, json!("pause"))), "Interrupted", "a question's answer is not used");
 }
 
 #[test]
@@ -121,7 +125,7 @@ fn an_ask_of_a_started_call_waits_for_its_answer() {
     let calling = bench.start(Deploy, json!("pause twice"));
     assert_eq!(calling.wait_asked().message(), "Build?");
     calling.answer(AskReply::Pause(PauseResponse::Approved));
-    // The next one, whether it is open by now or not.
+    // Answers the next ask, whether it is already open or not.
     calling.answer(AskReply::Pause(PauseResponse::Resumed));
     assert_eq!(said(calling.wait()), "Approved, Resumed");
     let calling = bench.start(Deploy, json!("pause twice"));
@@ -130,7 +134,7 @@ fn an_ask_of_a_started_call_waits_for_its_answer() {
     assert_eq!(said(calling.wait()), "Interrupted, Interrupted");
     let calling = bench.start(Deploy, json!("pause about"));
     let _ = calling.wait_asked();
-    assert_eq!(said(calling.wait()), "None", "its subject is gone");
+    assert_eq!(said(calling.wait()), "None", "the subject has ended");
 }
 
 #[test]
@@ -182,7 +186,7 @@ fn a_bench_has_a_workspace_a_policy_and_an_environment() {
     fs::write(bench.root().join("kept"), "").unwrap();
     let root = bench.root().to_owned();
     drop(bench);
-    assert!(!root.exists(), "its folder goes with it");
+    assert!(!root.exists(), "the folder is removed with the bench");
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! The daemon's API: what an attached client waits for, and what streams cost the daemon.
+//! The daemon's API: the latencies of an attached client, and the daemon's cost of streams.
 
 use std::time::{Duration, Instant, SystemTime};
 
-use holdpoint_common::{Answer, Delta, Fact, ModelSupplies, PolicyMode, Provider, Supplies, Who};
+use holdpoint_common::{Answer, Delta, Fact, ModelSupplies, PolicyMode, ProviderSettings, Supplies, Who};
 use holdpoint_session::{AttachFrom, Attachment, OpenSession, SessionHandle, Sessions};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::daemon::{Place, busy};
+use crate::daemon::{StateDir, busy};
 use crate::floors::Floor;
 use crate::stored;
 use crate::support::{MODEL, until};
@@ -17,20 +17,20 @@ use crate::table::{Amount, Samples, Table};
 const ROUNDS: usize = 200;
 const DELTAS: usize = 200_000;
 
-/// Sessions that stream at once, pieces of each in a second, and for how long.
+/// The number of concurrent streams, the pieces per second of each, and the duration in seconds.
 pub(crate) const STREAMS: usize = 10;
 pub(crate) const RATE: usize = 50;
 pub(crate) const SECONDS: usize = 10;
 
-/// How often it is looked at what a client costs that never reads.
+/// Rounds that measure the cost of a client that never reads.
 const DEAF_ROUNDS: usize = 7;
 
-/// Facts of the session that is replayed: two messages in five.
+/// The facts of the replayed session. Two in five are messages.
 const FACTS: u64 = 25_000;
 
 /// A daemon, and a client of it.
-pub(crate) struct World {
-    pub(crate) place: Place,
+pub(crate) struct DaemonWorld {
+    pub(crate) place: StateDir,
     pub(crate) server: ModelServer,
     pub(crate) runtime: Runtime,
     pub(crate) sessions: Sessions,
@@ -39,7 +39,7 @@ pub(crate) struct World {
 
 pub(crate) fn measure(table: &Table) {
     if table.wants("api", &["attach to first event", "ask raised to seen", "answer to call begun"]) {
-        let world = World::new();
+        let world = DaemonWorld::new();
         let attached = world.attach();
         table.figure_beside(Floor::RoundTrip, "attach to first event", attached.median(), Amount::ms(2));
         table.note("   … p99", attached.p99());
@@ -54,30 +54,30 @@ pub(crate) fn measure(table: &Table) {
         table.note("   … p99", begun.p99());
     }
     if table.wants("streams", &["deltas to one API client"]) {
-        World::new().flood(table);
+        DaemonWorld::new().flood(table);
     }
     if table.wants("deaf", &["with a client that never reads, of the time without"]) {
-        World::new().deaf(table);
+        DaemonWorld::new().non_reader(table);
     }
     if table.wants("trickle", &["sessions at 50 deltas a second"]) {
-        World::new().trickle(table);
+        DaemonWorld::new().trickle(table);
     }
     if table.wants("replay", &["replay of 10,000 messages"]) {
-        World::new().replay(table);
+        DaemonWorld::new().replay(table);
     }
 }
 
-impl World {
+impl DaemonWorld {
     pub(crate) fn new() -> Self {
-        Self::on(Place::new())
+        Self::on(StateDir::new())
     }
 
-    /// Starts the daemon of this place.
-    pub(crate) fn on(place: Place) -> Self {
+    /// Starts a daemon in this place.
+    pub(crate) fn on(place: StateDir) -> Self {
         let server = ModelServer::start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         place.succeed(&["daemon", "start"]);
-        let openai = Provider { api_key: Some("key".to_owned()), base_url: Some(server.base_url()) };
+        let openai = ProviderSettings { api_key: Some("key".to_owned()), base_url: Some(server.base_url()) };
         let models = ModelSupplies { providers: [("openai".to_owned(), openai)].into(), ..ModelSupplies::default() };
         let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
         let supplies = Supplies { env, models: Some(models), ..Supplies::default() };
@@ -107,7 +107,7 @@ impl World {
         })
     }
 
-    /// From when asks were raised to when they were seen, and from their answers to when their calls began.
+    /// The times from raised asks until they are seen, and from answers until the calls begin.
     fn asks(&self) -> (Samples, Samples) {
         self.runtime.block_on(async {
             let (session, mut client) = self.watched("rehearsal").await;
@@ -119,7 +119,7 @@ impl World {
                 });
                 let raised = raised.await;
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-                // Events have whole milliseconds: on average half of one is lost.
+                // Events have whole milliseconds, which lose half of one on average.
                 seen.push(now.saturating_sub(Duration::from_micros(raised.0 * 1_000 + 500)));
                 let since = Instant::now();
                 client.answer(Answer::Approve { always: false }).await.unwrap();
@@ -158,9 +158,9 @@ impl World {
         table.note("   … events they came in (µs for one)", Amount::us(events));
     }
 
-    /// What a client that never reads takes from the others: of its own session, and of one beside it.
-    fn deaf(&self, table: &Table) {
-        // The first round warms up.
+    /// Measures how a client that never reads slows others, of its own session and of another one.
+    fn non_reader(&self, table: &Table) {
+        // The first round is a warm-up.
         let rounds: Vec<_> =
             (0..=DEAF_ROUNDS).map(|_| (self.two_floods(false), self.two_floods(true))).skip(1).collect();
         let (without, with): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
@@ -171,7 +171,8 @@ impl World {
         table.figure("   … with a client that never reads, of the time without", with.of(without), most);
     }
 
-    /// How long two sessions take to stream to those who read, if one that does not is attached to the first, or not.
+    /// How long two sessions take to stream to their readers, with or without a client of the first
+    /// that never reads (`deaf`).
     fn two_floods(&self, deaf: bool) -> Duration {
         self.server.reply(Reply::flood(DELTAS));
         self.server.reply(Reply::flood(DELTAS));
@@ -256,7 +257,7 @@ impl World {
     }
 }
 
-/// Reads until the turn has ended, as fast as it comes.
+/// Reads until the turn has ended, as fast as events arrive.
 async fn read_turn(client: &mut Attachment) {
     let mut batch = Vec::new();
     loop {

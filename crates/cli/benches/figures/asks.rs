@@ -1,4 +1,4 @@
-//! What waits for a person: pauses and holds.
+//! The latencies of pauses and holds.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use holdpoint_common::{Answer, Fact, Hold, PauseKind, PauseResponse};
 use holdpoint_tests::model_server::Reply;
 
 use crate::floors::Floor;
-use crate::support::{MODEL, World, hold_is, turn_finished, until};
+use crate::support::{EngineWorld, MODEL, hold_is, turn_finished, until};
 use crate::table::{Amount, Samples, Table};
 
 const PAUSES: usize = 2_000;
@@ -29,7 +29,7 @@ pub(crate) fn measure(table: &Table) {
 
 /// A client answers each pause as soon as it sees it.
 fn pauses() -> Samples {
-    let world = World::new();
+    let world = EngineWorld::new();
     let (took, rounds) = mpsc::channel();
     world.probe.does(move |context| {
         for _ in 0..=PAUSES {
@@ -53,15 +53,15 @@ fn pauses() -> Samples {
     Samples::new(rounds.try_iter().skip(1).collect())
 }
 
-/// A hold is asked for while a tool runs, stands when it has ended, and is released.
+/// A hold is requested while a tool runs, takes effect when the tool has ended, and is released.
 fn holds() -> (Samples, Samples) {
-    let world = World::new();
+    let world = EngineWorld::new();
     let (done, finish) = mpsc::channel();
     let finish = std::sync::Mutex::new(finish);
     world.probe.does(move |_| finish.lock().unwrap().recv().unwrap());
     let (mut labels, mut requests): (Vec<Duration>, Vec<Duration>) = (Vec::new(), Vec::new());
     let mut asked = 0;
-    // Conversations stay short: the size of a request is not what is measured.
+    // Conversations stay short, because the size of a request is not measured here.
     for _ in 0..HOLDS / HOLDS_EACH {
         let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
         for round in 0..=HOLDS_EACH {

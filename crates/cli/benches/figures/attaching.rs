@@ -1,11 +1,11 @@
-//! Attaching to a session whose answer is still open and long.
+//! Attaching to a session with a long answer that is still open.
 
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{Delta, Event, Hold};
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
 
-use crate::support::{World, hold_is, until};
+use crate::support::{EngineWorld, hold_is, until};
 use crate::table::{Amount, Samples, Table};
 
 const ROUNDS: usize = 30;
@@ -24,12 +24,12 @@ pub(crate) fn measure(table: &Table) {
     table.figure("hold answered during such an attach, slowest", held.slowest(), times(&floor, 4));
 }
 
-/// So many times the floor.
+/// A multiple of the floor.
 fn times(floor: &Samples, factor: u32) -> Amount {
     Amount::Time(floor.middle() * factor)
 }
 
-/// The bytes of the answer are copied once, piece by piece.
+/// Copies the bytes of the answer once, piece by piece.
 fn copied() -> Duration {
     let answer = vec![String::from("x").repeat(PIECE); PIECES];
     let since = Instant::now();
@@ -39,9 +39,10 @@ fn copied() -> Duration {
     took
 }
 
-/// The time of an attach with all that it is sent; and of a hold that is asked for at the same moment.
+/// The time until an attach has received everything, and the time of a hold that is requested at
+/// the same moment.
 fn attaches() -> (Samples, Samples) {
-    let world = World::new();
+    let world = EngineWorld::new();
     world.runtime.block_on(async {
         let (session, mut client) = world.watched("rehearsal").await;
         session.prompt(format!("flood {PIECES} {PIECE}\nhang")).await.unwrap();
@@ -72,7 +73,7 @@ async fn hold(session: &SessionHandle) -> Duration {
     since.elapsed()
 }
 
-/// Reads until so much of the answer has come.
+/// Reads until this many bytes of the answer have arrived.
 async fn read(client: &mut Attachment, bytes: usize) {
     let mut seen = 0;
     let whole = |event: &Event| {

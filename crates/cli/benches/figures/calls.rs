@@ -1,4 +1,4 @@
-//! Tool calls: from the model's stream and back into its next request, by the real program.
+//! Tool calls of the real program, from the model's stream to the next request.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::support::{MODEL, holdpoint, succeed};
 use crate::table::{Amount, Samples, Table};
 
 const PROGRAMS: usize = 8;
-/// Calls in one conversation, which grows: kept short.
+/// Calls in one conversation, few because the conversation grows.
 const CALLS: usize = 25;
 
 pub(crate) fn measure(table: &Table) {
@@ -31,7 +31,7 @@ fn calls() -> Samples {
     for _ in 0..PROGRAMS {
         let server = ModelServer::start();
         let folder = TempDir::new().unwrap();
-        // The call is there; the end of the answer is what lets it run.
+        // The call arrives first, and the end of the answer lets it run.
         let gates: Vec<_> = (0..CALLS).map(|_| server.gate()).collect();
         for gate in &gates {
             let called = Reply::stream().call(0, "shell", r#"{"command":"true"}"#);

@@ -1,4 +1,4 @@
-//! Interrupts of a model that speaks, and of one that is silent.
+//! Interrupts of a streaming model and of a silent one.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use holdpoint_session::{Attachment, SessionHandle};
 use holdpoint_tests::model_server::Reply;
 
 use crate::floors::Floor;
-use crate::support::{MODEL, World, turn_finished, until};
+use crate::support::{EngineWorld, MODEL, turn_finished, until};
 use crate::table::{Amount, Samples, Table};
 
 const ROUNDS: usize = 300;
 const ROUNDS_EACH: usize = 25;
-/// Interrupts of each kind of silence, and how often each lasts to its limit.
+/// Interrupts of each kind of silence, and how often each kind lasts to its limit.
 const SILENT_ROUNDS: usize = 20;
 const LIMIT_ROUNDS: usize = 3;
-/// The limit of a silence that is waited for.
+/// The limit of a silence in these rounds.
 const SILENCE: Duration = Duration::from_secs(1);
 /// Other sessions that flood meanwhile, each with a client that reads.
 const FLOODING: usize = 10;
@@ -23,17 +23,17 @@ const FLOODING: usize = 10;
 const FLOOD: &str = "flood 60000000 1";
 
 pub(crate) fn measure(table: &Table) {
-    if table.wants("cuts", &["interrupt to model connection dropped", "interrupt to client told"]) {
-        let (dropped, told) = cuts(&World::new());
+    if table.wants("cuts", &["interrupt to model connection dropped", "interrupt to client notified"]) {
+        let (dropped, told) = cuts(&EngineWorld::new());
         table.figure_beside(Floor::Hop, "interrupt to model connection dropped", dropped.median(), Amount::us(500));
-        table.figure_beside(Floor::Hop, "interrupt to client told", told.median(), Amount::ms(1));
-        table.note("interrupt to client told, p99", told.p99());
+        table.figure_beside(Floor::Hop, "interrupt to client notified", told.median(), Amount::ms(1));
+        table.note("interrupt to client notified, p99", told.p99());
     }
-    if table.wants("cuts in a flood", &["interrupt to client told, ten sessions flooding, p99"]) {
+    if table.wants("cuts in a flood", &["interrupt to client notified, ten sessions flooding, p99"]) {
         let (dropped, told) = flooded();
         table.figure_beside(
             Floor::Hop,
-            "interrupt to client told, ten sessions flooding, p99",
+            "interrupt to client notified, ten sessions flooding, p99",
             told.p99(),
             Amount::ms(20),
         );
@@ -41,7 +41,7 @@ pub(crate) fn measure(table: &Table) {
         table.note("interrupt to connection dropped, ten flooding, p99", dropped.p99());
     }
     if table.wants("silence", &["interrupt to turn ended, silent model", "silence limit to turn ended"]) {
-        let interrupted = interrupted(&World::new());
+        let interrupted = interrupted(&EngineWorld::new());
         table.figure_beside(
             Floor::Hop,
             "interrupt to turn ended, silent model, slowest (t-L5)",
@@ -49,7 +49,7 @@ pub(crate) fn measure(table: &Table) {
             Amount::ms(500),
         );
         let limits = Limits { model_silence_s: SILENCE.as_secs(), ..Limits::default() };
-        let ended = at_limit(&World::with(limits));
+        let ended = at_limit(&EngineWorld::with(limits));
         table.figure_beside(
             Floor::Hop,
             "silence limit to turn ended, beyond the limit (t-L5)",
@@ -59,12 +59,12 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-/// No headers, headers and nothing more, and only keep-alives.
+/// No headers, headers only, and keep-alives only.
 fn silences() -> [Reply; 3] {
     [Reply::no_headers(), Reply::silence(), Reply::stream().keep_alive()]
 }
 
-fn interrupted(world: &World) -> Samples {
+fn interrupted(world: &EngineWorld) -> Samples {
     let mut took = Vec::new();
     for round in 0..SILENT_ROUNDS {
         for (n, silence) in silences().into_iter().enumerate() {
@@ -84,8 +84,8 @@ fn interrupted(world: &World) -> Samples {
     Samples::new(took)
 }
 
-/// From the prompt to the turn's end, less the limit: the request's own time is included.
-fn at_limit(world: &World) -> Samples {
+/// The time from the prompt to the turn's end, less the limit. This includes the request itself.
+fn at_limit(world: &EngineWorld) -> Samples {
     let mut took = Vec::new();
     for silence in (0..LIMIT_ROUNDS).flat_map(|_| silences()) {
         world.server.reply(silence);
@@ -101,11 +101,12 @@ fn at_limit(world: &World) -> Samples {
     Samples::new(took)
 }
 
-/// Interrupt → connection dropped at the server; interrupt → an attached client has the cut.
-fn cuts(world: &World) -> (Samples, Samples) {
+/// The times from an interrupt until the server sees the connection dropped, and until an attached
+/// client receives the cut.
+fn cuts(world: &EngineWorld) -> (Samples, Samples) {
     let (mut dropped, mut told): (Vec<Duration>, Vec<Duration>) = (Vec::new(), Vec::new());
     let mut asked = 0;
-    // Conversations stay short: the size of a request is not what is measured.
+    // Conversations stay short, because the size of a request is not measured here.
     for _ in 0..ROUNDS / ROUNDS_EACH {
         let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
         for round in 0..=ROUNDS_EACH {
@@ -136,7 +137,7 @@ fn cuts(world: &World) -> (Samples, Samples) {
 }
 
 fn flooded() -> (Samples, Samples) {
-    let world = World::new();
+    let world = EngineWorld::new();
     let (flooding, clients): (Vec<SessionHandle>, Vec<Attachment>) = world.runtime.block_on(async {
         let mut flooding = Vec::new();
         for _ in 0..FLOODING {
@@ -146,7 +147,7 @@ fn flooded() -> (Samples, Samples) {
         }
         flooding.into_iter().unzip()
     });
-    // They read on a thread of their own, as clients in other processes would.
+    // The clients read on a thread of their own, like clients in other processes.
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let reading = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

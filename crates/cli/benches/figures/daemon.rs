@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::limits::{LEAVE_AFTER, SAVE_LATE};
+use holdpoint_common::limits::{ABANDON_AFTER, SAVE_LATE};
 use holdpoint_common::{Delta, Limits, PolicyMode};
 use holdpoint_session::AttachFrom;
 use holdpoint_tests::model_server::Reply;
@@ -18,25 +18,25 @@ use tempfile::TempDir;
 
 use crate::api;
 use crate::floors::Floor;
-use crate::support::{MODEL, World, until, wait_all};
+use crate::support::{EngineWorld, MODEL, until, wait_all};
 use crate::table::{Amount, Samples, Table};
 use crate::trees::{IGNORING, tree_pids};
 
 /// How long an idle daemon is watched.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Commands that find no daemon at the same time, and how often they do.
+/// The commands that find no daemon at the same time, and the number of rounds.
 const CROWD: usize = 50;
 const CROWDS: usize = 5;
 
-/// The time after which a daemon leaves whatever is stuck.
+/// The time after which a daemon exits even if something is stuck.
 const DAEMON_LIMIT: Duration = Duration::from_secs(9);
 
-/// Starts over the remains of a killed daemon.
+/// Rounds of starting over the remains of a killed daemon.
 const REMAINS: usize = 20;
 
-/// A state folder with at most one daemon, which ends with it.
-pub(crate) struct Place(TempDir);
+/// A state folder with at most one daemon, which is stopped when this is dropped.
+pub(crate) struct StateDir(TempDir);
 
 pub(crate) fn measure(table: &Table) {
     if table.wants("daemon", &["status of a running daemon", "first command", "idle daemon"]) {
@@ -64,14 +64,14 @@ pub(crate) fn measure(table: &Table) {
         table.note_beside(Floor::Spawn, "   … beyond the daemon's limit of 9 s", stopped.beyond(DAEMON_LIMIT));
         let stopped = Amount::Time(stuck_engine());
         table.figure("engine stop, tool stuck (m-B8)", stopped, Amount::ms(10_000));
-        let limit = Limits::default().grace() + 2 * LEAVE_AFTER + SAVE_LATE;
+        let limit = Limits::default().grace() + 2 * ABANDON_AFTER + SAVE_LATE;
         table.note_beside(Floor::Hop, "   … beyond the engine's limit of 4.5 s", stopped.beyond(limit));
     }
 }
 
 fn running(table: &Table) {
-    let place = Place::new();
-    // The store is there from now on.
+    let place = StateDir::new();
+    // From now on, the store exists.
     place.succeed(&["daemon", "start"]);
     let status = Samples::of(100, || place.timed(&["status"]));
     table.figure_beside(Floor::Spawn, "status of a running daemon, whole process", status.median(), Amount::ms(12));
@@ -80,7 +80,7 @@ fn running(table: &Table) {
     let pid = place.pid();
     let before = busy(pid);
     std::thread::sleep(IDLE);
-    // A thousandth of the time.
+    // The bound is a thousandth of the time.
     table.figure("idle daemon, CPU in 10 s", Amount::Time(busy(pid) - before), Amount::ms(10));
     let memory = unshared(pid);
     table.figure("idle daemon, memory (USS)", Amount::Bytes(memory.0), Amount::mib(20));
@@ -104,9 +104,9 @@ fn running(table: &Table) {
     table.note("daemon stop, whole process", stop.median());
 }
 
-/// How long the slowest of the commands takes.
+/// The time of the slowest command.
 fn crowd() -> Duration {
-    let place = Place::new();
+    let place = StateDir::new();
     let ready = Barrier::new(CROWD);
     std::thread::scope(|scope| {
         let start = || {
@@ -118,9 +118,9 @@ fn crowd() -> Duration {
     })
 }
 
-/// A daemon was killed and another program has its process id.
+/// The daemon was killed, and another program has its process id.
 fn over_remains() -> Samples {
-    let place = Place::new();
+    let place = StateDir::new();
     let lock = place.data().join("daemon.lock");
     let this = std::process::id().to_string();
     place.succeed(&["daemon", "start"]);
@@ -135,12 +135,12 @@ fn over_remains() -> Samples {
     })
 }
 
-/// One session's tool ignores TERM and has a minute's grace, another's model sends nothing, a client stops in the middle of
-/// a request.
+/// Stops a daemon in which a tool ignores TERM with a minute of grace, a model sends nothing, and a
+/// client has stopped in the middle of a request.
 fn stuck_daemon() -> Duration {
-    let place = Place::new();
+    let place = StateDir::new();
     place.configure("[limits]\ngrace_ms = 60000\n");
-    let world = api::World::on(place);
+    let world = api::DaemonWorld::on(place);
     world.server.reply(Reply::no_headers());
     let tree = world.runtime.block_on(async {
         let waiting = world.open(MODEL, PolicyMode::All).await;
@@ -154,16 +154,16 @@ fn stuck_daemon() -> Duration {
     let mut client = UnixStream::connect(world.place.socket()).unwrap();
     client.write_all(b"POST /v1/sessions HTTP/1.1\r\ncontent-length: 100\r\n\r\n{").unwrap();
     let took = world.place.timed(&["daemon", "stop"]);
-    // The rest of its minute is of no interest.
+    // Ends the tool without waiting for the rest of its minute.
     for pid in tree.split(' ') {
         let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::KILL);
     }
     took
 }
 
-/// A tool's call never returns.
+/// Stops an engine in which a tool call never returns.
 fn stuck_engine() -> Duration {
-    let world = World::new();
+    let world = EngineWorld::new();
     let (release, released) = mpsc::channel::<()>();
     let released = std::sync::Mutex::new(released);
     world.probe.does(move |context| {
@@ -177,19 +177,19 @@ fn stuck_engine() -> Duration {
         until(&mut client, |event| matches!(event.delta(), Some(Delta::Output { .. })).then_some(())).await;
     });
     let since = Instant::now();
-    // The engine stops.
+    // Stops the engine.
     drop(world);
     let took = since.elapsed();
     drop(release);
     took
 }
 
-impl Place {
+impl StateDir {
     pub(crate) fn new() -> Self {
         Self::within(&std::env::temp_dir())
     }
 
-    /// A state folder that is made in this one.
+    /// Makes a state folder inside `folder`.
     pub(crate) fn within(folder: &Path) -> Self {
         Self(TempDir::new_in(folder).unwrap())
     }
@@ -236,7 +236,7 @@ impl Place {
         status["pid"].as_u64().unwrap()
     }
 
-    /// The most bytes of memory that the daemon had at once.
+    /// The peak memory of the daemon in bytes.
     pub(crate) fn peak(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -244,14 +244,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StateDir {
     fn drop(&mut self) {
-        // There may be none.
+        // There may be no daemon.
         let _ = self.command(&["daemon", "stop"]).stdout(Stdio::null()).status();
     }
 }
 
-/// How long all threads of a process have run on a core.
+/// The CPU time of all threads of a process.
 pub(crate) fn busy(pid: u64) -> Duration {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let ran = |thread: fs::DirEntry| {
@@ -261,7 +261,7 @@ pub(crate) fn busy(pid: u64) -> Duration {
     threads.map(|thread| ran(thread.unwrap())).sum()
 }
 
-/// Bytes that a process alone has in memory, and of them those that are as in a file.
+/// The private memory of a process in bytes, and the part of it that is unmodified from a file.
 fn unshared(pid: u64) -> (u64, u64) {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let amount = |name: &str| {

@@ -1,4 +1,5 @@
-//! What the file tools cost; `grep` beside ripgrep's own program, run in turn with it: `apt-get install ripgrep`.
+//! The cost of the file tools. For comparison, `grep` runs alternately with ripgrep
+//! (`apt-get install ripgrep`).
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::floors::Floor;
 use crate::table::{Amount, Samples, Table};
 
-/// Files that are searched.
+/// The number of searched files.
 const FILES: usize = 100_000;
 const ROUNDS: usize = 11;
 
@@ -38,7 +39,8 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-/// File tools on a pipe, a socket, a device, a folder and a file of 20 GiB. Calls that succeed are not counted.
+/// File tools on a pipe, a socket, a device, a folder and a file of 20 GiB. Calls that succeed are
+/// not counted.
 fn odd_files(bench: &Bench) -> Vec<Duration> {
     let root = bench.root();
     assert!(Command::new("mkfifo").arg(root.join("fifo")).status().unwrap().success());
@@ -55,7 +57,7 @@ fn odd_files(bench: &Bench) -> Vec<Duration> {
             refused(bench, EditFile::new(), &edit),
             refused(bench, Glob::new(), &pattern),
             refused(bench, ListDir::new(), &input),
-            // It searches the large file.
+            // `grep` is right to search the large file.
             if path == "sparse" { None } else { refused(bench, Grep::new(), &pattern) },
         ];
         took.extend(calls.into_iter().flatten());
@@ -63,14 +65,14 @@ fn odd_files(bench: &Bench) -> Vec<Duration> {
     took
 }
 
-/// How long a tool takes to refuse its input.
+/// How long a tool takes to refuse its input; `None` if it accepts the input.
 fn refused(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> Option<Duration> {
     let since = Instant::now();
     let is_refused = tool.intent(input, bench.workspace()).is_err() || bench.call(tool, input.clone()).result.is_err();
     is_refused.then(|| since.elapsed())
 }
 
-/// A search of 22 GiB is cut when it has begun.
+/// Cuts a search of 22 GiB after its start.
 fn cuts(bench: &Bench) -> Samples {
     fs::write(bench.root().join("0"), "no needle here\n".repeat(300_000)).unwrap();
     for link in 1..5_000 {
@@ -86,7 +88,7 @@ fn cuts(bench: &Bench) -> Samples {
     })
 }
 
-/// A file of so many bytes, and a line of it that stands there once.
+/// Source code of about this many bytes, and a line that occurs in it once.
 fn source(bytes: usize) -> (String, String) {
     let mut text = String::with_capacity(bytes + 100);
     let mut random = 7_u64;
@@ -154,7 +156,7 @@ fn searches(table: &Table, bench: &Bench) {
     note(table, "list_dir of 1,000 entries", || judged(bench, ListDir::new(), &json!({"depth": 2})).0);
 }
 
-/// How long the program takes; nothing if there is none.
+/// How long ripgrep takes; `None` if it is not installed.
 fn ripgrep(folder: &Path, pattern: &str) -> Option<Duration> {
     let since = Instant::now();
     let mut command = Command::new("rg");
@@ -162,7 +164,7 @@ fn ripgrep(folder: &Path, pattern: &str) -> Option<Duration> {
     command.output().ok().map(|_| since.elapsed())
 }
 
-/// How long a call takes, and how long its intent did: as a session does both.
+/// The time of an intent and its call, and of the intent alone. A session does both.
 fn judged(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> (Duration, Duration) {
     let since = Instant::now();
     tool.intent(input, bench.workspace()).unwrap();

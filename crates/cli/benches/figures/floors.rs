@@ -1,4 +1,4 @@
-//! What the machine itself takes.
+//! The costs of the machine itself.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -16,22 +16,22 @@ use crate::api::{RATE, SECONDS, STREAMS};
 use crate::support::{line_of, pidfds, wait_all};
 use crate::table::{Amount, Samples, Table};
 
-/// What the machine itself takes, and figures are compared with.
+/// A cost of the machine itself, with which figures are compared.
 #[derive(Clone, Copy)]
 pub(crate) enum Floor {
     /// One thread wakes another.
     Hop,
-    /// A byte to another thread over a socket, and one back.
+    /// A byte goes to another thread over a socket, and one returns.
     RoundTrip,
-    /// A program is started and has ended.
+    /// A program starts and ends.
     Spawn,
     /// A group of processes is killed and gone.
     Kill,
-    /// A page appended to a file is on the disk.
+    /// A page is appended to a file and synced to the disk.
     Sync,
 }
 
-/// The median of each.
+/// The samples of each floor.
 pub(crate) struct Floors {
     hop: Samples,
     round_trip: Samples,
@@ -91,8 +91,9 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-/// What threads in a row use of CPU for each piece, of which every one does nothing but read it from the one before and write
-/// it to the next: as many streams, as often, as sessions are followed at.
+/// The CPU time that a row of threads uses for each piece, if each thread only reads it from the
+/// one before and writes it to the next. The streams are as many and as fast as in the group
+/// `trickle`.
 fn relay(threads: usize) -> Duration {
     let ways: Vec<(Vec<_>, Vec<_>)> =
         (0..=threads).map(|_| (0..STREAMS).map(|_| UnixStream::pair().unwrap()).unzip()).collect();
@@ -122,7 +123,7 @@ fn relay(threads: usize) -> Duration {
     used / reads.join().unwrap()
 }
 
-/// Gives on what comes on any of these, until all of them have ended.
+/// Passes the data of these streams to `take`, until all of them have ended.
 fn pass_on(streams: &[UnixStream], mut take: impl FnMut(usize, &[u8])) {
     let mut open: Vec<usize> = (0..streams.len()).collect();
     let mut piece = [0; 4096];
@@ -144,7 +145,7 @@ fn pass_on(streams: &[UnixStream], mut take: impl FnMut(usize, &[u8])) {
     }
 }
 
-/// Half of the way there and back between two threads that block.
+/// Half of a round trip between two threads that block.
 fn hop() -> Samples {
     let (there, hears) = mpsc::channel::<()>();
     let (answers, back) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Hostile clients of the daemon: too large a request, too many connections, a client that is killed.
+//! Hostile clients of the daemon: oversized requests, too many connections, a killed client.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::PolicyMode;
 
-use crate::api::World;
+use crate::api::DaemonWorld;
 use crate::floors::Floor;
 use crate::table::{Amount, Samples, Table};
 
 const ROUNDS: usize = 20;
-/// The most bytes that a request's body may have.
+/// The maximum size of a request's body in bytes.
 const MOST: usize = 10 * 1024 * 1024;
 /// Connections that send half a request and stay: more than the daemon serves at once.
 const HALF_OPEN: usize = 500;
-/// How long others connect and leave at once.
+/// How long other clients keep connecting and leaving.
 const STORM: Duration = Duration::from_secs(5);
 
 const STATUS: &[u8] = b"GET /v1/status HTTP/1.1\r\nhost: holdpoint\r\ncontent-length: 0\r\n\r\n";
@@ -27,7 +27,7 @@ pub(crate) fn measure(table: &Table) {
     if !table.wants("hostile", &["request too large", "status during a storm", "client killed to detached"]) {
         return;
     }
-    let world = World::new();
+    let world = DaemonWorld::new();
     let session = world.runtime.block_on(world.open("rehearsal", PolicyMode::Ask));
     let prompts = format!("POST /v1/sessions/{}/prompts HTTP/1.1\r\nhost: holdpoint\r\n", session.id());
     let declared = format!("{prompts}content-length: {}\r\n\r\n", MOST + 1);
@@ -62,10 +62,11 @@ pub(crate) fn measure(table: &Table) {
     );
 }
 
-/// From the first byte sent to the refusal. What follows the head is sent until the daemon answers or closes.
+/// The time from the first byte to the refusal. `more` is repeated after the head until the daemon
+/// answers or closes.
 fn refused(socket: &Path, head: &[u8], more: &[u8]) -> Duration {
     let since = Instant::now();
-    let mut line = Line::open(socket).unwrap();
+    let mut line = RawConnection::open(socket).unwrap();
     line.send(head).unwrap();
     while !more.is_empty() && !line.has_answer() && line.send(more).is_ok() {}
     // A connection that is closed before its answer is read is refused, too.
@@ -75,9 +76,9 @@ fn refused(socket: &Path, head: &[u8], more: &[u8]) -> Duration {
     took
 }
 
-/// Requests over one connection while many are half open and others come and go.
+/// Times requests over one connection while many others are half open and more keep connecting.
 fn storm(socket: &Path) -> Samples {
-    let mut kept = Line::open(socket).unwrap();
+    let mut kept = RawConnection::open(socket).unwrap();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
@@ -92,15 +93,15 @@ fn storm(socket: &Path) -> Samples {
         });
         let half_open: Vec<_> = (0..HALF_OPEN)
             .map(|_| {
-                let mut line = Line::open(socket).unwrap();
-                // One connection too many is closed by the daemon.
+                let mut line = RawConnection::open(socket).unwrap();
+                // The daemon closes surplus connections.
                 let _ = line.send(&STATUS[..STATUS.len() / 2]);
                 line
             })
             .collect();
         let by = Instant::now() + STORM;
         while Instant::now() < by {
-            drop(Line::open(socket));
+            drop(RawConnection::open(socket));
         }
         over.store(true, Ordering::Relaxed);
         let took = asking.join().unwrap();
@@ -109,8 +110,8 @@ fn storm(socket: &Path) -> Samples {
     })
 }
 
-/// From the client's SIGKILL until its session has no client.
-fn killed(world: &World) -> Duration {
+/// The time from the client's SIGKILL until its session has no client.
+fn killed(world: &DaemonWorld) -> Duration {
     let session = world.runtime.block_on(world.open("rehearsal", PolicyMode::Ask));
     let id = session.id().as_str();
     let clients = || world.runtime.block_on(world.sessions.look(id)).unwrap().clients;
@@ -129,10 +130,10 @@ fn killed(world: &World) -> Duration {
     took
 }
 
-/// A connection for one raw HTTP request after the other.
-struct Line(BufReader<UnixStream>);
+/// A connection for raw HTTP requests, one after the other.
+struct RawConnection(BufReader<UnixStream>);
 
-impl Line {
+impl RawConnection {
     fn open(socket: &Path) -> io::Result<Self> {
         UnixStream::connect(socket).map(|stream| Self(BufReader::new(stream)))
     }

@@ -1,18 +1,23 @@
-//! Every figure of the main job in one run: `cargo bench -p holdpoint --bench figures [-- PART_OF_A_NAME…]`.
+//! Measures every figure of the main job in one run.
 //!
-//! A table: what was measured, at most what, their ratio, `ok` or `OVER`, and how often what the machine itself takes goes
-//! into it: thread wakes, round trips over a socket, programs started, processes killed, files synced. A figure that is missed fails
-//! nothing. Run it on a machine that does nothing else.
+//! Run it with `cargo bench -p holdpoint --bench figures [-- PART_OF_A_NAME…]`, on an otherwise
+//! idle machine.
 //!
-//! Whole programs are measured from outside: the real `holdpoint`, its model a scripted HTTP server that runs here
-//! and is not counted. Latencies inside of one process use the engine as the program does.
+//! The output is a table: each figure, its bound, their ratio and `ok` or `OVER`. Some figures are
+//! also given as a multiple of a cost of the machine itself: a thread wake, a round trip over a
+//! socket, a program started, a process killed, a file synced. A figure over its bound does not
+//! fail the run.
+//!
+//! Whole programs are measured from outside: the real `holdpoint`, with a scripted HTTP server in
+//! this process as its model, which is not counted. Latencies inside one process use the engine as
+//! the program does.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a benchmark: what goes wrong here ends it"
+    reason = "a benchmark ends at the first error"
 )]
 
 #[cfg(not(target_os = "linux"))]
@@ -22,6 +27,7 @@ fn main() {}
 mod api;
 #[cfg(target_os = "linux")]
 mod asks;
+#[cfg(target_os = "linux")]
 mod attaching;
 #[cfg(target_os = "linux")]
 mod calls;
@@ -72,7 +78,7 @@ mod web;
 
 #[cfg(target_os = "linux")]
 fn main() {
-    // The engine here supervises its tools' processes with this program.
+    // The engine uses this program to supervise its tools' processes.
     holdpoint_tools::supervise_if_asked();
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
@@ -81,7 +87,7 @@ fn main() {
         Some(stored::STORED) => return stored::stored(&args[1..]),
         _ => {}
     }
-    // What `cargo bench` itself passes is no filter.
+    // The options that `cargo bench` itself passes are not filters.
     let filters = args.into_iter().filter(|arg| !arg.starts_with("--")).collect();
     let table = table::Table::new(filters, floors::Floors::measure());
     floors::measure(&table);

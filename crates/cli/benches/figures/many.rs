@@ -1,4 +1,4 @@
-//! Many sessions: what an idle one takes.
+//! The memory and the time that an idle session costs.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::floors::Floor;
 use crate::table::{Amount, Table};
 
-/// Opens sessions in a fresh process and says what they took.
+/// Opens sessions in a fresh process and prints their cost.
 pub(crate) const SESSIONS: &str = "--sessions";
 
 const COUNT: u64 = 1_000;
@@ -46,7 +46,7 @@ fn fresh() -> [u64; 3] {
     numbers.try_into().unwrap()
 }
 
-/// Prints bytes for each session and microseconds for all of them: named, then unnamed.
+/// Prints the bytes of each session, and the microseconds to open all, named and then unnamed.
 pub(crate) fn sessions() {
     let folder = TempDir::new().unwrap();
     let engine = || {
@@ -67,7 +67,7 @@ pub(crate) fn sessions() {
     };
     let named = engine();
     let sessions = named.sessions(Who::named("figures"));
-    // What every engine needs once is not a session's.
+    // The first sessions pay for the parts that an engine needs once.
     open(&sessions, 10, true);
     let before = resident();
     let took = open(&sessions, COUNT, true);

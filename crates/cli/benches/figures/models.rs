@@ -1,4 +1,5 @@
-//! What models cost on our side: requests of long conversations, their limits, the way of a delta, large reads.
+//! The cost of models on our side: requests of long conversations, their limits, the path of a
+//! delta, large reads.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
 use serde_json::json;
 
 use crate::floors::Floor;
-use crate::support::{MODEL, World, turn_finished, until};
+use crate::support::{EngineWorld, MODEL, turn_finished, until};
 use crate::table::{Amount, Samples, Table};
 
 /// Messages of the long conversation.
@@ -38,14 +39,14 @@ pub(crate) fn measure(table: &Table) {
             table.figure(&format!("{provider}: request of 10,000 messages"), whole.median(), Amount::ms(30));
         }
         let wide = Bounds { lines: u64::MAX, tokens: u64::MAX };
-        let checked = Samples::of(100, || timed(|| wide.hold(&request)));
+        let checked = Samples::of(100, || timed(|| wide.allow(&request)));
         table.figure("limits checked, 10,000 messages", checked.median(), Amount::ms(5));
-        let bounds = Bounds::of(&Limits::default(), &ModelSettings::default());
+        let bounds = Bounds::new(&Limits::default(), &ModelSettings::default());
         let cut = Samples::of(10, || {
             let mut request = request.clone();
             timed(|| fit(&mut request, &bounds, &mut |text| text.len() as u64 / 4))
         });
-        table.note("the same cut to 100,000 tokens, but for their count", cut.median());
+        table.note("the same cut to 100,000 tokens, without counting them", cut.median());
     }
     if table.wants("deltas", &["first delta at the server to the client"]) {
         table.figure_beside(
@@ -84,7 +85,7 @@ fn facts() -> Vec<Arc<Event>> {
                 by: Who::named("figures"),
             },
             1 => answer(vec![ToolCall { id: call, provider_id: None, name: "shell".into(), input, signature: None }]),
-            2 => Fact::ToolFinished(ToolResult::unrun(call, ToolStatus::Ok, text.clone())),
+            2 => Fact::ToolFinished(ToolResult::not_run(call, ToolStatus::Ok, text.clone())),
             _ => answer(vec![]),
         };
         Arc::new(Event { seq: n as u64 + 1, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) })
@@ -98,9 +99,9 @@ fn request(facts: &[Arc<Event>]) -> ModelRequest {
     ModelRequest { system: "Be brief.".into(), messages, tools: Arc::new([]) }
 }
 
-/// From the moment the server may write a delta to the moment a client has it.
+/// The time from when the server may write a delta until a client has it.
 fn first_deltas() -> Samples {
-    let world = World::new();
+    let world = EngineWorld::new();
     let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
     let mut round = || {
         let gate = world.server.gate();
@@ -111,7 +112,7 @@ fn first_deltas() -> Samples {
         });
         let asked = world.server.requests().len();
         let _ = world.server.request(asked.max(1) - 1);
-        // Until the reply waits at its gate.
+        // By then, the reply waits at its gate.
         std::thread::sleep(Duration::from_millis(5));
         let since = Instant::now();
         gate.open();
@@ -125,7 +126,7 @@ fn first_deltas() -> Samples {
     Samples::of(100, &mut round)
 }
 
-/// An answer of 200,000 deltas that comes as one chunk of HTTP, read to its end.
+/// Reads an answer of 200,000 deltas that arrives as one HTTP chunk.
 fn large_read() -> Amount {
     let event = format!("data: {}\n\n", openai::delta(&json!({"content": "tok "})));
     let server = ModelServer::start();

@@ -1,4 +1,5 @@
-//! Sessions that fail, and sessions beside others in trouble: one that is flooded with prompts, many that wait.
+//! Sessions that fail, and sessions beside others in trouble: one that is flooded with prompts,
+//! many that wait.
 
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +11,17 @@ use holdpoint_session::{Attachment, SessionHandle};
 use holdpoint_tests::model_server::Reply;
 
 use crate::floors::Floor;
-use crate::support::{MODEL, World, until};
+use crate::support::{EngineWorld, MODEL, until};
 use crate::table::{Amount, Samples, Table};
 
 /// Panics of each kind.
 const PANICS: usize = 50;
-/// Tasks that flood, and the requests that each of them has open at once.
+/// The flooding tasks, and the concurrent requests of each.
 const FLOODING: usize = 8;
 const AT_ONCE: usize = 1_000;
-/// Sessions whose tool waits for a person.
+/// Sessions with a tool that waits for a person.
 const WAITING: usize = 90;
-/// Sessions that answer meanwhile, and the turns of each.
+/// The sessions that answer meanwhile, and the turns of each.
 const NEIGHBOURS: usize = 10;
 const TURNS: usize = 50;
 
@@ -29,7 +30,7 @@ pub(crate) fn measure(table: &Table) {
         // Each panic would print its message between the rows.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| ()));
-        let world = World::new();
+        let world = EngineWorld::new();
         world.probe.does(|_| panic!("the probe panics"));
         let tool = Samples::of(PANICS, || after_tool_panic(&world));
         let actor = Samples::of(PANICS, || after_actor_panic(&world));
@@ -48,9 +49,9 @@ pub(crate) fn measure(table: &Table) {
         );
     }
     if table.wants("neighbours", &["turn beside a flooded session", "turn beside 90 sessions that wait"]) {
-        let flooded = beside_flood(&World::new());
+        let flooded = beside_flood(&EngineWorld::new());
         table.figure_beside(Floor::Hop, "turn beside a flooded session, p99 (t-T2)", flooded.p99(), Amount::ms(100));
-        let waiting = beside_waiting(&World::new());
+        let waiting = beside_waiting(&EngineWorld::new());
         table.figure_beside(
             Floor::Hop,
             "turn beside 90 sessions that wait, p99 (t-T3)",
@@ -60,7 +61,7 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-fn after_tool_panic(world: &World) -> Duration {
+fn after_tool_panic(world: &EngineWorld) -> Duration {
     world.runtime.block_on(async {
         let (session, mut client) = world.watched(MODEL).await;
         world.server.reply(Reply::calls([("probe", "{}")])).reply(Reply::text(["done"]));
@@ -76,7 +77,7 @@ fn after_tool_panic(world: &World) -> Duration {
 }
 
 /// The actor panics while its turn waits for the model.
-fn after_actor_panic(world: &World) -> Duration {
+fn after_actor_panic(world: &EngineWorld) -> Duration {
     world.runtime.block_on(async {
         let (session, mut client) = world.watched(MODEL).await;
         world.server.reply(Reply::stream().say("I begin.").hang()).reply(Reply::text(["done"]));
@@ -101,8 +102,8 @@ async fn ended_as(client: &mut Attachment, wanted: Outcome) {
     assert_eq!(ended.await, wanted);
 }
 
-/// One session's queue is full and is sent prompts by clients on threads of their own.
-fn beside_flood(world: &World) -> Samples {
+/// Times turns while clients on other threads send prompts to a session with a full queue.
+fn beside_flood(world: &EngineWorld) -> Samples {
     let flooded = world.runtime.block_on(world.open("rehearsal"));
     world.runtime.block_on(flooded.prompt("hang")).unwrap();
     let over = AtomicBool::new(false);
@@ -119,7 +120,7 @@ fn beside_flood(world: &World) -> Samples {
     took
 }
 
-/// Sends prompts until it is over. Returns how many were refused.
+/// Sends prompts until `over` is set. Returns how many were refused.
 async fn flood(session: &SessionHandle, over: &AtomicBool) -> usize {
     let mut refused = 0;
     while !over.load(Ordering::Relaxed) {
@@ -129,8 +130,8 @@ async fn flood(session: &SessionHandle, over: &AtomicBool) -> usize {
     refused
 }
 
-/// Other sessions' tools ask and are not answered.
-fn beside_waiting(world: &World) -> Samples {
+/// Times turns while the tools of other sessions wait for answers.
+fn beside_waiting(world: &EngineWorld) -> Samples {
     world.probe.does(|context| drop(context.pause(PauseKind::Continue, "Go on?", None)));
     let waiting: Vec<_> = (0..WAITING)
         .map(|_| {
@@ -148,8 +149,8 @@ fn beside_waiting(world: &World) -> Samples {
     took
 }
 
-/// Turns of sessions that are asked in turn, from the prompt to the settled session.
-fn turns(world: &World) -> Samples {
+/// Prompts the sessions in turn, and times each from the prompt to the settled session.
+fn turns(world: &EngineWorld) -> Samples {
     world.runtime.block_on(async {
         let mut sessions = Vec::new();
         for _ in 0..NEIGHBOURS {

@@ -1,4 +1,4 @@
-//! How long the policy takes to decide about a command.
+//! The time that the policy takes to judge a command.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::table::{Amount, Samples, Table};
 const ROUNDS: usize = 21;
 const KIB: usize = 1024;
 
-/// A line as models write them, every kind of thing in it.
+/// A line in the style of models, with syntax of every kind.
 const LINE: &str = "cd src && grep -rn 'fn main' . 2>/dev/null | sort -u | head -20 > out/mains.txt; \
     for f in *.rs; do echo \"$f: $(wc -l < \"$f\")\" || exit 1; done; timeout 5 env NO_COLOR=1 cargo test -- --nocapture\n";
 

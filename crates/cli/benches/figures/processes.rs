@@ -1,4 +1,5 @@
-//! Commands: what a supervisor adds to one, and how long a process that holds its output open keeps its call.
+//! The cost of a supervisor for a command, and how long a process that holds its output open delays
+//! the call.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-/// A whole call. The first line of the command's output is the id of the process that holds the output open.
+/// The time of a whole call. The first line of the command's output is the id of the process that
+/// holds the output open.
 fn held(supervisor: &Supervisor, command: &str) -> Duration {
     let bench = Bench::new().supervisor(supervisor.clone());
     let since = Instant::now();

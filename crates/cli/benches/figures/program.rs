@@ -1,4 +1,4 @@
-//! The whole program: how fast it starts and leaves, what a turn takes, what a flood takes.
+//! The whole program: the time to start and to leave, and the cost of a turn and of a flood.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,29 +10,29 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use wait4::Wait4;
 
-use crate::daemon::Place;
+use crate::daemon::StateDir;
 use crate::floors::Floor;
 use crate::support::{MODEL, holdpoint, succeed};
 use crate::table::{Amount, Samples, Table};
 
-/// Runs the program that follows and writes what it used into the file named first.
+/// Runs the program that follows, and writes its usage to the file named first.
 pub(crate) const USAGE_OF: &str = "--usage-of";
 
 const DELTAS: usize = 200_000;
 
-/// A program that gets TERM ends after this time at the latest: the grace and three seconds.
+/// The longest time from TERM to the end of a program: the grace and three seconds.
 const SIGNAL_LIMIT: Duration = Duration::from_millis(3_500);
 
-/// Runs that are left by a signal, each of which leaves a session in the daemon: at most ten.
+/// Runs that a signal ends. Each leaves a session in the daemon, and the limit is ten.
 const LEFT: usize = 5;
 
-/// What a program has used.
+/// The resource usage of a program.
 struct Usage {
     cpu: Duration,
-    /// The most it had in memory at once.
+    /// The peak memory in bytes.
     memory: u64,
     wall: Duration,
-    /// Bytes of its standard output.
+    /// The bytes of standard output.
     output: u64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn measure(table: &Table) {
     }
     if table.wants("flood", &["200,000 deltas"]) {
         let floods = usages(5, || Reply::flood(DELTAS));
-        // Every token is there twice: in a delta and in the message they make.
+        // Every token appears twice: in a delta and in the message.
         let least = (2 * DELTAS * "tok ".len()) as u64;
         assert!(floods.iter().all(|usage| usage.output > least), "all of it was written");
         table.figure("200,000 deltas through run --json, CPU", cpu(&floods), Amount::ms(600));
@@ -74,7 +74,7 @@ pub(crate) fn measure(table: &Table) {
 
 /// The first Ctrl+C has cut the turn, and its tool uses its grace.
 fn second_interrupt() -> Samples {
-    let place = Place::new();
+    let place = StateDir::new();
     place.configure("[limits]\ngrace_ms = 5000\n");
     Samples::of(LEFT, || {
         let (mut run, mut output) =
@@ -88,9 +88,9 @@ fn second_interrupt() -> Samples {
     })
 }
 
-/// A command floods, and nobody reads the program's standard output.
+/// A command floods, and the program's standard output has no reader.
 fn full_pipe() -> Samples {
-    let place = Place::new();
+    let place = StateDir::new();
     Samples::of(LEFT, || {
         let (mut run, output) = follow(&place, "echo U'P'; while true; do seq 1000; done");
         // A pipe holds 64 KiB in pages that are not all full.
@@ -104,8 +104,8 @@ fn full_pipe() -> Samples {
     })
 }
 
-/// A run in this place's daemon whose command has written `UP`.
-fn follow(place: &Place, command: &str) -> (Child, BufReader<ChildStdout>) {
+/// Starts a run in this place's daemon and waits until its command has written `UP`.
+fn follow(place: &StateDir, command: &str) -> (Child, BufReader<ChildStdout>) {
     let prompt = format!("shell: {command}");
     let mut run = place.command(&["run", "--json", "--policy", "all", "--model", "rehearsal", &prompt]);
     let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
@@ -126,7 +126,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Spawn → the request has been read at the server.
+/// The time from spawn until the server has read the request.
 fn start() -> Samples {
     Samples::of(50, || {
         let server = ModelServer::start();
@@ -149,7 +149,7 @@ fn usages(rounds: usize, reply: impl Fn() -> Reply) -> Vec<Usage> {
         server.reply(reply());
         let report = folder.path().join("usage");
         let program = holdpoint(&folder, MODEL, "go");
-        // What was spawned starts with its parent's peak as its own, so the parent is a small process.
+        // A spawned process inherits its parent's peak, so the parent must be small.
         let mut parent = Command::new(std::env::current_exe().unwrap());
         parent.arg(USAGE_OF).arg(&report).arg(program.get_program()).args(program.get_args());
         parent.env("OPENAI_BASE_URL", server.base_url()).stdin(Stdio::null()).stderr(Stdio::null());
@@ -174,7 +174,7 @@ fn usages(rounds: usize, reply: impl Fn() -> Reply) -> Vec<Usage> {
     (0..rounds).map(|_| run()).collect()
 }
 
-/// The process that runs the measured one.
+/// The parent of the measured program, in a process of its own.
 pub(crate) fn usage_of(args: &[String]) {
     let child = Command::new(&args[1]).args(&args[2..]).spawn().unwrap();
     let used = child.wait4().unwrap();

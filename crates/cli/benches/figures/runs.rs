@@ -1,4 +1,4 @@
-//! Runs: from one iteration to the next.
+//! The time from one iteration of a run to the next.
 
 use std::num::NonZeroU64;
 use std::process::Command;
@@ -7,7 +7,7 @@ use holdpoint_common::{Hold, RunLimits};
 use holdpoint_session::RunRequest;
 use holdpoint_tests::model_server::Reply;
 
-use crate::support::{MODEL, World, hold_is};
+use crate::support::{EngineWorld, MODEL, hold_is};
 use crate::table::{Samples, Table};
 
 const ITERATIONS: u64 = 200;
@@ -15,13 +15,14 @@ const ITERATIONS: u64 = 200;
 pub(crate) fn measure(table: &Table) {
     if table.wants("runs", &["iteration of one answer"]) {
         table.note("iteration of one answer, request to request", iterations(false).median());
-        table.note("the same where git is asked before and after", iterations(true).median());
+        table.note("the same with git asked before and after", iterations(true).median());
     }
 }
 
-/// A run whose model says a word in each iteration, in a repository or not: from each request to the one after it.
+/// The time from each request to the next in a run with one word per iteration, inside a repository
+/// or not.
 fn iterations(in_repository: bool) -> Samples {
-    let world = World::new();
+    let world = EngineWorld::new();
     if in_repository {
         let made = Command::new("git").args(["init", "-q"]).current_dir(world.folder.path()).status().unwrap();
         assert!(made.success());
@@ -30,7 +31,7 @@ fn iterations(in_repository: bool) -> Samples {
     world.runtime.block_on(async {
         let (session, mut client) = world.watched(MODEL).await;
         let limits = RunLimits { iterations: NonZeroU64::new(ITERATIONS + 1), ..RunLimits::default() };
-        let request = RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::towards("never") };
+        let request = RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::new("never") };
         session.start_run(request).await.unwrap();
         hold_is(&mut client, |hold| matches!(hold, Hold::Standing { .. })).await;
     });

@@ -16,8 +16,8 @@ use holdpoint_tests::model_server::Reply;
 use holdpoint_tests::mounts::Mounted;
 use tempfile::TempDir;
 
-use crate::api::World;
-use crate::daemon::Place;
+use crate::api::DaemonWorld;
+use crate::daemon::StateDir;
 use crate::floors::Floor;
 use crate::support::{MODEL, until};
 use crate::table::{Amount, Samples, Table};
@@ -49,7 +49,7 @@ pub(crate) fn measure(table: &Table) {
             Amount::ms(2_000),
         );
         let notified = Samples::of(ROUNDS, in_mid_answer);
-        // Most of it is the second that a word waits before it is saved.
+        // Most of this is the second that a word waits before it is saved.
         table.figure("   … while an answer streams, slowest", notified.slowest(), Amount::ms(2_000));
         let refused = read_only();
         table.figure_beside(
@@ -61,9 +61,10 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-/// For each piece of an answer, the time from its arrival at an attached client until the store has it.
+/// For each piece of an answer, the time from its arrival at an attached client until the store has
+/// it.
 fn streamed() -> Samples {
-    let world = World::new();
+    let world = DaemonWorld::new();
     let words: Vec<_> = (0..WORDS).map(|n| format!("word-{n} ")).collect();
     let answer = words.iter().fold(Reply::stream(), |answer, word| answer.say(word).pause(PAUSE));
     world.server.reply(answer.hang());
@@ -99,12 +100,13 @@ fn streamed() -> Samples {
     Samples::new(took)
 }
 
-/// Bytes of an answer's text.
+/// The bytes of text in a delta.
 fn text_of(delta: &Delta) -> usize {
     if let Delta::Text { text, .. } = delta { text.len() } else { 0 }
 }
 
-/// The disk is full before a prompt is sent. Prompts that still fit into space that SQLite has reserved are included.
+/// The disk is full before a prompt is sent. Prompts that still fit into space that SQLite has
+/// reserved are included.
 fn between_turns(disk: &Disk) -> Samples {
     let world = disk.world();
     Samples::of(ROUNDS, || {
@@ -126,7 +128,7 @@ fn between_turns(disk: &Disk) -> Samples {
             }
             let took = since.elapsed();
             recover(&ballast, &mut client).await;
-            // The next round's reply is not for this one's request.
+            // The reply for the next round must not answer a request of this one.
             session.settled().await.unwrap();
             session.close().await.unwrap();
             took
@@ -134,8 +136,8 @@ fn between_turns(disk: &Disk) -> Samples {
     })
 }
 
-/// The disk is full when a large part of an answer arrives. A new disk each time: nothing of it fits into a log that
-/// earlier rounds have made larger.
+/// The disk is full when a large part of an answer arrives. Each round has a new disk: in a log
+/// that earlier rounds have grown, there would be room.
 fn in_mid_answer() -> Duration {
     let disk = Disk::new().unwrap();
     let world = disk.world();
@@ -164,8 +166,8 @@ async fn recover(ballast: &Path, client: &mut Attachment) {
 }
 
 fn read_only() -> Samples {
-    let place = Place::new();
-    // The store exists.
+    let place = StateDir::new();
+    // Creates the store.
     place.succeed(&["daemon", "start"]);
     place.succeed(&["daemon", "stop"]);
     let data = place.data();
@@ -179,7 +181,7 @@ fn read_only() -> Samples {
     })
 }
 
-/// A small file system of its own.
+/// A small file system, mounted until dropped.
 struct Disk {
     // Unmounted before its folder is removed.
     _mounted: Mounted,
@@ -187,19 +189,19 @@ struct Disk {
 }
 
 impl Disk {
-    /// `None` where this process may not mount.
+    /// Returns `None` if this process may not mount.
     fn new() -> Option<Self> {
         let folder = TempDir::new().unwrap();
         let mounted = Mounted::disk(folder.path(), 32)?;
         Some(Self { _mounted: mounted, folder })
     }
 
-    /// A daemon whose state is on it.
-    fn world(&self) -> World {
-        World::on(Place::within(self.folder.path()))
+    /// A daemon with its state on this disk.
+    fn world(&self) -> DaemonWorld {
+        DaemonWorld::on(StateDir::within(self.folder.path()))
     }
 
-    /// Uses up all space. Returns the file that has it.
+    /// Uses up all space. Returns the file that occupies it.
     fn fill(&self) -> PathBuf {
         let path = self.folder.path().join("ballast");
         let mut file = File::create(&path).unwrap();

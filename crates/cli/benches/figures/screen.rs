@@ -7,7 +7,7 @@ use portable_pty::CommandBuilder;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::daemon::{Place, busy};
+use crate::daemon::{StateDir, busy};
 use crate::floors::Floor;
 use crate::stored::make;
 use crate::table::{Amount, Samples, Table};
@@ -28,7 +28,7 @@ pub(crate) fn measure(table: &Table) {
         shown(table);
     }
     if table.wants("terminal", &["fg to screen drawn", "10 MiB pasted", "detach while a daemon starts"]) {
-        let place = Place::new();
+        let place = StateDir::new();
         place.succeed(&["new", "--model", "rehearsal", "--name", "short", "say Hello."]);
         let drawn = resumed(&place);
         table.figure_beside(
@@ -51,7 +51,7 @@ pub(crate) fn measure(table: &Table) {
 }
 
 fn shown(table: &Table) {
-    let place = Place::new();
+    let place = StateDir::new();
     make(&place.data(), "long", FACTS, BYTES);
     place.succeed(&["daemon", "start"]);
 
@@ -81,7 +81,7 @@ fn shown(table: &Table) {
     table.figure("idle hub, CPU in 10 s", Amount::Time(used), Amount::ms(20));
     drop(hub);
 
-    // As much as one argument may have.
+    // As long as one argument may be.
     let words = "word ".repeat(20_000);
     place.succeed(&["new", "--model", "rehearsal", "--name", "talks", &format!("say@1000 {words}")]);
     let (_, mut tty) = timed(&place, &["attach", "talks"], "Esc interrupt");
@@ -96,9 +96,9 @@ fn shown(table: &Table) {
         if typed.len() > 60 {
             tty.press("\x15");
             typed.truncate("› ".len());
-            tty.wait_for("Say what to do");
+            tty.wait_for("Type a prompt");
         }
-        // As one types.
+        // The pace of a typist.
         std::thread::sleep(Duration::from_millis(30));
         took
     });
@@ -127,8 +127,8 @@ fn shown(table: &Table) {
     table.note("   … while it streams", Amount::Time(first));
 }
 
-/// From `fg` until the stopped program's screen is there again.
-fn resumed(place: &Place) -> Samples {
+/// The time from `fg` until the stopped program's screen is drawn again.
+fn resumed(place: &StateDir) -> Samples {
     let mut shell = CommandBuilder::new("bash");
     shell.args(["--norc", "--noprofile", "-i"]);
     shell.env("TERM", "xterm-256color");
@@ -149,7 +149,7 @@ fn resumed(place: &Place) -> Samples {
     })
 }
 
-fn pasted(place: &Place) -> Duration {
+fn pasted(place: &StateDir) -> Duration {
     let (_, mut tty) = timed(place, &["attach", "short"], "done: 1 step");
     let paste = format!("\x1b[200~{}\x1b[201~", "pasted\n".repeat(PASTED / 7));
     let since = Instant::now();
@@ -158,7 +158,7 @@ fn pasted(place: &Place) -> Duration {
     since.elapsed()
 }
 
-/// The terminal's own part of a paste.
+/// The terminal's own share of a paste.
 fn through_terminal() -> Duration {
     let mut command = CommandBuilder::new("bash");
     command.args(["-c", &format!("stty raw -echo; echo begins; head -c {PASTED} > /dev/null; echo ends")]);
@@ -171,8 +171,9 @@ fn through_terminal() -> Duration {
     since.elapsed()
 }
 
-/// The daemon was killed, and another command holds the turn to start the next one.
-fn left(place: &Place) -> Duration {
+/// The time to leave after the daemon was killed, while another command holds the lock for starting
+/// the next one.
+fn left(place: &StateDir) -> Duration {
     let (_, mut tty) = timed(place, &["attach", "short"], "done: 1 step");
     let turn = File::create(place.data().join("start.lock")).unwrap();
     flock(&turn, FlockOperation::LockExclusive).unwrap();
@@ -184,8 +185,8 @@ fn left(place: &Place) -> Duration {
     since.elapsed()
 }
 
-/// How long it takes from the program's start until this is on the screen.
-fn timed(place: &Place, args: &[&str], text: &str) -> (Duration, Tty) {
+/// The time from the program's start until `text` is on the screen.
+fn timed(place: &StateDir, args: &[&str], text: &str) -> (Duration, Tty) {
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_holdpoint"));
     command.arg("--state-dir");
     command.arg(place.folder());
@@ -197,7 +198,7 @@ fn timed(place: &Place, args: &[&str], text: &str) -> (Duration, Tty) {
     (since.elapsed(), tty)
 }
 
-/// The most bytes of memory that the program had at once.
+/// The peak memory of the program in bytes.
 fn peak(tty: &Tty) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", tty.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

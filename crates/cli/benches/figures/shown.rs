@@ -1,4 +1,4 @@
-//! What it costs to show what would be done.
+//! The cost of masking and escaping text that is shown.
 
 use std::hint::black_box;
 use std::path::Path;

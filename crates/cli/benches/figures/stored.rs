@@ -1,4 +1,4 @@
-//! The store: what lies in it is listed and opened.
+//! The store: the time to list and to open saved sessions.
 
 use std::fs;
 use std::path::Path;
@@ -18,10 +18,10 @@ use tempfile::TempDir;
 
 use crate::table::{Amount, Table};
 
-/// Lists and opens in a fresh process, and says what that took.
+/// Lists and opens sessions in a fresh process, and prints the cost.
 pub(crate) const STORED: &str = "--stored";
 
-/// Facts of the long session, and how many bytes of text each fifth of them has.
+/// The facts of the long session, and the bytes of text in every fifth of them.
 const FACTS: u64 = 100_000;
 const SIZES: [(&str, usize); 2] = [("100,000 events", 400), ("500 MiB in 100,000 events", 26_000)];
 
@@ -47,7 +47,8 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-/// The median of what fresh processes take to list all, to open the one, and of their memory (in bytes, as nanoseconds).
+/// The medians, over fresh processes, of the time to list all sessions, the time to open one, and
+/// the memory (bytes as nanoseconds).
 fn median(folder: &Path, session: &str) -> [Duration; 3] {
     let rounds: Vec<[u64; 3]> = (0..ROUNDS)
         .map(|_| {
@@ -66,7 +67,8 @@ fn median(folder: &Path, session: &str) -> [Duration; 3] {
     })
 }
 
-/// Prints nanoseconds from an unopened store to the list, nanoseconds to open the session, and bytes of memory.
+/// Prints the nanoseconds from an unopened store to the list, the nanoseconds to open the session,
+/// and the peak memory in bytes.
 pub(crate) fn stored(args: &[String]) {
     let [folder, session] = args else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -89,7 +91,7 @@ pub(crate) fn stored(args: &[String]) {
     });
 }
 
-/// Makes a session of that many facts: turns of five, whose answers have that many bytes.
+/// Makes a session with this many facts, five for each turn, and answers of this many bytes.
 pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
     let id: SessionId = name.parse().unwrap();
     let settings = SessionSettings {

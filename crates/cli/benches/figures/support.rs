@@ -1,4 +1,5 @@
-//! What the figures share: an engine as the program has it, a tool that does what is wanted, processes watched.
+//! Code shared by the figures: an engine like the program's, a tool that runs a closure, and
+//! watched processes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -19,29 +20,29 @@ use tokio::runtime::Runtime;
 /// The model that [`ModelServer`] plays.
 pub(crate) const MODEL: &str = "openai/scripted";
 
-/// An engine with a model over HTTP, and a client's thread.
-pub(crate) struct World {
+/// An engine with a model over HTTP, and the runtime of its client.
+pub(crate) struct EngineWorld {
     pub(crate) server: ModelServer,
     pub(crate) probe: Probe,
     pub(crate) runtime: Runtime,
     sessions: Sessions,
     pub(crate) folder: TempDir,
-    // Last: it is ended when the others are done with it.
+    // Last, so that it ends after everything that uses it.
     _engine: Engine,
 }
 
-impl World {
+impl EngineWorld {
     pub(crate) fn new() -> Self {
         Self::with(Limits::default())
     }
 
-    /// The same under other limits.
+    /// Like [`EngineWorld::new`], with other limits.
     pub(crate) fn with(limits: Limits) -> Self {
         let server = ModelServer::start();
         let (url, probe) = (server.base_url(), Probe::default());
         let catalog = Catalog::new(&Config::default(), |name| (name == "OPENAI_BASE_URL").then(|| url.clone()));
         let tool = probe.clone();
-        // Enough of an answer to flood with for as long as is measured.
+        // Large enough to flood for the whole measurement.
         let limits = Limits { max_sessions: 100, max_answer_bytes: 64 * 1024 * 1024, ..limits };
         let engine = Engine::builder(catalog)
             .limits(limits)
@@ -58,13 +59,13 @@ impl World {
         Self { server, probe, runtime, sessions, folder: TempDir::new().unwrap(), _engine: engine }
     }
 
-    /// A session that may do everything unasked.
+    /// Opens a session that may do everything without approval.
     pub(crate) async fn open(&self, model: &str) -> SessionHandle {
         let open = OpenSession::in_folder(self.folder.path()).model(model).policy(PolicyMode::All);
         self.sessions.open(open).await.unwrap()
     }
 
-    /// The same, and a client that is attached to it.
+    /// Opens a session and attaches a client to it.
     pub(crate) async fn watched(&self, model: &str) -> (SessionHandle, Attachment) {
         let session = self.open(model).await;
         let client = session.attach(AttachFrom::now()).await.unwrap();
@@ -72,10 +73,10 @@ impl World {
     }
 }
 
-/// Reads until `wanted` gives something.
+/// Reads until `wanted` returns a value.
 pub(crate) async fn until<T>(client: &mut Attachment, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
     loop {
-        let event = client.next().await.expect("the stream goes on");
+        let event = client.next().await.expect("the stream continues");
         if let Some(found) = wanted(&event) {
             return found;
         }
@@ -87,7 +88,7 @@ pub(crate) async fn turn_finished(client: &mut Attachment) {
     until(client, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())).await;
 }
 
-/// Reads until the hold has become this.
+/// Reads until the hold is as wanted.
 pub(crate) async fn hold_is(client: &mut Attachment, wanted: impl Fn(&Hold) -> bool) {
     until(client, |event| match event.fact() {
         Some(Fact::HoldChanged { hold }) if wanted(hold) => Some(()),
@@ -98,7 +99,7 @@ pub(crate) async fn hold_is(client: &mut Attachment, wanted: impl Fn(&Hold) -> b
 
 type Call = Arc<dyn Fn(&ToolContext) + Send + Sync>;
 
-/// The tool `probe`: does what was said last.
+/// The tool `probe`, which runs the closure that was set last.
 #[derive(Clone)]
 pub(crate) struct Probe(Arc<Mutex<Call>>);
 
@@ -138,7 +139,8 @@ impl Tool for Probe {
     }
 }
 
-/// The real program, about to run a prompt: everything is allowed, nothing of the user's configuration is read.
+/// The real program, ready to run a prompt: everything is allowed, and the user's configuration is
+/// not read.
 pub(crate) fn holdpoint(folder: &TempDir, model: &str, prompt: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
     command
@@ -154,7 +156,7 @@ pub(crate) fn holdpoint(folder: &TempDir, model: &str, prompt: &str) -> Command 
     command
 }
 
-/// Waits for a program that has to succeed.
+/// Waits for a program that must succeed.
 pub(crate) fn succeed(mut child: Child) {
     let status = child.wait().unwrap();
     assert!(status.success(), "holdpoint ended with {status}");
@@ -178,13 +180,13 @@ pub(crate) fn pids_in(text: &str, mark: &str) -> Option<String> {
     (pids.split(' ').count() == 4).then(|| pids.to_owned())
 }
 
-/// Something to watch each of these processes by.
+/// Opens a pidfd for each of these processes.
 pub(crate) fn pidfds(pids: &str) -> Vec<OwnedFd> {
     let pids = pids.split(' ').map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap());
     pids.map(|pid| pidfd_open(pid, PidfdFlags::empty()).unwrap()).collect()
 }
 
-/// Waits until all of them are gone.
+/// Waits until all of these processes are gone.
 pub(crate) fn wait_all(watched: &[OwnedFd]) {
     for one in watched {
         poll(&mut [PollFd::new(one, PollFlags::IN)], None).unwrap();

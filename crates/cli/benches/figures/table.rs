@@ -1,31 +1,31 @@
-//! The table: a line for each figure, written as soon as it is known.
+//! Prints the table, with one line for each figure as soon as it is known.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::floors::{Floor, Floors};
 
-/// Which figures are wanted, and where they are written.
+/// Selects the wanted figures and prints them.
 pub(crate) struct Table {
     filters: Vec<String>,
     floors: Floors,
 }
 
-/// What can be measured.
+/// A measured quantity.
 #[derive(Clone, Copy)]
 pub(crate) enum Amount {
     Time(Duration),
     Bytes(u64),
-    /// Of another amount.
+    /// The ratio to another amount.
     Times(f64),
 }
 
-/// Values of one figure, sorted.
+/// The values of one figure, sorted.
 pub(crate) struct Samples(Vec<Duration>);
 
 impl Table {
     pub(crate) fn new(filters: Vec<String>, floors: Floors) -> Self {
-        println!("{:<62} {:>10}  {:>10}  {:>6}  {:<4}  of the machine", "what", "measured", "at most", "ratio", "");
+        println!("{:<62} {:>10}  {:>10}  {:>6}  {:<4}  of the machine", "figure", "measured", "at most", "ratio", "");
         Self { filters, floors }
     }
 
@@ -33,7 +33,8 @@ impl Table {
         &self.floors
     }
 
-    /// Whether a group of figures is wanted: one whose name, or a figure's in it, contains a filter.
+    /// Whether a group of figures is wanted: its name, or that of one of its figures, contains a
+    /// filter.
     pub(crate) fn wants(&self, group: &str, figures: &[&str]) -> bool {
         let names = || figures.iter().chain([&group]);
         let wanted = self.filters.is_empty()
@@ -44,17 +45,18 @@ impl Table {
         wanted
     }
 
-    /// A figure with a bound, that no floor explains: bytes, parts, work of the processor.
+    /// Prints a figure with a bound that no floor explains: bytes, ratios, CPU time.
     pub(crate) fn figure(&self, what: &str, measured: Amount, most: Amount) {
         println!("{}", bounded(what, measured, most).trim_end());
     }
 
-    /// A figure with a bound that is mostly what the machine itself takes, beside how often that goes into it.
+    /// Prints a figure with a bound that is mostly a cost of the machine itself, and its ratio to
+    /// that cost.
     pub(crate) fn figure_beside(&self, floor: Floor, what: &str, measured: Amount, most: Amount) {
         println!("{}  {}", bounded(what, measured, most), self.beside(floor, measured));
     }
 
-    /// The same without a bound.
+    /// Like [`figure_beside`](Self::figure_beside), without a bound.
     pub(crate) fn note_beside(&self, floor: Floor, what: &str, measured: Amount) {
         println!(
             "{what:<62} {:>10}  {:>10}  {:>6}  {:<4}  {}",
@@ -66,7 +68,7 @@ impl Table {
         );
     }
 
-    /// A figure without one.
+    /// Prints a figure without a bound.
     pub(crate) fn note(&self, what: &str, measured: Amount) {
         println!("{what:<62} {:>10}", measured.to_string());
     }
@@ -93,12 +95,12 @@ impl Amount {
         Self::kib(mib * 1024)
     }
 
-    /// How often another amount goes into it.
+    /// The ratio of this amount to another.
     pub(crate) fn of(self, other: Self) -> Self {
         Self::Times(self.number() / other.number())
     }
 
-    /// The part of a time that is beyond this one.
+    /// The part of a time that exceeds this limit.
     pub(crate) fn beyond(self, limit: Duration) -> Self {
         match self {
             Self::Time(time) => Self::Time(time.saturating_sub(limit)),
@@ -134,7 +136,7 @@ impl Samples {
         Self(values)
     }
 
-    /// Of so many rounds, after one that does not count.
+    /// Measures this many rounds after a warm-up.
     pub(crate) fn of(rounds: usize, mut round: impl FnMut() -> Duration) -> Self {
         round();
         Self::new((0..rounds).map(|_| round()).collect())
@@ -167,7 +169,8 @@ fn bounded(what: &str, measured: Amount, most: Amount) -> String {
     format!("{what:<62} {:>10}  {:>10}  {ratio:>6.2}  {verdict:<4}", measured.to_string(), most.to_string())
 }
 
-/// How many wait for the machine's cores: with more than there are cores, times are not this program's.
+/// The number of tasks that run or wait for a core. If it exceeds the number of cores, the times
+/// are not this program's.
 fn load() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().unwrap_or_default().to_owned()

@@ -1,4 +1,5 @@
-//! Processes: what is left of a tool's tree, and when, after an interrupt and after the program itself is killed.
+//! How soon the processes of a tool are gone after an interrupt, and after the program itself is
+//! killed.
 
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
@@ -11,10 +12,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::floors::Floor;
-use crate::support::{MODEL, World, holdpoint, line_of, pidfds, pids_in, until, wait_all};
+use crate::support::{EngineWorld, MODEL, holdpoint, line_of, pidfds, pids_in, until, wait_all};
 use crate::table::{Amount, Samples, Table};
 
-// Each says its four processes and waits. The mark is put together by the shell, so that only the output has it.
+// Each command prints the ids of its four processes and waits. The shell assembles the mark, so
+// that only the output contains it.
 pub(crate) const PLAIN: &str = "sleep 1000 & a=$!; sleep 1000 & b=$!; sleep 1000 & echo PI'DS' $$ $a $b $!; wait";
 const SETSID: &str = "setsid sleep 1000 & a=$!; setsid sleep 1000 & b=$!; setsid sleep 1000 & c=$!; sleep 0.02; \
                       echo PI'DS' $$ $a $b $c; wait";
@@ -26,7 +28,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) fn measure(table: &Table) {
     if table.wants("trees, interrupted", &["interrupt to plain tree gone", "setsid", "TERM-ignoring"]) {
-        let world = World::new();
+        let world = EngineWorld::new();
         let (plain, told) = interrupted(&world, PLAIN, 100, Duration::ZERO);
         table.figure_beside(Floor::Kill, "interrupt to plain tree gone", plain.median(), Amount::ms(3));
         table.note("   … and the client has the receipt", told.median());
@@ -60,8 +62,9 @@ pub(crate) fn measure(table: &Table) {
     }
 }
 
-/// Interrupt → the four processes are gone, the turn's receipt is there.
-fn interrupted(world: &World, command: &str, rounds: usize, less: Duration) -> (Samples, Samples) {
+/// The times from an interrupt until the four processes are gone, and until the turn's receipt
+/// arrives.
+fn interrupted(world: &EngineWorld, command: &str, rounds: usize, less: Duration) -> (Samples, Samples) {
     let mut told = Vec::new();
     let gone = Samples::of(rounds, || {
         let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
@@ -84,7 +87,7 @@ fn interrupted(world: &World, command: &str, rounds: usize, less: Duration) -> (
     (gone, Samples::new(told.split_off(1)))
 }
 
-/// Reads until one of the commands above has written its four process ids. Returns them.
+/// Reads until one of the commands above has printed its four process ids, and returns them.
 pub(crate) async fn tree_pids(client: &mut Attachment) -> String {
     let mut output = String::new();
     until(client, |event| match event.delta() {
@@ -97,7 +100,8 @@ pub(crate) async fn tree_pids(client: &mut Attachment) -> String {
     .await
 }
 
-/// The real program, killed by SIGKILL while its tool runs → the tool's four processes are gone.
+/// The time from the SIGKILL of the real program, while its tool runs, until the tool's four
+/// processes are gone.
 fn orphaned(command: &str, rounds: usize) -> Samples {
     Samples::of(rounds, || {
         let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! The web: what a page costs, and how fast a call that loads one ends.
+//! The cost of a page, and how soon a call that loads one ends after an interrupt.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::floors::Floor;
 use crate::table::{Amount, Samples, Table};
 
-/// Browsers that are started; pages that are opened in each.
+/// The browsers that are started, and the pages opened in each.
 const BROWSERS: usize = 5;
 const PAGES: usize = 20;
 const LARGE_PAGES: usize = 5;
@@ -25,7 +25,7 @@ const LARGE_PAGES: usize = 5;
 /// How long a large page is drawn.
 const DRAWN: Duration = Duration::from_millis(500);
 
-/// Requests that are sent through the proxy; bytes that are.
+/// The requests sent through the proxy, and the bytes of a large one.
 const REQUESTS: usize = 1_000;
 const BYTES: u64 = 64 * 1024 * 1024;
 
@@ -66,12 +66,12 @@ fn pages(table: &Table) {
         };
         firsts.push(open("/page"));
         nexts.extend((0..PAGES).map(|_| open("/page")));
-        // What is read of a page that is there: from the answer to its pause to the result.
+        // The time to read a page that is loaded: from the answer to its pause to the result.
         let mut read = |path: &str| {
             let input = json!({"action": "open_page", "url": format!("{server}{path}"), "pause": true});
             let calling = bench.start(make(), input);
             let _ = calling.wait_asked();
-            // A person looks at it for longer than the browser goes on drawing it.
+            // A user looks at the page for longer than the browser draws it.
             std::thread::sleep(DRAWN);
             let since = Instant::now();
             calling.answer(AskReply::Pause(PauseResponse::Resumed));
@@ -103,7 +103,7 @@ fn pages(table: &Table) {
     table.figure(cut, Samples::new(cuts).median(), Amount::ms(50));
 }
 
-/// A server of a small page, two large ones, and one that never comes; its address.
+/// Serves a small page, two large ones, and one that never arrives. Returns the address.
 fn serve(silent: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -139,7 +139,8 @@ fn serve(silent: Arc<AtomicBool>) -> String {
     format!("http://{address}")
 }
 
-/// A page of 1 MB as sites make them: more markup and scripts than words, in front of what it is about and around it.
+/// A page of 1 MB like those of real sites, with more markup and scripts than words, in front of
+/// the text and around it.
 fn markup() -> String {
     let head: String =
         (0..200).map(|n| format!("<script>let a{n} = {{b: '{}'}}</script>\n", "c".repeat(400))).collect();
@@ -169,12 +170,12 @@ fn markup() -> String {
     page + "</main><footer>imprint</footer>"
 }
 
-/// What the proxy takes beyond what is asked for without it, in turn.
+/// The time that the proxy adds, measured in turn with direct requests.
 fn proxy(table: &Table, request: &str, bytes: &str) {
     let server = serve_by_length();
     let guard = Guard::start(Rules::new(&["127.0.0.1".to_owned()], &[]).unwrap()).unwrap();
-    let mut direct = Asking::of(server, server);
-    let mut through = Asking::of(guard.address(), server);
+    let mut direct = ProxyClient::of(server, server);
+    let mut through = ProxyClient::of(guard.address(), server);
     let mut more = |length| through.ask(length).saturating_sub(direct.ask(length));
     let requests = Samples::of(REQUESTS, || more(1_000));
     table.note(request, requests.median());
@@ -182,20 +183,20 @@ fn proxy(table: &Table, request: &str, bytes: &str) {
     table.note(bytes, Samples::of(5, || more(BYTES)).median());
 }
 
-/// A connection that is kept.
-struct Asking {
+/// A connection that is reused.
+struct ProxyClient {
     stream: BufReader<TcpStream>,
     server: SocketAddr,
 }
 
-impl Asking {
+impl ProxyClient {
     fn of(connect: SocketAddr, server: SocketAddr) -> Self {
         let stream = TcpStream::connect(connect).unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream: BufReader::new(stream), server }
     }
 
-    /// How long so many bytes take.
+    /// The time of a request for this many bytes.
     fn ask(&mut self, length: u64) -> Duration {
         let since = Instant::now();
         let server = self.server;
@@ -210,7 +211,8 @@ impl Asking {
     }
 }
 
-/// A server that answers with as many bytes as the path says, one request after the other on each connection.
+/// A server that answers with as many bytes as the path says, one request after the other on each
+/// connection.
 fn serve_by_length() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

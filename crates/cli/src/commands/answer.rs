@@ -1,4 +1,4 @@
-//! `holdpoint approve`, `deny`, `continue` and `answer`: what answers an ask.
+//! The commands `holdpoint approve`, `deny`, `continue` and `answer`, which answer an ask.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -11,75 +11,75 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::follow::asked;
 use crate::runtime::block_on;
-use crate::said::unless_saved;
 use crate::select::complete_ask;
-use crate::sessions::control;
+use crate::sessions::control_sessions;
+use crate::summaries::unless_saved;
 use crate::ui::{Style, Ui};
 
 /// An ask.
 #[derive(Debug, clap::Args)]
 struct AskArg {
-    /// The ask's id, as `holdpoint inbox` prints it. Of a session, on a terminal: its first ask is shown, and
-    /// you are asked back
+    /// The id of the ask, as printed by `holdpoint inbox`. On a terminal it can also be a session:
+    /// its first open ask is shown, and you confirm the answer
     #[arg(value_name = "ASK", add = ArgValueCompleter::new(complete_ask))]
     ask: String,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Approves what a tool wants to do
+/// Approve a tool call
 ///
-/// On a terminal, it shows the ask first, and asks whether to approve it.
+/// On a terminal, the ask is shown first, and you confirm the approval.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Approve {
     #[command(flatten)]
     ask: AskArg,
 
-    /// Also approves the same thing for as long as the session lives
+    /// Also approve later calls of the same kind, for the life of the session
     #[arg(long)]
     always: bool,
 
-    /// Approves without showing the ask first
+    /// Approve without showing the ask first
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Denies what a tool wants to do
+/// Deny a tool call
 #[derive(Debug, clap::Args)]
 pub(crate) struct Deny {
     #[command(flatten)]
     ask: AskArg,
 
-    /// Why: the model reads it at once
+    /// The reason, which the model receives
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// Lets a tool go on that has stopped for you
+/// Let a paused tool continue
 #[derive(Debug, clap::Args)]
 pub(crate) struct Continue {
     #[command(flatten)]
     ask: AskArg,
 }
 
-/// Answers a question
+/// Answer a question
 #[derive(Debug, clap::Args)]
-pub(crate) struct Words {
+pub(crate) struct AnswerArgs {
     #[command(flatten)]
     ask: AskArg,
 
-    /// The answer: an option's number, its label, or your own words. For several questions, one each, in their
-    /// order
+    /// The answer: an option's number, its label, or your own words. Several questions need one
+    /// answer each, in order
     #[arg(value_name = "ANSWER", required_unless_present = "skip")]
     answers: Vec<String>,
 
-    /// Takes numbers as your own words, too
+    /// Take a number as your own words, not as the number of an option
     #[arg(long)]
     own_words: bool,
 
-    /// Declines to answer: the model is told, and goes on
+    /// Decline to answer; the model learns of it and continues
     #[arg(long, conflicts_with_all = ["answers", "own_words"])]
     skip: bool,
 }
@@ -94,15 +94,15 @@ pub(crate) fn deny(args: &Deny, folders: &Folders, ui: &mut Ui) -> Result<i32, C
     answer("deny", &args.ask, false, &|_| Ok(Answer::Deny { reason: reason.cloned() }), folders, ui)
 }
 
-pub(crate) fn go_on(args: &Continue, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+pub(crate) fn continue_tool(args: &Continue, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     answer("continue", &args.ask, false, &|_| Ok(Answer::Resume), folders, ui)
 }
 
-pub(crate) fn words(args: &Words, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+pub(crate) fn answer_question(args: &AnswerArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     if args.skip {
         return answer("answer", &args.ask, false, &|_| Ok(Answer::Cancel), folders, ui);
     }
-    // Without the questions there is nothing to be replied, and nothing is: such an answer fits none.
+    // Without the questions, the reply stays empty, which fits no ask.
     let nothing = || Ok(Answer::Reply { answers: Vec::new() });
     answer(
         "answer",
@@ -114,7 +114,7 @@ pub(crate) fn words(args: &Words, folders: &Folders, ui: &mut Ui) -> Result<i32,
     )
 }
 
-/// `ask_back`: on a terminal, shows the ask first and asks for confirmation.
+/// Answers an ask. With `ask_back`, on a terminal, shows the ask first and asks for confirmation.
 fn answer(
     command: &str,
     args: &AskArg,
@@ -124,26 +124,26 @@ fn answer(
     ui: &mut Ui,
 ) -> Result<i32, CliError> {
     if args.ask.trim().is_empty() {
-        return Err(CliError::usage("no ask is named").hint("`holdpoint inbox` lists what waits for an answer"));
+        return Err(CliError::usage("no ask given").hint("`holdpoint inbox` lists the open asks"));
     }
     block_on(async {
-        let sessions = control(folders, command).await?;
+        let sessions = control_sessions(folders, command).await?;
         let (id, answer) = match args.ask.parse::<AskId>() {
             Ok(id) => {
                 let open = sessions.look(id.session.as_str()).await?;
-                whole(&id, &open.settings.id)?;
+                require_whole_id(&id, &open.settings.id)?;
                 let ask = open.asks.iter().find(|ask| ask.id == id);
-                // Of one that is not open, the session says what became of it, or that it never was.
+                // If the ask is not open, the session's error says why.
                 let answer = make(ask)?;
-                if let Some(ask) = ask.filter(|ask| !takes(ask, &answer)) {
+                if let Some(ask) = ask.filter(|ask| !accepts_kind(ask, &answer)) {
                     return Err(other_kind(ask));
                 }
                 if let Some(ask) = ask.filter(|_| ask_back && io::stdin().is_terminal()) {
                     if !ui.err_is_terminal() {
-                        let message = "the ask can't be shown first: standard error is no terminal";
+                        let message = "the ask can't be shown first: standard error is not a terminal";
                         return Err(CliError::usage(message).hint("`--yes` approves without showing it"));
                     }
-                    if !agreed(ask, &answer, ui)? {
+                    if !confirm(ask, &answer, ui)? {
                         return not_answered(ui);
                     }
                 }
@@ -152,10 +152,10 @@ fn answer(
             Err(_) => {
                 let ask = first_of(&args.ask, &sessions).await?;
                 let answer = make(Some(&ask))?;
-                if !takes(&ask, &answer) {
+                if !accepts_kind(&ask, &answer) {
                     return Err(other_kind(&ask));
                 }
-                if !agreed(&ask, &answer, ui)? {
+                if !confirm(&ask, &answer, ui)? {
                     return not_answered(ui);
                 }
                 (ask.id, answer)
@@ -171,26 +171,27 @@ fn answer(
     })
 }
 
-/// An ask is named by its session's whole id: a name may be another session's by now, with an ask of the same number.
-fn whole(id: &AskId, session: &SessionId) -> Result<(), CliError> {
+/// Checks that an ask is named by the whole id of its session. A name may belong to another session
+/// by now, with an ask of the same number.
+fn require_whole_id(id: &AskId, session: &SessionId) -> Result<(), CliError> {
     if id.session == *session {
         return Ok(());
     }
     let whole = AskId { session: session.clone(), ..id.clone() };
-    Err(CliError::usage(format!("`{id}` is no ask's id: those begin with the whole id of their session"))
-        .hint(format!("{whole}, if it is what you mean: `holdpoint inbox` has what it wants")))
+    Err(CliError::usage(format!("`{id}` is not an ask id: ask ids start with the full id of their session"))
+        .hint(format!("did you mean {whole}? `holdpoint inbox` lists the open asks")))
 }
 
-/// The ask that a session shows.
+/// The first open ask of a session.
 async fn first_of(what: &str, sessions: &Sessions) -> Result<Ask, CliError> {
     let snapshot = sessions.look(what).await?;
     let Some(ask) = snapshot.asks.first() else {
-        return Err(CliError::failed(format!("session {} asks nothing", snapshot.settings.id))
-            .hint("`holdpoint inbox` lists what waits for an answer"));
+        return Err(CliError::failed(format!("session {} has no open ask", snapshot.settings.id))
+            .hint("`holdpoint inbox` lists the open asks"));
     };
     if !io::stdin().is_terminal() {
-        let message = format!("`{what}` is a session, and without a terminal what it asks can't be shown first");
-        return Err(CliError::usage(message).hint(format!("answer the ask itself, if it is what you mean: {}", ask.id)));
+        let message = format!("`{what}` is a session, and its ask can't be shown first without a terminal");
+        return Err(CliError::usage(message).hint(format!("give the id of the ask instead: {}", ask.id)));
     }
     Ok(ask.clone())
 }
@@ -201,22 +202,22 @@ fn not_answered(ui: &mut Ui) -> Result<i32, CliError> {
     Ok(1)
 }
 
-/// Shows an ask, and asks whether this is what is to be answered.
-fn agreed(ask: &Ask, answer: &Answer, ui: &mut Ui) -> Result<bool, CliError> {
+/// Shows an ask and lets the user confirm the answer.
+fn confirm(ask: &Ask, answer: &Answer, ui: &mut Ui) -> Result<bool, CliError> {
     asked::show(ask, 0, false, ui)?;
-    ui.line(Style::Bold, &format!("{}? [y/N]", answer.word()))?;
+    ui.line(Style::Bold, &format!("{}? [y/N]", answer.kind_name()))?;
     ui.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// Whether answers of this kind are for such asks.
-fn takes(ask: &Ask, answer: &Answer) -> bool {
+/// Whether the ask accepts answers of this kind.
+fn accepts_kind(ask: &Ask, answer: &Answer) -> bool {
     !matches!(ask.request.accepts(answer), Err(AnswerError::KindMismatch { .. }))
 }
 
-/// Another kind of ask takes such an answer.
+/// The error for an ask that needs another kind of answer.
 fn other_kind(ask: &Ask) -> CliError {
     let id = &ask.id;
     let (kind, command) = match &ask.request {
@@ -229,28 +230,31 @@ fn other_kind(ask: &Ask) -> CliError {
     CliError::failed(format!("ask {id} is {kind}")).hint(format!("{command} answers it"))
 }
 
-/// The replies to a question, one for each.
+/// The replies to an ask's questions, one for each.
 fn reply(ask: &Ask, given: &[String], own_words: bool) -> Result<Answer, CliError> {
     let AskRequest::Question(request) = &ask.request else { return Err(other_kind(ask)) };
     let (answers, questions) = (given.len(), request.questions.len());
     if answers != questions {
         let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
         let what = format!("{} for {}", count(answers, "answer"), count(questions, "question"));
-        return Err(CliError::usage(what).hint("give one answer for each, in their order: `holdpoint show` has them"));
+        return Err(
+            CliError::usage(what).hint("give one answer for each question, in order: `holdpoint show` lists them")
+        );
     }
     let answers = request.questions.iter().zip(given).map(|(question, given)| {
-        let answer = if own_words { given.clone() } else { meant(question, given)? };
+        let answer = if own_words { given.clone() } else { resolve_answer(question, given)? };
         Ok(QuestionReply { id: question.id.clone(), answer: Some(answer) })
     });
     Ok(Answer::Reply { answers: answers.collect::<Result<_, CliError>>()? })
 }
 
-/// What is meant by an answer: by the number of an option, its label. One that no option has was most likely mistyped.
-fn meant(question: &Question, given: &str) -> Result<String, CliError> {
+/// Resolves an option's number to its label. A number that fits no option was most likely mistyped
+/// and is an error.
+fn resolve_answer(question: &Question, given: &str) -> Result<String, CliError> {
     let (header, options) = (prose_line(question.header.trim()), &question.options);
     if given.trim().is_empty() {
         return Err(CliError::usage(format!("the answer to `{header}` is empty"))
-            .hint("say something, or decline to answer with `--skip`"));
+            .hint("give an answer, or decline to answer with `--skip`"));
     }
     if let Some(option) = given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?)) {
         return Ok(option.label.clone());
@@ -260,6 +264,6 @@ fn meant(question: &Question, given: &str) -> Result<String, CliError> {
         return Ok(given.to_owned());
     }
     let last = options.len();
-    Err(CliError::usage(format!("`{header}` has no option {given}: they are 1 to {last}"))
-        .hint("`holdpoint show` has them; `--own-words` if the number itself is the answer"))
+    Err(CliError::usage(format!("`{header}` has no option {given}: the options are 1 to {last}"))
+        .hint("`holdpoint show` lists them; use `--own-words` if the number itself is the answer"))
 }

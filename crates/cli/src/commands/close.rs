@@ -1,4 +1,4 @@
-//! `holdpoint close`
+//! The command `holdpoint close`.
 
 use holdpoint_session::SessionError;
 use holdpoint_session::folders::Folders;
@@ -8,34 +8,34 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::select::{Faults, SessionsArg};
-use crate::sessions::control;
+use crate::select::{Failures, SessionsArg};
+use crate::sessions::control_sessions;
 use crate::ui::Ui;
 
-/// Ends sessions: what they do is interrupted, what they have started ends, their names are free
+/// Close sessions: interrupt their work, end their processes and free their names
 ///
-/// They stay saved: `holdpoint attach` or `prompt` opens them again, `holdpoint rm` deletes them. A prefix of an id is
-/// not enough here.
+/// They stay saved: `holdpoint attach` or `prompt` opens them again, `holdpoint rm` deletes them. A
+/// prefix of an id is not accepted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
-        let sessions = control(folders, "close").await?;
-        let mut faults = Faults::new(folders);
+        let sessions = control_sessions(folders, "close").await?;
+        let mut faults = Failures::new(folders);
         for session in args.sessions.look_exactly(&sessions, &mut faults, ui).await? {
             let settings = &session.settings;
             let what = match sessions.close(&settings.id).await {
                 Ok(()) => "closed",
-                Err(SessionError::Refused(Refused::Closed)) => "was closed already",
-                Err(error) if args.sessions.means_no_more(&error) => continue,
+                Err(SessionError::Refused(Refused::Closed)) => "already closed",
+                Err(error) if args.sessions.is_gone_under_all(&error) => continue,
                 Err(error) => {
                     faults.add(&settings.name, error, ui);
                     continue;

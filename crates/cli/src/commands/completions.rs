@@ -1,4 +1,4 @@
-//! `holdpoint completions`
+//! The command `holdpoint completions`.
 
 use clap::ValueEnum;
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
@@ -6,7 +6,9 @@ use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 use crate::error::CliError;
 use crate::ui::Ui;
 
-/// Prints what makes a shell complete this program's commands, options, sessions and asks
+/// Print a shell completion script
+///
+/// The script completes commands, options, sessions and asks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "For example, in ~/.bashrc:  source <(holdpoint completions bash)")]
 pub(crate) struct Args {
@@ -33,7 +35,7 @@ pub(crate) fn carry_out(args: &Args, ui: &mut Ui) -> Result<i32, CliError> {
         Shell::Zsh => &Zsh,
     };
     let mut script = Vec::new();
-    // It asks this program, by this variable.
+    // The script calls this program with this variable set.
     shell.write_registration("COMPLETE", "holdpoint", "holdpoint", "holdpoint", &mut script)?;
     ui.write(&script)?;
     Ok(0)

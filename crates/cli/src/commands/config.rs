@@ -1,84 +1,86 @@
-//! `holdpoint config`
+//! The command `holdpoint config`.
 
 use std::collections::BTreeMap;
 
 use clap::Subcommand;
-use holdpoint_common::{Config, Provider};
+use holdpoint_common::{Config, ProviderSettings};
 use holdpoint_session::folders::Folders;
 
-use crate::daemon::{Daemon, READS_ANEW};
+use crate::daemon::{Daemon, RESTART_HINT};
 use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::ui::{Style, Ui};
 use crate::{log, policy, tui, web};
 
-/// Shows the configuration: what holds, where it is, what it can say
+/// Show the configuration, its location or its schema
 ///
-/// The configuration is one TOML file, and every key in it may be left out:
+/// The configuration is one TOML file, and every key in it is optional:
 /// `$XDG_CONFIG_HOME/holdpoint/config.toml` (without XDG_CONFIG_HOME: `~/.config`), or with
-/// `--state-dir DIR`: `DIR/config/config.toml`. Nothing in a workspace is ever read as configuration.
+/// `--state-dir DIR`: `DIR/config/config.toml`. Nothing in a workspace is ever read as
+/// configuration.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Prints the configuration that holds, defaults included, as TOML, keys of providers masked; or what is wrong with
-    /// it. Says so where a daemon runs that has read another one
+enum ConfigCommand {
+    /// Print the effective configuration as TOML, with defaults and with provider keys masked, or
+    /// its errors; warn if the running daemon has read a different one
     Show,
-    /// Prints where the configuration file is, or would be
+    /// Print the path of the configuration file, even if the file does not exist
     Path,
-    /// Prints the JSON Schema of the configuration file, every key documented
+    /// Print the JSON Schema of the configuration file, which documents every key
     Schema,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     match args.what {
-        What::Show => {
+        ConfigCommand::Show => {
             let config = folders.config()?;
             check(&config, folders)?;
             let shown = masked(config.clone());
             let path = folders.config_file();
-            let state = if path.exists() { "" } else { " (not there: defaults)" };
+            let state = if path.exists() { "" } else { " (no such file: defaults)" };
             let text = toml::to_string(&shown).map_err(CliError::failed)?;
             ui.print(&format!("# {}{state}\n{text}", path.display()))?;
-            // One that does not answer has its own command to be told of.
+            // A daemon that does not answer is left to `holdpoint status`.
             let daemon = runtime()?.block_on(Daemon::find(folders)).ok().flatten();
             if let Some(outdated) = daemon.and_then(|daemon| daemon.outdated(&config)) {
-                ui.line(Style::Warning, &format!("the configuration was {outdated}"))?;
-                ui.line(Style::Plain, &format!("hint: {READS_ANEW}"))?;
+                ui.line(Style::Warning, &format!("the configuration has {outdated}"))?;
+                ui.line(Style::Plain, &format!("hint: {RESTART_HINT}"))?;
                 ui.flush()?;
             }
         }
-        What::Path => ui.print(&format!("{}\n", folders.config_file().display()))?,
-        What::Schema => ui.print(&format!("{:#}\n", Config::schema()))?,
+        ConfigCommand::Path => ui.print(&format!("{}\n", folders.config_file().display()))?,
+        ConfigCommand::Schema => ui.print(&format!("{:#}\n", Config::schema()))?,
     }
     Ok(0)
 }
 
-/// Whether all of it can be used: by the screen, by the daemon and by sessions, each of which looks at its own only when
-/// it begins.
+/// Checks the whole configuration. The screen, the daemon and the sessions each check only their
+/// own part, when they start.
 fn check(config: &Config, folders: &Folders) -> Result<(), CliError> {
     tui::check(config)?;
     log::configured(config.log.as_deref())?;
     web::browsers(config, folders)?;
-    policy::of(config.policy, &config.rules).map(drop)
+    policy::build_policy(config.policy, &config.rules).map(drop)
 }
 
 /// The configuration without its secrets.
 fn masked(config: Config) -> Config {
-    let mask = |(name, provider): (String, Provider)| {
+    let mask = |(name, provider): (String, ProviderSettings)| {
         let api_key = provider.api_key.map(|_| "***".to_owned());
         let base_url = provider.base_url.as_deref().map(without_password);
-        (name, Provider { api_key, base_url })
+        (name, ProviderSettings { api_key, base_url })
     };
     Config { providers: config.providers.into_iter().map(mask).collect::<BTreeMap<_, _>>(), ..config }
 }
 
-/// An address without what may be secret in it: a name and password, and what follows a `?` or `#`.
+/// A URL without the parts that may be secret: the user and password, and everything after a `?` or
+/// `#`.
 pub(crate) fn without_password(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };

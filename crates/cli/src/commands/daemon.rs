@@ -1,4 +1,4 @@
-//! `holdpoint daemon`
+//! The command `holdpoint daemon`.
 
 use std::time::Duration;
 
@@ -12,69 +12,69 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::ui::{Style, Ui};
 
-/// Runs the daemon here, in the foreground; or starts it in the background, or stops it
+/// Run the daemon in the foreground, or start, stop or restart it in the background
 ///
-/// The daemon keeps sessions running when nobody is there. There is one for each user, and every command that
-/// needs it starts it. It listens on a Unix socket that only its user can use,
-/// `$XDG_RUNTIME_DIR/holdpoint/holdpoint.sock` (without XDG_RUNTIME_DIR: in `run` in the data folder), or with
-/// `--state-dir DIR`: `DIR/run/holdpoint.sock`. Its log is in the data folder, `logs/daemon.log`;
-/// HOLDPOINT_LOG sets its levels.
+/// The daemon keeps sessions running when no client is connected. There is one for each user, and
+/// every command that needs it starts it. It listens on a Unix socket that only its user can use,
+/// `$XDG_RUNTIME_DIR/holdpoint/holdpoint.sock` (without XDG_RUNTIME_DIR: in `run` in the data
+/// folder), or with `--state-dir DIR`: `DIR/run/holdpoint.sock`. Its log is `logs/daemon.log` in
+/// the data folder; HOLDPOINT_LOG sets the log levels.
 ///
-/// TERM and Ctrl+C stop it: turns are interrupted, what they have started is ended, and within 10 s it is
-/// gone. A hang-up means nothing to it.
+/// TERM and Ctrl+C stop it: turns are interrupted, their processes are ended, and the daemon exits
+/// within 10 s. It ignores HUP.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<DaemonCommand>,
 
-    /// Stops after so long without work and clients, for example 30m; without it, never
+    /// Stop after this time without work and clients, for example 30m; by default, never stop
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     idle_stop: Option<Duration>,
 
-    /// Was started by another command, and tells it when it serves
+    /// Report to the command that has started this process when the daemon is ready
     #[arg(long, hide = true)]
     detached: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Starts the daemon in the background, unless one runs
+enum DaemonCommand {
+    /// Start the daemon in the background, unless one is running
     Start(Start),
-    /// Stops the daemon and waits until it is gone: turns are interrupted, sessions stay saved
+    /// Stop the daemon and wait until it is gone: turns are interrupted, sessions stay saved
     Stop,
-    /// Stops the daemon, if one runs, and starts this program's
+    /// Stop the daemon, if one is running, and start the one of this program
     Restart(Start),
 }
 
 #[derive(Debug, clap::Args)]
 struct Start {
-    /// It stops after so long without work and clients, for example 30m; without it, never. One that runs already
-    /// stays as it is
+    /// Stop the daemon after this time without work and clients, for example 30m; by default, it
+    /// never stops. A daemon that is already running keeps its setting
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     idle_stop: Option<Duration>,
 }
 
 impl Args {
-    /// This process becomes the daemon.
-    pub(crate) fn serves(&self) -> bool {
+    /// Whether this process becomes the daemon.
+    pub(crate) fn runs_daemon(&self) -> bool {
         self.what.is_none()
     }
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     match &args.what {
-        Some(What::Stop) => block_on(stop(folders, ui))?,
-        Some(What::Start(how)) => block_on(start(how, folders, ui))?,
-        Some(What::Restart(how)) => block_on(async {
+        Some(DaemonCommand::Stop) => block_on(stop(folders, ui))?,
+        Some(DaemonCommand::Start(how)) => block_on(start(how, folders, ui))?,
+        Some(DaemonCommand::Restart(how)) => block_on(async {
             stop(folders, ui).await?;
             start(how, folders, ui).await
         })?,
         None if args.detached => detached(args, folders)?,
         None => {
             daemon::run(folders, &Options { patient: false, idle_stop: args.idle_stop }, |status| {
-                // If nobody reads it, it serves all the same.
-                let _ = ui.print(&serves(status));
+                // The daemon serves even if the output has no reader.
+                let _ = ui.print(&daemon_lines(status));
             })?;
         }
     }
@@ -83,9 +83,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 
 async fn start(how: &Start, folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
     let daemon = Daemon::connect_or_start_with(folders, how.idle_stop).await?;
-    ui.print(&serves(&daemon.status))?;
+    ui.print(&daemon_lines(&daemon.status))?;
     if how.idle_stop.is_some_and(|idle| daemon.status.idle_stop_s != Some(idle.as_secs())) {
-        ui.line(Style::Warning, "it ran already: --idle-stop changes nothing about it")?;
+        ui.line(Style::Warning, "the daemon was already running: --idle-stop has no effect on it")?;
         ui.flush()?;
     }
     Ok(())
@@ -94,28 +94,28 @@ async fn start(how: &Start, folders: &Folders, ui: &mut Ui) -> Result<(), CliErr
 async fn stop(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
     match daemon::stop(folders).await? {
         Some(pid) => ui.print(&format!("The daemon (pid {pid}) has stopped.\n"))?,
-        None => ui.print("The daemon does not run.\n")?,
+        None => ui.print("The daemon is not running.\n")?,
     }
     Ok(())
 }
 
-/// That it serves, and where.
-fn serves(status: &DaemonStatus) -> String {
+/// Describes the running daemon: its version, process id, socket and log.
+fn daemon_lines(status: &DaemonStatus) -> String {
     let DaemonStatus { version, pid, socket, log, .. } = status;
     let lines = [
-        format!("The daemon (holdpoint {version}, pid {pid}) serves on {socket}"),
-        format!("its log: {}", log.as_deref().unwrap_or("none")),
+        format!("The daemon (holdpoint {version}, pid {pid}) is listening on {socket}"),
+        format!("log: {}", log.as_deref().unwrap_or("none")),
     ];
     lines.iter().map(|line| format!("{}\n", prose_line(line))).collect()
 }
 
-/// As started by another command.
+/// Runs the daemon for the command that has started it.
 fn detached(args: &Args, folders: &Folders) -> Result<(), CliError> {
     daemon::detach();
     let mut told = false;
     let ran = daemon::run(folders, &Options { patient: true, idle_stop: args.idle_stop }, |_| {
         told = true;
-        // If they can't be told, they see it by the socket.
+        // If the report fails, the parent notices the socket.
         let _ = daemon::announce(Ok(()));
     });
     if !told {

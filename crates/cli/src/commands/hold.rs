@@ -1,4 +1,4 @@
-//! `holdpoint hold` and `release`
+//! The commands `holdpoint hold` and `release`.
 
 use holdpoint_common::Hold;
 use holdpoint_session::folders::Folders;
@@ -7,35 +7,36 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::said::{paused, unless_saved};
-use crate::select::{Faults, SessionsArg};
-use crate::sessions::{control, is_saved};
+use crate::select::{Failures, SessionsArg};
+use crate::sessions::{control_sessions, is_saved};
+use crate::summaries::{paused, unless_saved};
 use crate::ui::Ui;
 
-/// Stops sessions at their next boundary: at the end of a step, never in the middle of one
+/// Hold sessions at their next boundary
 ///
-/// An idle session stops at once: prompts wait until it is released. A run stops at the end of its iteration.
+/// In a chat turn the boundary is the end of a step, in a run the end of the iteration. An idle
+/// session is held at once: its prompts wait until it is released.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HoldArgs {
     #[command(flatten)]
-    what: What,
+    what: Targets,
 }
 
-/// Lets sessions go on that are held
+/// Release held sessions
 ///
-/// A run that is held by a limit is granted as much again.
+/// A run that is held by a limit is granted the same amount again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReleaseArgs {
     #[command(flatten)]
-    what: What,
+    what: Targets,
 }
 
 #[derive(Debug, clap::Args)]
-struct What {
+struct Targets {
     #[command(flatten)]
     sessions: SessionsArg,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -48,21 +49,21 @@ pub(crate) fn release(args: &ReleaseArgs, folders: &Folders, ui: &mut Ui) -> Res
     carry_out(&args.what, false, folders, ui)
 }
 
-fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+fn carry_out(what: &Targets, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
-        let sessions = control(folders, if holds { "hold" } else { "release" }).await?;
-        let mut faults = Faults::new(folders);
+        let sessions = control_sessions(folders, if holds { "hold" } else { "release" }).await?;
+        let mut faults = Failures::new(folders);
         let found = if holds {
             what.sessions.reach(&sessions, &mut faults, ui).await?
         } else {
-            // After a restart, the queue waits under a hold in a session that is only saved.
+            // After a restart, the queue of a saved session waits under a hold.
             what.sessions.open(&sessions, &mut faults, ui).await?
         };
         for session in found {
             let (name, before) = (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
             let now = match if holds { session.hold().await } else { session.release().await } {
                 Ok(now) => now,
-                Err(error) if what.sessions.means_no_more(&error) => continue,
+                Err(error) if what.sessions.is_gone_under_all(&error) => continue,
                 Err(error) => {
                     faults.add(&name, error, ui);
                     continue;
@@ -74,8 +75,8 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
                 continue;
             }
             let now = match now {
-                Hold::Off if before == Hold::Off => "was not held".to_owned(),
-                Hold::Off => "goes on".to_owned(),
+                Hold::Off if before == Hold::Off => "is not held".to_owned(),
+                Hold::Off => "released".to_owned(),
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
                 Hold::Standing { cause, .. } => paused(&cause),
             };

@@ -1,4 +1,4 @@
-//! `holdpoint inbox`
+//! The command `holdpoint inbox`.
 
 use holdpoint_common::api::{Inbox, InboxAsk};
 use holdpoint_common::{AskRequest, PauseKind, PauseRequest};
@@ -7,34 +7,34 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::said::Wants;
-use crate::sessions::control;
+use crate::sessions::control_sessions;
+use crate::summaries::AskSummary;
 use crate::table::{age, room_for_last, table};
 use crate::ui::Ui;
 
-/// Lists what waits for an answer, over all sessions: the oldest first
+/// List the open asks of all sessions, oldest first
 ///
-/// `holdpoint show` has an ask whole. It is answered by its id: with `holdpoint approve` or `deny` (a
-/// Confirm), `continue` (a Continue), or `answer` (a question).
+/// `holdpoint show` shows an ask in full. Answer it by its id, with `holdpoint approve` or `deny`
+/// (a Confirm), `continue` (a Continue), or `answer` (a question).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Prints them as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let asked = async { Ok::<_, CliError>(control(folders, "inbox").await?.inbox().await?) };
+    let asked = async { Ok::<_, CliError>(control_sessions(folders, "inbox").await?.inbox().await?) };
     let asks = block_on(asked)?;
     if args.json {
         ui.json(&Inbox { asks })?;
     } else if asks.is_empty() {
-        ui.print("Nothing waits for an answer.\n")?;
+        ui.print("No open asks.\n")?;
     } else {
         let mut rows: Vec<_> = asks.iter().map(row).collect();
         let room = room_for_last(HEADS, &rows, ui.columns());
         for (row, asked) in rows.iter_mut().zip(&asks) {
-            row[HEADS.len() - 1] = Wants::of(&asked.ask.request).fit(room);
+            row[HEADS.len() - 1] = AskSummary::new(&asked.ask.request).fit(room);
         }
         ui.print(&table(HEADS, &rows, ui.columns()))?;
     }
@@ -43,7 +43,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 
 const HEADS: [&str; 6] = ["ASK", "KIND", "SESSION", "SINCE", "TOOL", "WANTS"];
 
-/// A row without its last cell.
+/// A row with an empty last cell.
 fn row(asked: &InboxAsk) -> [String; 6] {
     let kind = match &asked.ask.request {
         AskRequest::Pause(PauseRequest { kind: PauseKind::Continue, .. }) => "continue",

@@ -1,4 +1,4 @@
-//! `holdpoint interrupt`
+//! The command `holdpoint interrupt`.
 
 use holdpoint_common::Snapshot;
 use holdpoint_session::Interruption;
@@ -8,33 +8,34 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::said::unless_saved;
-use crate::select::{Faults, SessionsArg};
-use crate::sessions::{control, is_saved};
+use crate::select::{Failures, SessionsArg};
+use crate::sessions::{control_sessions, is_saved};
+use crate::summaries::unless_saved;
 use crate::ui::Ui;
 
-/// Ends what sessions do now, and all that it has started; says what that was
+/// Interrupt sessions and report what was ended
 ///
-/// Prompts that wait are handed back, not run; where nothing runs, as in a held session, they are kept. A run ends with it.
+/// The open turn and all its processes end, and so does a run. Queued prompts are handed back, not
+/// run. If no turn is open, for example in a held session, they stay in the queue.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
 
-    /// Does not wait until everything has ended
+    /// Do not wait until everything has ended
     #[arg(long)]
     no_wait: bool,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
-        let sessions = control(folders, "interrupt").await?;
-        let mut faults = Faults::new(folders);
-        // None goes on until the one before it has ended.
+        let sessions = control_sessions(folders, "interrupt").await?;
+        let mut faults = Failures::new(folders);
+        // Every session is interrupted before any end is waited for.
         let mut sent = Vec::new();
         for session in args.sessions.reach(&sessions, &mut faults, ui).await? {
             let found = session.interrupt(None).await;
@@ -53,7 +54,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             };
             let (what, end) = match came {
                 Ok(came) => came,
-                Err(error) if args.sessions.means_no_more(&error) => continue,
+                Err(error) if args.sessions.is_gone_under_all(&error) => continue,
                 Err(error) => {
                     faults.add(&name, error, ui);
                     continue;
@@ -72,17 +73,19 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     })
 }
 
-/// That there was nothing to interrupt. What waits behind a hold is left as it is, and so is what runs in the background.
+/// Reports that no turn was open. Prompts behind a hold and background jobs are left as they are.
 fn nothing_ran(session: &Snapshot) -> String {
     let waits = match session.queue.len() {
         0 => String::new(),
-        1 => "; the prompt that waits is kept until it is released".to_owned(),
-        many => format!("; the {many} prompts that wait are kept until it is released"),
+        1 => "; the queued prompt is kept until the session is released".to_owned(),
+        many => format!("; the {many} queued prompts are kept until the session is released"),
     };
     let goes_on = match session.jobs.len() {
         0 => String::new(),
-        1 => "; 1 background job goes on until it ends, the agent stops it or the session is closed".to_owned(),
-        many => format!("; {many} background jobs go on until they end, the agent stops them or the session is closed"),
+        1 => "; 1 background job keeps running until it ends, the agent stops it or the session is closed".to_owned(),
+        many => format!(
+            "; {many} background jobs keep running until they end, the agent stops them or the session is closed"
+        ),
     };
     format!("nothing was running{waits}{goes_on}")
 }

@@ -1,4 +1,4 @@
-//! `holdpoint list`
+//! The command `holdpoint list`.
 
 use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionList;
@@ -8,30 +8,30 @@ use holdpoint_tools::shown::prose_line;
 use crate::daemon::Daemon;
 use crate::error::{CliError, DAMAGED};
 use crate::runtime::{block_on, runtime};
-use crate::said::session::{damage, status};
 use crate::select::Filter;
-use crate::sessions::control;
+use crate::sessions::control_sessions;
+use crate::summaries::session::{damage, status};
 use crate::table::{age, table};
 use crate::ui::{Style, Ui};
 
-/// Lists sessions: live ones first, the newest first
+/// List sessions: live ones first, newest first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
 
-    /// Only those that are live: saved ones are left out
+    /// List only live sessions
     #[arg(long)]
     live: bool,
 
-    /// Prints them as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let wanted = args.filter.test()?;
-    let mut listed = block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
+    let mut listed = block_on(async { Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?) })?;
     let all = listed.len();
     listed.retain(|session| wanted(session) && (session.live || !args.live));
     if args.json {
@@ -39,7 +39,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     } else {
         match all {
             all if all > 0 && listed.is_empty() => {
-                ui.print(&format!("No session fits. `holdpoint list` has all ({all}).\n"))?
+                ui.print(&format!("No session matches. `holdpoint list` shows all ({all}).\n"))?
             }
             _ => print(&listed, folders, ui)?,
         }
@@ -47,11 +47,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     Ok(0)
 }
 
-/// What the program shows without a command where there is no terminal for its screen.
+/// Lists the sessions when the program is run without a command, and without a terminal for its
+/// screen.
 pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let listed = block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
+    let listed = block_on(async { Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?) })?;
     print(&listed, folders, ui)?;
-    ui.line(Style::Dim, "hint: on a terminal this is a screen with all of them; `holdpoint --help` has every command")?;
+    let hint = "hint: on a terminal, this shows the screen; `holdpoint --help` lists every command";
+    ui.line(Style::Dim, hint)?;
     ui.flush()?;
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! `holdpoint loop`: a goal, worked through in iterations.
+//! The command `holdpoint loop`, which works through a goal in iterations.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -13,68 +13,71 @@ use holdpoint_session::{AttachFrom, RunRequest};
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
-use crate::follow::{Begin, Followed, Follower, Iterations, View};
+use crate::follow::{Begin, FollowRequest, Follower, Iterations, View};
 use crate::open::OpenArgs;
+use crate::prompt_input::check_prompt;
 use crate::runtime::block_on;
-use crate::said::shorten;
-use crate::sessions::{forget, of_daemon, supplies};
-use crate::signals::{self, Signalled};
-use crate::terminal::{self, Terminal};
+use crate::sessions::{daemon_sessions, discard_unused, supplies};
+use crate::signals::{self, SignalAction};
+use crate::summaries::shorten;
+use crate::terminal::{self, KeyTerminal};
 use crate::ui::{Style, Ui};
-use crate::words::check_for;
 
-/// Works towards a goal, iteration after iteration, until no task is left
+/// Work towards a goal in iterations until no task is left
 ///
-/// Each iteration begins with a fresh context: the goal, the list of tasks, and the newest notes. The agent keeps the
-/// list itself; `--tasks` gives it the first ones. It can be held between two iterations, and holds itself at a limit or
-/// when three iterations in a row have failed: `holdpoint release` grants as much again. What you tell it meanwhile
-/// (`holdpoint prompt`) it hears at the next iteration. Esc or Ctrl+C interrupts, and the run ends; a second Ctrl+C
-/// leaves at once, and the run goes on.
+/// Each iteration begins with a fresh context: the goal, the task list and the newest notes. The
+/// agent keeps the list itself; `--tasks` gives it the first tasks. The run can be held between two
+/// iterations, and is held at a limit or when three iterations in a row have failed:
+/// `holdpoint release` grants the same amount again. Prompts sent meanwhile (`holdpoint prompt`)
+/// are delivered to the next iteration. Esc or Ctrl+C interrupts, and the run ends; a second Ctrl+C
+/// leaves at once, and the run continues.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
   0    no task is left
   1    this program failed
   2    the command line or the configuration is wrong
-  3    it ended, but a Confirm was denied because nobody was there to answer
-  129  left by HUP (the terminal is gone): the run goes on
-  130  interrupted (Ctrl+C, Esc), or closed by somebody else
-  141  nobody reads the output any more; the agent was interrupted
+  3    the run ended, but a Confirm was denied because no user was there to answer
+  129  left by HUP (the terminal is gone); the run continues
+  130  interrupted (Ctrl+C, Esc), or closed by another client
+  141  the reader of the output is gone; the agent was interrupted
   143  interrupted by TERM")]
 #[command(group = ArgGroup::new("what").required(true).args(["goal", "spec"]))]
 pub(crate) struct Args {
-    /// What is to be reached
+    /// The goal of the run
     #[arg(long, value_name = "TEXT")]
     goal: Option<String>,
 
-    /// Reads the goal from a file; `-`: from standard input
+    /// Read the goal from a file; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
 
-    /// The first tasks: a file of one a line, plain or as a Markdown list. What is ticked off is left out
+    /// Read the first tasks from a file, one per line, plain or as a Markdown list; checked items
+    /// are left out
     #[arg(long, value_name = "FILE")]
     tasks: Option<PathBuf>,
 
-    /// Is held after so many iterations; 0 for no limit
+    /// Hold the run after this many iterations; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = RUN_ITERATIONS.get())]
     max_iterations: u64,
 
-    /// Is held when it has used so many tokens; 0 for no limit
+    /// Hold the run when it has used this many tokens; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_tokens: u64,
 
-    /// Is held when it has worked for so long (30m, 8h, ...), without the time it was held or asked; 0s for no limit
+    /// Hold the run when it has worked for this long (30m, 8h, ...), not counting holds and asks;
+    /// 0s for no limit
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_time: Option<Duration>,
 
     #[command(flatten)]
     open: OpenArgs,
 
-    /// Prints the session's id and leaves it to the daemon
+    /// Print the session's id and leave the run to the daemon
     #[arg(long)]
     detach: bool,
 
-    /// Writes every event to standard output instead, one line of JSON each
+    /// Print every event as one line of JSON on standard output
     #[arg(long, conflicts_with = "detach")]
     json: bool,
 }
@@ -84,15 +87,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let request = args.request(&config)?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
-    check_for(&model, &request.goal)?;
-    // An ask may be answered from anywhere, however long that takes.
+    check_prompt(&model, &request.goal)?;
+    // An ask may be answered from anywhere, at any later time.
     let (asks, asks_why) =
-        args.open.asks(&config).unwrap_or((AsksMode::Wait, "an ask waits, also for `holdpoint inbox`"));
+        args.open.asks(&config).unwrap_or((AsksMode::Wait, "any client can answer: see `holdpoint inbox`"));
     let open = args.open.session(&config, &model, asks)?;
-    let patience = config.limits.grace() + signals::BEYOND_GRACE;
+    let patience = config.limits.grace() + signals::EXIT_MARGIN;
     let answers = asks == AsksMode::Wait && !args.json;
     block_on(async {
-        let sessions = of_daemon(folders, "loop", supplies(&config, &catalog)).await?;
+        let sessions = daemon_sessions(folders, "loop", supplies(&config, &catalog)).await?;
         let session = sessions.open(open).await?;
         let settings = session.snapshot().settings.clone();
         ui.line(Style::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
@@ -100,7 +103,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.line(Style::Dim, &format!("asks: {asks} ({asks_why})"))?;
         if args.detach {
             if let Err(error) = session.start_run(request).await {
-                forget(&sessions, session.id()).await;
+                discard_unused(&sessions, session.id()).await;
                 return Err(error.into());
             }
             ui.print(&format!("{}\n", session.id()))?;
@@ -108,30 +111,30 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             return Ok(0);
         }
         ui.flush()?;
-        let terminal = Terminal::find().filter(|_| ui.err_is_terminal());
-        let signalled = Signalled::Interrupts { session: session.clone(), patience, hang_up: false };
+        let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());
+        let signalled = SignalAction::Interrupts { session: session.clone(), patience, hang_up: false };
         let leaving = signals::watch(signalled, terminal.clone())
-            .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
+            .map_err(|error| CliError::failed(format!("signal handlers can't be installed: {error}")))?;
         let view = match args.json {
             true => View::Json,
             false => View::Iterations(Box::new(Iterations::new(answers && terminal.is_some()))),
         };
         let id = session.id().clone();
-        let followed = Followed { session, from: AttachFrom::start(), daemon: Some(folders), answers };
+        let followed = FollowRequest { session, from: AttachFrom::start(), daemon: Some(folders), answers };
         let ended = match Follower::attach(followed, terminal, leaving, view, ui).await {
             Ok(follower) => follower.run(Begin::Run(request)).await,
             Err(error) => Err(error),
         };
         if ended.is_err() {
-            // One that can't be followed, or whose run was refused, is of no use.
-            forget(&sessions, &id).await;
+            // A session that can't be followed, or that refused its run, is not needed.
+            discard_unused(&sessions, &id).await;
         }
         ended
     })
 }
 
 impl Args {
-    /// The run, as the command line says it.
+    /// Builds the request for the run from the command line.
     fn request(&self, config: &Config) -> Result<RunRequest, CliError> {
         let tasks = match &self.tasks {
             Some(file) => first_tasks(file)?,
@@ -146,7 +149,7 @@ impl Args {
         Ok(RunRequest { goal: self.goal(config.limits.max_prompt_bytes)?, tasks, limits, hold_at: config.hold_at })
     }
 
-    /// The goal, looked at before anything is opened for it.
+    /// Reads and checks the goal, before a session is opened for it.
     fn goal(&self, most: usize) -> Result<String, CliError> {
         let goal = match (&self.goal, &self.spec) {
             (Some(goal), _) => goal.clone(),
@@ -156,17 +159,19 @@ impl Args {
             (None, None) => String::new(),
         };
         if goal.trim().is_empty() {
-            return Err(CliError::usage("the goal is empty").hint("--goal TEXT says it, or --spec FILE has it"));
+            return Err(CliError::usage("the goal is empty").hint("give it with --goal TEXT or --spec FILE"));
         }
         if goal.len() > most {
-            let what = format!("the goal has {} bytes; at most {most} are taken", goal.len());
-            return Err(CliError::usage(what).hint("limits.max_prompt_bytes in the configuration says how many"));
+            let what = format!("the goal has {} bytes; the limit is {most}", goal.len());
+            return Err(
+                CliError::usage(what).hint("`max_prompt_bytes` under [limits] in the configuration sets the limit")
+            );
         }
         Ok(goal)
     }
 }
 
-/// The tasks of a file, if a session takes them.
+/// The tasks of a file, checked against the limits of a session.
 fn first_tasks(file: &Path) -> Result<Vec<String>, CliError> {
     let titles = tasks_of(&read(file)?);
     let add = |titles: &[String]| Tasks::default().decide(TaskRequest::Add { titles: titles.to_vec() }, None);
@@ -175,7 +180,7 @@ fn first_tasks(file: &Path) -> Result<Vec<String>, CliError> {
         add(std::slice::from_ref(title))
             .map_err(|error| wrong(error, &format!(": {}", prose_line(&shorten(title)))))?;
     }
-    add(&titles).map_err(|error| wrong(error, &format!("; it has {}", titles.len())))?;
+    add(&titles).map_err(|error| wrong(error, &format!("; the file has {}", titles.len())))?;
     Ok(titles)
 }
 
@@ -183,7 +188,8 @@ fn read(file: &Path) -> Result<String, CliError> {
     fs::read_to_string(file).map_err(|error| CliError::usage(format!("{} can't be read: {error}", file.display())))
 }
 
-/// The tasks of a file: a line each, without the marks of a list; headings and what is ticked off are left out.
+/// The tasks of a text, one per line, without list markers. Headings and completed items are left
+/// out.
 fn tasks_of(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(task).collect()
 }

@@ -1,4 +1,4 @@
-//! `holdpoint man`
+//! The command `holdpoint man`.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -9,12 +9,12 @@ use clap_mangen::Man;
 use crate::error::CliError;
 use crate::ui::Ui;
 
-/// Prints the manual page, or writes the pages of all commands
+/// Print the manual page, or write the pages of all commands to a folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = "For example:  holdpoint man | man -l -
               holdpoint man ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// Writes a page for each command into this folder, which is made if it is not there
+    /// Write a page for each command into this folder, which is created if it does not exist
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -24,7 +24,7 @@ pub(crate) fn carry_out(args: &Args, command: Command, ui: &mut Ui) -> Result<i3
         Some(folder) => {
             write_pages(folder, command).map_err(|error| {
                 let what = format!("the pages can't be written to {}: {error}", folder.display());
-                CliError::failed(what).hint("name a folder that you may write to")
+                CliError::failed(what).hint("give a folder that you can write to")
             })?;
         }
         None => {
@@ -36,7 +36,7 @@ pub(crate) fn carry_out(args: &Args, command: Command, ui: &mut Ui) -> Result<i3
     Ok(0)
 }
 
-/// Writes a page for each command. A link that has the name of a page is replaced, not followed.
+/// Writes a page for each command. A link with the name of a page is replaced, not followed.
 fn write_pages(folder: &Path, command: Command) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let written = tempfile::tempdir_in(folder)?;

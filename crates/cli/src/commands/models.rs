@@ -1,4 +1,4 @@
-//! `holdpoint models`
+//! The command `holdpoint models`.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +12,25 @@ use crate::runtime::block_on;
 use crate::ui::Ui;
 use holdpoint_tools::shown::prose_line;
 
-/// How long a model that is tried may take to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of `--check`.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Shows the providers of models: what is set up, and which model new sessions would use
+/// Show the configured model providers, and the model that new sessions use
 ///
 /// Keys are read from the configuration or the environment and are never shown. `--check` sends one
 /// short request to see whether a model answers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
-  0  it was shown; with --check, the model answers
+  0  the providers were shown; with --check, the model answers
   1  the model does not answer
   2  the command line or the configuration is wrong, or a key is missing")]
 pub(crate) struct Args {
-    /// The model to try, as PROVIDER/NAME or PROVIDER; without it, the one that new sessions would use
+    /// The model to check, as PROVIDER/NAME or PROVIDER; by default, the one that new sessions use
     #[arg(value_name = "MODEL", requires = "check")]
     model: Option<String>,
 
-    /// Sends a short request to the model, and says what came of it
+    /// Send a short request to the model and report whether it answers
     #[arg(long)]
     check: bool,
 }
@@ -50,12 +50,12 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     ui.print(&format!("{:width$}  built in, needs no key\n", "rehearsal"))?;
     ui.print(&format!("\nNew sessions use {} ({}).\n", prose_line(&default.name), default.why))?;
     if let Err(error) = catalog.get(&default.name) {
-        ui.print(&format!("They can't be asked anything yet: {}.\n", prose_line(&error.to_string())))?;
+        ui.print(&format!("This model can't be used yet: {}.\n", prose_line(&error.to_string())))?;
     }
     Ok(0)
 }
 
-/// A provider's line: its default model, where it is, and where its key is from.
+/// The line of a provider: its default model, its address and the source of its key.
 fn line(setup: &ProviderSetup, width: usize) -> String {
     let address = without_password(&setup.base_url);
     let from = setup.base_url_from.as_ref().map(|from| format!(" ({from})")).unwrap_or_default();
@@ -69,26 +69,26 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
     format!("{:width$}  {key}, {}{from}\n", setup.default_model, prose_line(&address))
 }
 
-/// Asks a model for a word.
+/// Sends a short request to a model.
 fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
     let begun = Instant::now();
     block_on(async {
-        let silent = || CliError::failed(format!("{} did not answer in {} s", model.name(), PATIENCE.as_secs()));
-        tokio::time::timeout(PATIENCE, answers(model)).await.map_err(|_| silent())?.map_err(CliError::from)
+        let silent = || CliError::failed(format!("{} did not answer in {} s", model.name(), CHECK_TIMEOUT.as_secs()));
+        tokio::time::timeout(CHECK_TIMEOUT, answers(model)).await.map_err(|_| silent())?.map_err(CliError::from)
     })?;
     let name = prose_line(model.name());
     ui.print(&format!("{name} answers ({:.1} s)\n", begun.elapsed().as_secs_f64()))?;
     Ok(0)
 }
 
-/// Whether a model says anything at all.
+/// Waits for the first output of a model.
 async fn answers(model: &dyn Model) -> Result<(), ModelError> {
-    let asked = Message::User("Say the word ok, and nothing else.".to_owned());
+    let asked = Message::User("Reply with the word ok and nothing else.".to_owned());
     let mut events = model.stream(&ModelRequest { messages: vec![asked], ..ModelRequest::default() });
     while let Some(event) = events.next().await {
         if matches!(event?, ModelEvent::Text(_) | ModelEvent::Thought(_) | ModelEvent::OutputLimit) {
             return Ok(());
         }
     }
-    Err(ModelError::Failed { message: "it ended without a word".into() })
+    Err(ModelError::Failed { message: "the answer was empty".into() })
 }

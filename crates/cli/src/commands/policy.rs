@@ -1,4 +1,4 @@
-//! `holdpoint policy`: what may be done, and why.
+//! The command `holdpoint policy`, which explains verdicts.
 
 use std::path::{Path, PathBuf};
 
@@ -13,46 +13,46 @@ use crate::error::CliError;
 use crate::policy::{self, PolicyArgs};
 use crate::ui::Ui;
 
-/// Explains what the policy allows, asks for and denies
+/// Explain what the policy allows, asks about and denies
 ///
-/// A policy is a mode and rules. The mode says what is allowed unasked: `--policy ask`, `edits`,
-/// `all` or `readonly`. Rules say more: in the configuration, under `[rules]` as `allow`, `ask` and
-/// `deny`, or on the command line as `--allow`, `--ask` and `--deny`. Deny beats ask beats allow
-/// beats the mode.
+/// A policy is a mode and rules. The mode says what is allowed without asking: `--policy ask`,
+/// `edits`, `all` or `readonly`. Rules are set in the configuration, under `[rules]` as `allow`,
+/// `ask` and `deny`, or on the command line as `--allow`, `--ask` and `--deny`. Deny rules take
+/// precedence over ask rules, ask rules over allow rules, and all rules over the mode.
 ///
 /// A rule is TOOL or TOOL(PATTERN):
 ///   shell(git status)     exactly these words
 ///   shell(npm run *)      these words, and any further ones
 ///   shell(curl)           this program, with any arguments
 ///   write(docs/**)        paths in the workspace; also absolute ones, and `~/...`
-///   read, write           what any tool or redirection reads, or writes
-///   deploy                whatever the tool of this name does
+///   read, write           anything that a tool or a redirection reads, or writes
+///   deploy                every call of the tool with this name
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: PolicyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum PolicyCommand {
     Explain(Explain),
 }
 
-/// Says of each part of a command what the policy says of it, and why; nothing is run
+/// Print the policy's verdict on each part of a command, and the reason; nothing is run
 ///
-/// The verdict of the whole is that of its worst part, and is the last line. With --tool it explains what a
-/// tool would do with a path instead.
+/// The last line is the verdict on the whole command, which is that of its worst part. With --tool,
+/// the verdict is on a path that the tool would use.
 #[derive(Debug, clap::Args)]
 struct Explain {
-    /// The command, as one word; or with --tool a path
+    /// The command, as one argument; with --tool, a path
     #[arg(value_name = "COMMAND | PATH")]
     subject: String,
 
     #[command(flatten)]
     policy: PolicyArgs,
 
-    /// The folder it would work in; without it, this one
+    /// The folder that the command would run in; by default, the current folder
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
@@ -61,27 +61,29 @@ struct Explain {
     #[arg(value_parser = ["shell", "read_file", "list_dir", "glob", "grep", "write_file", "edit_file"])]
     tool: String,
 
-    /// Writes it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     match &args.what {
-        What::Explain(explain) => explain.carry_out(folders, ui),
+        PolicyCommand::Explain(explain) => explain.carry_out(folders, ui),
     }
 }
 
 impl Explain {
     fn carry_out(&self, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
         let config = folders.config()?;
-        let policy = policy::of(self.policy.mode(&config), &self.policy.rules(&config))?.protecting(folders.all());
+        let policy =
+            policy::build_policy(self.policy.mode(&config), &self.policy.rules(&config))?.protecting(folders.all());
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
         let root = cwd.canonicalize().map_err(|error| {
-            CliError::usage(format!("{}: {error}", cwd.display())).hint("--cwd names the folder to work in")
+            CliError::usage(format!("{}: {error}", cwd.display())).hint("set the folder to work in with --cwd")
         })?;
         if self.subject.trim().is_empty() {
-            return Err(CliError::usage("there is nothing to explain").hint("give a command, or with --tool a path"));
+            return Err(CliError::usage("nothing to explain: the command is empty")
+                .hint("give a command, or with --tool a path"));
         }
         let place = || Place::resolve(&self.subject, &root).map_err(CliError::usage);
         let acts = match self.tool.as_str() {
@@ -106,7 +108,7 @@ fn as_json(judgement: &Judgement) -> Value {
     json!({"verdict": judgement.verdict, "why": judgement.why(), "parts": parts})
 }
 
-/// A line a part, its verdict first.
+/// Two lines for each part, beginning with its verdict.
 fn as_text(judgement: &Judgement) -> String {
     let mut text = String::new();
     for part in &judgement.parts {

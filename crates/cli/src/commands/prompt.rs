@@ -1,46 +1,46 @@
-//! `holdpoint prompt`
+//! The command `holdpoint prompt`.
 
 use holdpoint_common::HoldShown;
 use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
+use crate::prompt_input::{check_prompt, read_prompt};
 use crate::runtime::block_on;
-use crate::said::unless_saved;
-use crate::select::{SessionArg, tell_meant};
+use crate::select::{SessionArg, show_resolved};
 use crate::sessions::sessions;
+use crate::summaries::unless_saved;
 use crate::ui::{Style, Ui};
-use crate::words::{check_for, words};
 
-/// Gives a session something to do: now, or when what it does is done
+/// Send a prompt to a session; it runs now or waits in the queue
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
 
-    /// What to do; `-` (or no prompt, in a pipe) reads it from standard input
+    /// The prompt; `-` (or no prompt, in a pipe) reads it from standard input
     #[arg(value_name = "PROMPT | -")]
     prompt: Option<String>,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let usage = format!("holdpoint prompt {}", args.session.session);
-    let prompt = words(args.prompt.as_deref(), &folders.config()?, &usage)?;
+    let prompt = read_prompt(args.prompt.as_deref(), &folders.config()?, &usage)?;
     let (prompted, gaps) = block_on(async {
         let sessions = sessions(folders, "prompt").await?;
-        // Before it is opened for it.
+        // Checked before the session is opened for the prompt.
         let found = sessions.look(&args.session.session).await?;
-        check_for(&found.settings.model, &prompt)?;
-        tell_meant(&args.session.session, &found, ui)?;
+        check_prompt(&found.settings.model, &prompt)?;
+        show_resolved(&args.session.session, &found, ui)?;
         let session = sessions.get(&args.session.session).await?;
         let prompted = session.prompt(prompt).await.map_err(|error| {
             let stands = error.code() == "queueFull" && session.snapshot().hold.shown() == HoldShown::Standing;
             let error = CliError::from(error);
             if stands {
-                error.hint(format!("it is held: `holdpoint release {}` lets it go on", session.id()))
+                error.hint(format!("the session is held: `holdpoint release {}` releases it", session.id()))
             } else {
                 error
             }
@@ -48,7 +48,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         Ok::<_, CliError>((prompted, session.snapshot().gaps.clone()))
     })?;
     if !gaps.is_empty() {
-        ui.line(Style::Warning, &format!("damaged: {gaps}; the model does not get them"))?;
+        ui.line(Style::Warning, &format!("damaged: {gaps}; the model does not receive them"))?;
         ui.flush()?;
     }
     if args.json {
@@ -58,8 +58,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let place = match prompted.position {
         0 => "its turn has begun".to_owned(),
         1 => "it is next".to_owned(),
-        2 => "1 prompt is before it".to_owned(),
-        place => format!("{} prompts are before it", place - 1),
+        2 => "1 prompt is ahead of it".to_owned(),
+        place => format!("{} prompts are ahead of it", place - 1),
     };
     ui.print(&format!("prompt {}: {place}{}\n", prompted.prompt, unless_saved(prompted.saved)))?;
     Ok(0)

@@ -1,16 +1,18 @@
-//! `holdpoint rename`
+//! The command `holdpoint rename`.
 
 use holdpoint_session::folders::Folders;
 use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::said::unless_saved;
-use crate::select::{SessionArg, tell_meant};
+use crate::select::{SessionArg, show_resolved};
 use crate::sessions::{is_saved, sessions};
+use crate::summaries::unless_saved;
 use crate::ui::Ui;
 
-/// Gives a session another name, which is its title, too
+/// Rename a session
+///
+/// The name also replaces its title.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -20,7 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -34,7 +36,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         Ok::<_, CliError>((session, saved))
     };
     let (session, saved) = block_on(renamed)?;
-    tell_meant(&args.session.session, &session, ui)?;
+    show_resolved(&args.session.session, &session, ui)?;
     match args.json {
         true => ui.json(&json!({ "session": session.settings.id, "name": args.name, "saved": saved }))?,
         false => ui.print(&format!("renamed{}\n", unless_saved(saved)))?,

@@ -1,4 +1,4 @@
-//! `holdpoint rm`
+//! The command `holdpoint rm`.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -13,30 +13,30 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::select::{Faults, complete_session, look_exactly};
+use crate::select::{Failures, complete_session, look_exactly};
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
 
-/// Deletes saved sessions, with all that was said in them
+/// Delete saved sessions and their logs
 ///
-/// A live one has to be closed first. One that waits for an answer is kept. A prefix of an id is not enough, nor is a
-/// name that several sessions have.
+/// A live session must be closed first, and a session with an open ask is kept unless --force is
+/// given. A prefix of an id is not accepted, nor is a name that several sessions share.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["sessions", "older_than"]))]
 pub(crate) struct Args {
-    /// The sessions: their ids or names
+    /// The ids or names of the sessions
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session), conflicts_with = "older_than")]
     sessions: Vec<String>,
 
-    /// All saved sessions in which nothing has happened for so long: 30d, 12h, ...
+    /// Delete all saved sessions without activity for this long: 30d, 12h, ...
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     older_than: Option<Duration>,
 
-    /// Also those that wait for an answer
+    /// Also delete sessions with an open ask
     #[arg(long)]
     force: bool,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -44,26 +44,26 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
         let sessions = sessions(folders, "rm").await?;
-        let mut faults = Faults::new(folders);
+        let mut faults = Failures::new(folders);
         let look = async |what: &str| match look_exactly(&sessions, what).await {
             Ok(session) => {
                 let ask = session.asks.first().map(|ask| ask.id.clone());
                 let SessionSettings { id, name, .. } = &*session.settings;
                 Ok((what.to_owned(), id.clone(), name.clone(), ask))
             }
-            // What is left of it asks nothing.
-            Err(SessionError::Elsewhere(body)) if body.code == "damaged" && !body.ids.is_empty() => {
+            // The rest of a damaged session has no asks.
+            Err(SessionError::Remote(body)) if body.code == "damaged" && !body.ids.is_empty() => {
                 Ok((what.to_owned(), body.ids[0].clone(), what.to_owned(), None))
             }
             Err(error) => Err(error),
         };
         for (what, id, name, ask) in faults.find(&args.sessions, ui, look).await {
             if let Some(ask) = ask.filter(|_| !args.force) {
-                let waits = CliError::failed(format!("it waits for an answer (ask {ask})"));
-                faults.add(&what, waits.hint("answer it, or delete it all the same with --force"), ui);
+                let waits = CliError::failed(format!("it has an open ask ({ask})"));
+                faults.add(&what, waits.hint("answer the ask, or delete the session anyway with --force"), ui);
                 continue;
             }
-            // By what it was called: a name that several have names none.
+            // Deletes by the given name, so that an ambiguous name is an error.
             match sessions.delete(&what).await {
                 Ok(()) => deleted(&id, &name, args, ui)?,
                 Err(error) => faults.add(&what, error, ui),
@@ -75,7 +75,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         old.retain(|session| !session.live && now.since(session.since) >= older);
         for session in &old {
             if let Some(ask) = session.waits_for.as_ref().filter(|_| !args.force) {
-                ui.line(Style::Warning, &format!("{}: kept, it waits for an answer (ask {})", session.id, ask.id))?;
+                ui.line(Style::Warning, &format!("{}: kept, it has an open ask ({})", session.id, ask.id))?;
                 continue;
             }
             match sessions.delete(session.id.as_str()).await {
@@ -84,14 +84,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             }
         }
         if old.is_empty() && !args.json {
-            ui.print("Nothing is that old.\n")?;
+            ui.print("No saved session is that old.\n")?;
         }
         ui.flush()?;
         Ok(faults.code())
     })
 }
 
-/// Reports a deleted session, by its name.
+/// Reports a deleted session by its name.
 fn deleted(id: &SessionId, name: &str, args: &Args, ui: &mut Ui) -> io::Result<()> {
     match args.json {
         true => ui.json(&json!({ "session": id, "what": "deleted" })),

@@ -1,4 +1,4 @@
-//! `holdpoint run`: one prompt, its turn, its end.
+//! The command `holdpoint run`, which runs one prompt.
 
 use std::io::IsTerminal;
 
@@ -10,72 +10,73 @@ use holdpoint_tools::Supervisor;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
-use crate::follow::{Begin, Followed, Follower, View};
+use crate::follow::{Begin, FollowRequest, Follower, View};
 use crate::open::OpenArgs;
+use crate::prompt_input::read_prompt_for;
 use crate::runtime::block_on;
-use crate::sessions::{forget, of_daemon, supplies, who};
-use crate::signals::{self, Signalled};
-use crate::terminal::Terminal;
+use crate::sessions::{daemon_sessions, discard_unused, supplies, who};
+use crate::signals::{self, SignalAction};
+use crate::terminal::KeyTerminal;
 use crate::ui::{Style, Ui};
 use crate::web;
-use crate::words::words_for;
 
-/// Gives an agent something to do, shows what it does, and ends when it is done
+/// Run one prompt and show its turn
 ///
-/// The model's words go to standard output, everything about them to standard error. Esc or Ctrl+C
-/// interrupts: what the agent has started is ended, and a receipt says what that was; a second
-/// Ctrl+C leaves at once, and the session stays. The session is the daemon's: others can attach to it
-/// while it lasts. This program closes it when its turn has ended; when it is killed or its terminal is
-/// gone, the turn goes on, and the session stays. `holdpoint close` closes one that stays.
+/// The model's text goes to standard output, everything else to standard error. Esc or Ctrl+C
+/// interrupts: the agent's processes are ended, and a receipt lists them; a second Ctrl+C leaves at
+/// once, and the session stays open. The session runs in the daemon, so other clients can attach to
+/// it. This program closes it when its turn has ended. If the program is killed or its terminal is
+/// gone, the turn continues and the session stays open; `holdpoint close` closes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
-  0    the agent has done what it was asked
-  1    it failed, panicked or reached a limit, or this program failed
+  0    the turn is done
+  1    the turn failed, panicked or reached a limit, or this program failed
   2    the command line or the configuration is wrong
-  3    it ended, but a Confirm was denied because nobody was there to answer
-  129  left by HUP (the terminal is gone): the session goes on; with --in-process, interrupted
+  3    the turn ended, but a Confirm was denied because no user was there to answer
+  129  left by HUP (the terminal is gone); the session continues; with --in-process, interrupted
   130  interrupted (Ctrl+C, Esc)
-  141  nobody reads the output any more; the agent was interrupted
+  141  the reader of the output is gone; the agent was interrupted
   143  interrupted by TERM
 
 Without a key, the model `rehearsal` plays a script with the real tools:
   holdpoint run --model rehearsal 'shell: ls'")]
 pub(crate) struct Args {
-    /// What to do; `-` (or no prompt, in a pipe) reads it from standard input
+    /// The prompt; `-` (or no prompt, in a pipe) reads it from standard input
     #[arg(value_name = "PROMPT | -")]
     prompt: Option<String>,
 
     #[command(flatten)]
     open: OpenArgs,
 
-    /// Writes every event to standard output instead, one line of JSON each
+    /// Print every event as one line of JSON on standard output
     #[arg(long)]
     json: bool,
 
-    /// Runs the session in this process, which ends it when it ends: no daemon is started, and nothing is saved
+    /// Run the session in this process, without a daemon: the session ends with the process, and
+    /// nothing is saved
     #[arg(long)]
     in_process: bool,
 }
 
-/// Who answers the asks, and why they do.
+/// The asks mode and the reason for it.
 struct AsksChoice {
     mode: AsksMode,
     why: &'static str,
-    /// The user's: asks are shown here and answered by keys, and Esc interrupts.
-    terminal: Option<Terminal>,
+    /// The user's terminal: asks are shown there and answered by keys, and Esc interrupts.
+    terminal: Option<KeyTerminal>,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let config = folders.config()?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
-    let prompt = words_for(&model, args.prompt.as_deref(), &config, "holdpoint run")?;
+    let prompt = read_prompt_for(&model, args.prompt.as_deref(), &config, "holdpoint run")?;
     let asks = args.asks(&config, ui);
     let open = args.open.session(&config, &model, asks.mode)?;
     let supplies = supplies(&config, &catalog);
-    let patience = config.limits.grace() + signals::BEYOND_GRACE;
-    // Dropped last: it ends what still runs.
+    let patience = config.limits.grace() + signals::EXIT_MARGIN;
+    // Dropped last: the engine ends everything that still runs.
     let engine = args.in_process.then(|| {
         let browsers = web::browsers(&config, folders)?;
         let engine = Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
@@ -85,13 +86,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     block_on(async {
         let sessions: Sessions = match &engine {
             Some(engine) => engine.sessions(who("run")).with_supplies(supplies),
-            None => of_daemon(folders, "run", supplies).await?,
+            None => daemon_sessions(folders, "run", supplies).await?,
         };
         let session = sessions.open(open).await?;
         let hang_up = args.in_process;
-        let signalled = Signalled::Interrupts { session: session.clone(), patience, hang_up };
+        let signalled = SignalAction::Interrupts { session: session.clone(), patience, hang_up };
         let leaving = signals::watch(signalled, asks.terminal.clone())
-            .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
+            .map_err(|error| CliError::failed(format!("signal handlers can't be installed: {error}")))?;
         let settings = session.snapshot().settings.clone();
         if !args.in_process {
             ui.line(Style::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
@@ -103,37 +104,37 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let view = View::steps(args.json, answers);
         let daemon = (!args.in_process).then_some(folders);
         let id = session.id().clone();
-        let followed = Followed { session, from: AttachFrom::start(), daemon, answers };
+        let followed = FollowRequest { session, from: AttachFrom::start(), daemon, answers };
         let ended = match Follower::attach(followed, asks.terminal, leaving, view, ui).await {
             Ok(follower) => follower.run(Begin::Prompt(prompt)).await,
             Err(error) => Err(error),
         };
         if ended.is_err() {
-            // One that can't be followed, or whose prompt was refused, is of no use.
-            forget(&sessions, &id).await;
+            // A session that can't be followed, or that refused its prompt, is not needed.
+            discard_unused(&sessions, &id).await;
         }
         ended
     })
 }
 
 impl Args {
-    /// Who answers.
+    /// Chooses the asks mode.
     fn asks(&self, config: &Config, ui: &Ui) -> AsksChoice {
         let seated = ui.out_is_terminal() && std::io::stdin().is_terminal();
         let (mode, why) = match self.open.asks(config) {
             Some(said) => said,
             None if seated => (AsksMode::Wait, "you answer here"),
-            None => (AsksMode::Deny, "this is no terminal"),
+            None => (AsksMode::Deny, "this is not a terminal"),
         };
-        let terminal = Terminal::find().filter(|_| ui.err_is_terminal());
+        let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());
         match terminal {
             terminal if mode != AsksMode::Wait || terminal.is_some() => AsksChoice { mode, why, terminal },
             _ => AsksChoice {
                 mode,
                 why: if self.in_process {
-                    "nobody can answer here: an ask waits until you interrupt"
+                    "no user can answer here: an ask waits until you interrupt"
                 } else {
-                    "an ask waits for `holdpoint inbox`"
+                    "other clients can answer: see `holdpoint inbox`"
                 },
                 terminal: None,
             },

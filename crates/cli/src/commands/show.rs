@@ -1,4 +1,4 @@
-//! `holdpoint show`
+//! The command `holdpoint show`.
 
 use std::time::SystemTime;
 
@@ -9,15 +9,15 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::follow::asked;
 use crate::runtime::block_on;
-use crate::said::runs::{so_far, taken};
-use crate::said::session::doing;
-use crate::said::{paused, pausing};
 use crate::select::SessionArg;
-use crate::sessions::control;
+use crate::sessions::control_sessions;
+use crate::summaries::runs::{so_far, taken};
+use crate::summaries::session::doing;
+use crate::summaries::{paused, pausing};
 use crate::table::age;
 use crate::ui::Ui;
 
-/// Shows a session as it is: what it does, what it asks, what it has used and changed
+/// Show the state of a session: activity, asks, usage, changed files
 ///
 /// A saved session stays saved.
 #[derive(Debug, clap::Args)]
@@ -25,16 +25,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
 
-    /// Prints it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let look = async {
-        let sessions = control(folders, "show").await?;
+        let sessions = control_sessions(folders, "show").await?;
         let snapshot = sessions.look(&args.session.session).await?;
-        // Where the store can't be read, it is live, or could not have been looked at.
+        // If the sessions can't be listed, this one is live: a saved one could not have been read.
         let is_it = |session: &SessionSummary| session.live && session.id == snapshot.settings.id;
         let is_live = sessions.list().await.map_or(true, |listed| listed.iter().any(is_it));
         Ok::<_, CliError>((snapshot, is_live))
@@ -46,7 +46,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     }
     let lines: String = lines(&snapshot, is_live).iter().map(|(name, what)| said(name, what)).collect();
     ui.print(&lines)?;
-    ui.tell_all();
+    ui.lines_to_stdout();
     for ask in &snapshot.asks {
         ui.print(&format!("\nask {}, open for {}\n", ask.id, age(ask.since)))?;
         asked::show(ask, 0, false, ui)?;
@@ -55,7 +55,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     Ok(0)
 }
 
-/// What is of several lines has a margin: none of them passes for another thing that is said.
+/// Indents further lines, so that none of them passes for another entry.
 fn said(name: &str, what: &str) -> String {
     let mut lines = what.trim_end().split('\n').map(prose_line);
     let first = format!("{name:9} {}\n", lines.next().unwrap_or_default());
@@ -79,7 +79,8 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     }
     if let Some(run) = &snapshot.run {
         lines.push(("goal", run.settings.goal.clone()));
-        let wait = run.waits_until.map(|until| format!("; after a failure, the next begins in {}", to_go(until)));
+        let wait =
+            run.waits_until.map(|until| format!("; after a failure, the next iteration begins in {}", to_go(until)));
         lines.push(("run", so_far(&run.progress) + &wait.unwrap_or_default()));
     }
     if let Some(last) = &snapshot.last_run {
@@ -107,7 +108,7 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         lines.push(("damaged", snapshot.gaps.to_string()));
     }
     if !snapshot.saved {
-        let reason = snapshot.not_saved.as_deref().unwrap_or("the last of it is only in memory");
+        let reason = snapshot.not_saved.as_deref().unwrap_or("the newest events are only in memory");
         lines.push(("saved", format!("no: {reason}")));
     }
     lines
@@ -121,7 +122,7 @@ fn hold(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
-/// How long until then.
+/// The time left until then.
 fn to_go(then: Timestamp) -> String {
     let left = then.since(Timestamp::from(SystemTime::now()));
     format!("{} s", left.as_secs_f64().ceil())

@@ -1,4 +1,4 @@
-//! `holdpoint status`
+//! The command `holdpoint status`.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,30 +9,30 @@ use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
-use crate::daemon::{Daemon, READS_ANEW};
+use crate::daemon::{Daemon, RESTART_HINT};
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::said;
 use crate::sessions::who;
+use crate::summaries;
 use crate::ui::{Style, Ui};
 
-/// How long the list of sessions is waited for.
+/// The timeout for listing the sessions.
 const LIST: Duration = Duration::from_secs(10);
 
-/// No daemon runs; as service managers have it.
+/// The exit code when no daemon runs, by the convention of service managers.
 const NOT_RUNNING: i32 = 3;
 
-/// Shows whether the daemon runs, and what it has to do
+/// Show whether the daemon is running, and its load
 ///
-/// It is not started by this.
+/// This command does not start the daemon.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
-  0  it runs
-  1  it does not answer
-  3  it does not run")]
+  0  the daemon is running
+  1  the daemon does not answer
+  3  the daemon is not running")]
 pub(crate) struct Args {
-    /// Prints it as JSON; where none runs, its `pid` is null
+    /// Print the result as JSON; `pid` is null if no daemon is running
     #[arg(long)]
     json: bool,
 }
@@ -47,31 +47,31 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     })?;
     match (&daemon, args.json) {
         (Some(daemon), false) => {
-            // What is wrong with one that can't be read, `config show` tells.
+            // An unreadable configuration is reported by `config show`.
             let outdated = folders.config().ok().and_then(|config| daemon.outdated(&config));
             ui.print(&text(&daemon.status, outdated.as_deref()))?;
             if outdated.is_some() {
-                ui.line(Style::Plain, &format!("hint: {READS_ANEW}"))?;
+                ui.line(Style::Plain, &format!("hint: {RESTART_HINT}"))?;
                 ui.flush()?;
             }
         }
         (Some(daemon), true) => ui.print(&format!("{:#}\n", json!(daemon.status)))?,
-        (None, false) => ui.print("The daemon does not run. A command that needs it starts it.\n")?,
+        (None, false) => ui.print("The daemon is not running. A command that needs it starts it.\n")?,
         (None, true) => ui.print(&format!("{:#}\n", json!({ "pid": null })))?,
     }
     Ok(if daemon.is_some() { 0 } else { NOT_RUNNING })
 }
 
-/// The sessions of which something can't be read.
+/// Describes the damaged sessions.
 async fn damaged(daemon: &Daemon) -> Vec<String> {
     let sessions = Sessions::remote(daemon.socket.clone(), &who("status"));
     match tokio::time::timeout(LIST, sessions.list()).await {
         Ok(Ok(listed)) => {
             let damaged = listed.iter().filter(|session| !session.gaps.is_empty());
-            damaged.map(said::session::damage).collect()
+            damaged.map(summaries::session::damage).collect()
         }
-        Ok(Err(error)) => vec![format!("not known, for the sessions can't be listed: {error}")],
-        Err(_) => vec![format!("not known: the sessions were not listed within {} s", LIST.as_secs())],
+        Ok(Err(error)) => vec![format!("unknown, because the sessions can't be listed: {error}")],
+        Err(_) => vec![format!("unknown, because the sessions were not listed within {} s", LIST.as_secs())],
     }
 }
 
@@ -100,10 +100,13 @@ fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
         lines.push(format!("stops     when idle for {}", humantime::format_duration(Duration::from_secs(seconds))));
     }
     if !status.saved {
-        lines.push("not saved: what happens now can't be written to the disk; see the log".to_owned());
+        lines.push("not saved: new events can't be written to the disk; see the log".to_owned());
     }
     if status.log_lines_lost > 0 {
-        lines.push(format!("{} lines are missing in the log: they came too fast", status.log_lines_lost));
+        lines.push(format!(
+            "{} lines are missing in the log: they were logged too fast to be written",
+            status.log_lines_lost
+        ));
     }
     for BrowserStatus { session, pid, debugging, visible, sandbox } in &status.browsers {
         let window = if *visible { "with a window" } else { "without a window" };

@@ -1,4 +1,4 @@
-//! `holdpoint export` and `import`
+//! The commands `holdpoint export` and `import`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter};
@@ -12,34 +12,37 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::select::{SessionArg, tell_meant};
+use crate::select::{SessionArg, show_resolved};
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
 
-/// Bytes of a text that are read at a time.
+/// The size of the read buffer in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Writes a session out as JSON lines: all that is saved of it, live or not
+/// Export a session as JSON lines
+///
+/// The export contains the whole log of the session, live or saved.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     #[command(flatten)]
     session: SessionArg,
 
-    /// Writes it to this file, which must not be there yet, instead of standard output
+    /// Write to this file, which must not exist yet, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Takes a session in that was written out, here or elsewhere, and prints its id
+/// Import an exported session and print its id
 ///
-/// It has its own id, unless there is one of that id already. Nothing of it runs. Whatever it was allowed, here it asks.
+/// The session keeps its id, unless a session with that id exists. Importing runs nothing. Whatever
+/// the session was allowed before, its policy is `ask` now.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file; `-` reads standard input
     #[arg(value_name = "FILE | -")]
     file: PathBuf,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -48,17 +51,17 @@ pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i3
     block_on(async {
         let sessions = sessions(folders, "export").await?;
         let what = &args.session.session;
-        tell_meant(what, &*sessions.look(what).await?, ui)?;
+        show_resolved(what, &*sessions.look(what).await?, ui)?;
         let exported = match &args.output {
             None => sessions.export(what, &mut ui.json_out()).await,
             Some(path) => {
                 let file = File::create_new(path).map_err(|error| {
                     CliError::failed(format!("{}: {error}", path.display()))
-                        .hint("--output names a file that is not there yet")
+                        .hint("give a file that does not exist yet with --output")
                 })?;
                 let exported = sessions.export(what, &mut BufWriter::new(file)).await;
                 if exported.is_err() {
-                    // It is ours, and not whole.
+                    // The file is ours and incomplete.
                     let _ = std::fs::remove_file(path);
                 }
                 exported
@@ -82,10 +85,10 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
         let sessions = sessions(folders, "import").await?;
         let wrong = |error: &dyn std::fmt::Display| {
             CliError::failed(format!("{}: {error}", args.file.display()))
-                .hint("`holdpoint export` writes it again, where its session is")
+                .hint("export it again with `holdpoint export`, where its session is")
         };
         let imported = sessions.import(&mut *text).await.map_err(|error| match error {
-            // The daemon has read it.
+            // The daemon has found the error in the text.
             ImportError::Session(error) if error.code() == "malformed" => wrong(&error),
             ImportError::Session(error) => error.into(),
             ImportError::Io(error) => unreadable(error),
@@ -100,7 +103,7 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
         false => ui.print(&format!("{id}\n"))?,
     }
     if !there {
-        let what = format!("its folder {} is not there: its tools fail until it is", prose_line(workspace));
+        let what = format!("its folder {} does not exist: its tools fail until it does", prose_line(workspace));
         ui.line(Style::Warning, &what)?;
         ui.flush()?;
     }

@@ -1,4 +1,4 @@
-//! `holdpoint wait`
+//! The command `holdpoint wait`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,61 +15,63 @@ use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::select::SessionArg;
-use crate::sessions::{control, who};
+use crate::sessions::{control_sessions, who};
 use crate::ui::Ui;
 
-/// The time was up.
+/// The exit code when the time is up.
 const TIMED_OUT: i32 = 124;
 
-/// How often news that break off at once are asked for again.
+/// How many times in a row a watch that breaks at once is restarted.
 const BREAKS: u32 = 5;
 
-/// How long after a daemon was stopped the next one may come, as `holdpoint daemon restart` starts it.
+/// How long after a stop the next daemon may start, as `holdpoint daemon restart` does it.
 const RESTART: Duration = Duration::from_secs(5);
 
-/// How often it is looked for then: nobody tells that it is there.
-const LOOK: Duration = Duration::from_millis(50);
+/// The polling interval for the next daemon, which has no way to announce itself, and for a session
+/// that could not be read.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits until a session is idle, asks, or is held
+/// Wait until a session is idle, waits for an answer, or is held
 ///
-/// Without `--for`, for whichever comes first: nothing goes on there then without somebody. A saved session stays
-/// saved; a daemon that is started again is waited with.
+/// Without `--for`, the first of these ends the wait: the session does nothing more without a user.
+/// A saved session stays saved. If the daemon is restarted, the wait continues.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
-  0    it is so; the status is printed
-  1    it was closed before it asked or was held, or deleted; the daemon was stopped; or it failed
-  124  the time was up")]
+  0    the condition is met; the status is printed
+  1    the session was closed before it asked or was held, or was deleted; the daemon was stopped; or
+       this program failed
+  124  the timeout expired")]
 pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
 
-    /// What for
+    /// The condition to wait for
     #[arg(long = "for", value_enum, value_name = "WHAT")]
-    what: Option<What>,
+    what: Option<Condition>,
 
-    /// Waits no longer than this: 30s, 10m, ...
+    /// Wait no longer than this: 30s, 10m, ...
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
 
-    /// Prints what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
-    /// Nothing is open, and nothing waits
+enum Condition {
+    /// No turn or run is open, and no prompt is queued
     Idle,
-    /// It waits for an answer
+    /// The session waits for an answer
     Ask,
-    /// It is held: by somebody, by a limit of its run, after a restart
+    /// The session is held: by a client, by a limit of its run, or after a restart
     Hold,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
-        let sessions = control(folders, "wait").await?;
+        let sessions = control_sessions(folders, "wait").await?;
         let mut last = sessions.look(&args.session.session).await?;
         let waits = wait(folders, sessions, args.what, &mut last);
         let seen = match args.timeout {
@@ -94,50 +96,51 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 }
 
 /// How a watch ended.
-enum Watched {
-    /// It is so.
-    So,
-    /// The daemon was told to stop.
+enum WatchEnd {
+    /// The condition is met.
+    Met,
+    /// The daemon was stopped.
     Stopped,
     /// The connection to the daemon broke.
     Broke,
 }
 
-/// Waits until it is so. `last` is what the session was when it was last looked at.
+/// Waits until the condition is met. `last` is the latest snapshot of the session.
 async fn wait(
     folders: &Folders,
     mut all: Sessions,
-    what: Option<What>,
+    what: Option<Condition>,
     last: &mut Arc<Snapshot>,
 ) -> Result<(), CliError> {
     let mut breaks = 0;
     loop {
         match watch(&all, what, last, &mut breaks).await {
-            Ok(Watched::So) => return Ok(()),
-            Ok(Watched::Stopped) | Err(SessionError::Stopped) => {}
-            Ok(Watched::Broke) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
+            Ok(WatchEnd::Met) => return Ok(()),
+            Ok(WatchEnd::Stopped) | Err(SessionError::Stopped) => {}
+            Ok(WatchEnd::Broke) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 breaks += 1;
                 if breaks > BREAKS {
-                    return Err(CliError::failed("what becomes of sessions can't be watched: the connection breaks"));
+                    return Err(CliError::failed("the sessions can't be watched: the connection keeps breaking"));
                 }
             }
             Err(error) => return Err(error.into()),
         }
-        // One that was stopped has taken its sockets with it, and is left so; one that has died has not.
+        // A stopped daemon has removed its sockets and stays stopped. A crashed one has left them
+        // and is restarted.
         let died = folders.sockets()?.iter().any(|socket| socket.exists());
-        all = if died { control(folders, "wait").await? } else { next_daemons(folders).await? };
+        all = if died { control_sessions(folders, "wait").await? } else { next_daemons(folders).await? };
     }
 }
 
-/// The same, for as long as one daemon lives. Nothing is attached for it, so that nothing is opened.
+/// Like [`wait`], for the life of one daemon. It does not attach, so the session is not opened.
 async fn watch(
     sessions: &Sessions,
-    what: Option<What>,
+    what: Option<Condition>,
     last: &mut Arc<Snapshot>,
     breaks: &mut u32,
-) -> Result<Watched, SessionError> {
+) -> Result<WatchEnd, SessionError> {
     let id = last.settings.id.clone();
-    // Begun before it is looked at, so that nothing is missed between.
+    // Started before the first look, so that no change is missed in between.
     let mut news = sessions.watch().await?;
     let (mut was_live, mut is_over) = (false, false);
     loop {
@@ -146,13 +149,13 @@ async fn watch(
                 *last = session;
                 true
             }
-            // A daemon that stops takes no more requests, and its news end when it has. One that is busy may refuse a
-            // single request: the session is looked at again.
+            // A daemon that stops refuses requests, and its watch ends when it has stopped. A busy
+            // one may refuse a single request, so the session is read again.
             Err(SessionError::Unreachable { .. }) => false,
             Err(error) => return Err(error),
         };
-        if looked && is_so(last, what) {
-            return Ok(Watched::So);
+        if looked && is_met(last, what) {
+            return Ok(WatchEnd::Met);
         }
         if looked && is_over {
             return Err(SessionError::NotLive { session: id });
@@ -160,32 +163,32 @@ async fn watch(
         let is_live = loop {
             let next = tokio::select! {
                 next = news.next() => next,
-                () = tokio::time::sleep(LOOK), if !looked => break was_live,
+                () = tokio::time::sleep(POLL_INTERVAL), if !looked => break was_live,
             };
             *breaks = 0;
             match next {
                 Some(SessionNews::Session(session)) if session.id == id => break session.live,
                 Some(SessionNews::Deleted(deleted)) if deleted == id => return Err(unknown(id)),
                 Some(_) => {}
-                None if news.has_stopped() => return Ok(Watched::Stopped),
-                None => return Ok(Watched::Broke),
+                None if news.has_stopped() => return Ok(WatchEnd::Stopped),
+                None => return Ok(WatchEnd::Broke),
             }
         };
-        // Closed, or unloaded: nothing happens there any more.
+        // Closed or unloaded: the session does nothing more.
         is_over = !is_live && (is_over || was_live);
         was_live = is_live;
     }
 }
 
-fn is_so(session: &Snapshot, what: Option<What>) -> bool {
+fn is_met(session: &Snapshot, what: Option<Condition>) -> bool {
     let idle = session.turn.is_none() && session.run.is_none() && session.queue.is_empty();
     let asks = !session.asks.is_empty();
     let held = session.hold.shown() == HoldShown::Standing;
     match what {
         None => idle || asks || held,
-        Some(What::Idle) => idle,
-        Some(What::Ask) => asks,
-        Some(What::Hold) => held,
+        Some(Condition::Idle) => idle,
+        Some(Condition::Ask) => asks,
+        Some(Condition::Hold) => held,
     }
 }
 
@@ -193,16 +196,16 @@ fn unknown(id: SessionId) -> SessionError {
     SessionError::Unknown { what: id.to_string() }
 }
 
-/// The sessions of the next daemon, which somebody else starts.
+/// The sessions of the next daemon, which another command starts.
 async fn next_daemons(folders: &Folders) -> Result<Sessions, CliError> {
     let by = Instant::now() + RESTART;
     while Instant::now() < by {
-        // One that is about to begin or to end may not answer.
+        // A daemon that is starting or stopping may not answer.
         if let Ok(Some(daemon)) = Daemon::find(folders).await {
             daemon.check(folders)?;
             return Ok(Sessions::remote(daemon.socket, &who("wait")));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
-    Err(CliError::stopped("`holdpoint wait` starts it, and waits on"))
+    Err(CliError::stopped("`holdpoint wait` starts it again and continues to wait"))
 }

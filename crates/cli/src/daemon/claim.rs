@@ -1,4 +1,4 @@
-//! The claim to be the one daemon of a user and state folder: a lock for life, and the socket.
+//! The claim to be the one daemon of a user and state folder: a lock for life, and the sockets.
 
 use std::fs;
 use std::io;
@@ -12,65 +12,65 @@ use thiserror::Error;
 
 use crate::error::CliError;
 
-/// The claim to be the one daemon: held for life, given up when dropped.
+/// The claim to be the one daemon, given up when dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Closed when the sockets are removed: whoever gets it finds none of ours.
+    /// Released after the sockets are removed, so that the next owner finds none of ours.
     lock: SessionsLock,
     sockets: Sockets,
 }
 
-/// Our sockets in the file system. Clones are the same.
+/// Our sockets in the file system. Clones share the same state.
 #[derive(Debug, Clone)]
 pub(super) struct Sockets(Arc<Mutex<Files>>);
 
 #[derive(Debug, Default)]
 struct Files {
     files: Vec<SocketFile>,
-    /// They were removed at the end, and are not made again.
+    /// Set when the sockets are removed at the end: they are not made again.
     over: bool,
 }
 
-/// A listener at one of them.
+/// A listener on one of the sockets.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) path: PathBuf,
     pub(super) listener: UnixListener,
 }
 
-/// One of them.
+/// The file of one socket.
 #[derive(Debug, Clone)]
 struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
+    /// The device and the inode.
     file: (u64, u64),
-    /// It was removed and could not be made again so far, which the log says.
+    /// Whether making a removed socket again has failed, which is logged once.
     failed: bool,
 }
 
-/// Why this process is not the daemon.
+/// The reason why this process is not the daemon.
 #[derive(Debug, Error)]
 pub(super) enum ClaimError {
-    /// Another one is.
-    #[error("a daemon runs already{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    /// Another process holds the claim.
+    #[error("a daemon is already running{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Held {
-        /// Its process id, as it has written down.
+        /// The id that the process has written into its lock.
         pid: Option<u32>,
     },
-    /// It can't be.
+    /// The claim can't be taken.
     #[error(transparent)]
     Failed(#[from] CliError),
 }
 
 impl Claim {
-    /// Takes the claim and listens on every socket. The folders are there.
+    /// Takes the claim and listens on every socket. The folders must exist.
     pub(super) fn take(folders: &Folders) -> Result<(Self, Vec<Listener>), ClaimError> {
         let paths = folders.sockets().map_err(CliError::from)?;
         let lock = SessionsLock::take(folders).map_err(|error| match error {
             LockError::Held { pid } => ClaimError::Held { pid },
             LockError::Failed(error) => ClaimError::Failed(error.into()),
         })?;
-        // What listens already is removed again if the next can't.
+        // Dropping the claim removes the first sockets if a later one fails.
         let claim = Self { lock, sockets: Sockets(Arc::default()) };
         let mut listeners = Vec::new();
         for path in paths {
@@ -81,12 +81,13 @@ impl Claim {
         Ok((claim, listeners))
     }
 
-    /// Whether no other daemon can take the claim: the folder that is locked is still where others look for it.
+    /// Whether the claim excludes other daemons: the locked folder is still the one that they look
+    /// in.
     pub(super) fn is_in_place(&self) -> bool {
         self.lock.is_in_place()
     }
 
-    /// The sockets, for those who leave without dropping this.
+    /// The sockets, for code that exits without dropping the claim.
     pub(super) fn sockets(&self) -> &Sockets {
         &self.sockets
     }
@@ -99,7 +100,7 @@ impl Drop for Claim {
 }
 
 impl Sockets {
-    /// Removes each of them, if the file is still ours. None is made again.
+    /// Removes every socket file that is still ours, for good.
     pub(super) fn remove(&self) {
         let mut sockets = self.lock();
         sockets.over = true;
@@ -110,18 +111,19 @@ impl Sockets {
         }
     }
 
-    /// Whether one of them can still be found.
+    /// Whether clients can still find one of the sockets.
     pub(super) fn any_left(&self) -> bool {
         self.first().is_some()
     }
 
-    /// The path of the first that can be found.
+    /// The path of the first socket that clients can find.
     pub(super) fn first(&self) -> Option<PathBuf> {
         self.lock().files.iter().find(|socket| socket.is_there()).map(|socket| socket.path.clone())
     }
 
-    /// Makes removed sockets again, with their folder if that is gone, and listens on them. A socket is skipped while another
-    /// file has its path, or the parent of its folder is missing; the next call tries it again.
+    /// Makes removed sockets again, with their folder if it is gone, and listens on them. A socket
+    /// is skipped while another file has its path, or the parent of its folder is missing; the next
+    /// call tries it again.
     pub(super) fn renew(&self) -> Vec<Listener> {
         let Files { files, over } = &mut *self.lock();
         let mut listeners = Vec::new();
@@ -130,12 +132,12 @@ impl Sockets {
             let folder = socket.path.parent().map_or(Ok(()), folders::make_folder).map_err(CliError::from);
             match folder.and_then(|()| listen(socket.path.clone())) {
                 Ok((file, listener)) => {
-                    tracing::warn!(socket = %path, "the socket was removed, and is made again");
+                    tracing::warn!(socket = %path, "the socket was removed and is created again");
                     *socket = file;
                     listeners.push(listener);
                 }
                 Err(error) if !socket.failed => {
-                    tracing::warn!(socket = %path, %error, "the socket was removed, and can't be made again yet");
+                    tracing::warn!(socket = %path, %error, "the socket was removed and can't be created again yet");
                     socket.failed = true;
                 }
                 Err(_) => {}
@@ -144,19 +146,19 @@ impl Sockets {
         listeners
     }
 
-    /// Nothing is left half done under this lock.
+    /// Ignores poisoning: no critical section leaves the data inconsistent.
     fn lock(&self) -> MutexGuard<'_, Files> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SocketFile {
-    /// There is nothing at its path.
+    /// Whether its path is free.
     fn is_removed(&self) -> bool {
         fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// What is at its path is it.
+    /// Whether the file at its path is this socket.
     fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file)
     }
@@ -166,7 +168,7 @@ fn failed(path: &Path, error: io::Error) -> CliError {
     CliError::failed(format!("{}: {error}", path.display()))
 }
 
-/// Listens at this path.
+/// Listens on a new socket at this path, replacing a stale one.
 fn listen(path: PathBuf) -> Result<(SocketFile, Listener), CliError> {
     remove_stale(&path)?;
     let listener = bind_private(&path).map_err(|error| failed(&path, error))?;
@@ -175,13 +177,14 @@ fn listen(path: PathBuf) -> Result<(SocketFile, Listener), CliError> {
     Ok((file, Listener { path, listener }))
 }
 
-/// Binds a socket that only its user may connect to, at every moment. Its first mode is of the umask, which is of the whole
-/// process: so it is made in a private folder, and moved to its place when it has its mode.
+/// Binds a socket that is private to its user at every moment. The first mode of a socket follows
+/// the umask, which belongs to the whole process. The socket is therefore made in a private folder
+/// and moved when its mode is set.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    // A path no longer than that of its place, whose length is bounded.
+    // This path is no longer than the final one, which has a limited length.
     let folder = path.with_file_name("hold.new");
     let new = folder.join("sock");
-    // One that was killed here has left them.
+    // A process that was killed here has left them.
     for left in [fs::remove_file(&new), fs::remove_dir(&folder)] {
         left.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
     }
@@ -193,15 +196,15 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Whether somebody listens at one of the sockets.
+/// Whether a process listens on one of the sockets.
 pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
     Ok(folders.sockets()?.iter().any(|socket| UnixStream::connect(socket).is_ok()))
 }
 
-/// Checks that no process has the sessions, where no daemon is found that serves them.
+/// Checks that no process holds the sessions, after no serving daemon was found.
 ///
 /// # Errors
-/// A process has them. It can't be reached, or not yet, or no longer.
+/// Fails if a process holds them, which can't be reached (or not yet, or no longer).
 pub(super) fn check_free(folders: &Folders) -> Result<(), Unreachable> {
     match SessionsLock::check(folders) {
         Err(LockError::Held { pid }) => Err(Unreachable { pid }),
@@ -210,34 +213,34 @@ pub(super) fn check_free(folders: &Folders) -> Result<(), Unreachable> {
     }
 }
 
-/// A process that can't be reached has the sessions.
+/// The error for a process that holds the sessions and can't be reached.
 #[derive(Debug)]
 pub(super) struct Unreachable {
-    /// Its process id.
+    /// Its process id, if known.
     pub(super) pid: Option<u32>,
 }
 
 impl From<Unreachable> for CliError {
     fn from(Unreachable { pid }: Unreachable) -> Self {
         let Some(pid) = pid else {
-            return Self::failed("a process that can't be reached has the sessions")
-                .hint("stop the program that has them, which may be in another container");
+            return Self::failed("an unreachable process holds the sessions")
+                .hint("stop the program that holds them, which may be in another container");
         };
-        Self::failed(format!("a process that can't be reached has the sessions (pid {pid})")).hint(format!(
-            "a daemon makes its socket again within a second: try again; `kill {pid}` stops it, and its sessions stay \
-             saved"
+        Self::failed(format!("an unreachable process holds the sessions (pid {pid})")).hint(format!(
+            "try again, because a daemon restores its socket within a second; or stop it with `kill {pid}`: its \
+             sessions stay saved"
         ))
     }
 }
 
-/// Whether a connection to a socket failed because nobody listens there, or no longer: who is killed resets those that
-/// it has not accepted.
-pub(super) fn is_nobody(error: &io::Error) -> bool {
+/// Whether a connection failed because the socket has no listener, or lost it: a killed process
+/// resets the connections that it has not accepted.
+pub(super) fn has_no_listener(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
     matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset)
 }
 
-/// Removes a socket that nobody listens on any more. Anything else stays, and is an error.
+/// Removes a socket without a listener. Anything else stays and is an error.
 fn remove_stale(path: &Path) -> Result<(), CliError> {
     let shown = path.display();
     let failed = |error| failed(path, error);
@@ -247,14 +250,14 @@ fn remove_stale(path: &Path) -> Result<(), CliError> {
         Err(error) => return Err(failed(error)),
     };
     if !found.is_socket() {
-        return Err(CliError::failed(format!("{shown} is in the way: it is no socket"))
-            .hint("it is left as it is: look at it, and move it away"));
+        return Err(CliError::failed(format!("{shown} is in the way: it is not a socket"))
+            .hint("it is left unchanged: check it and move it away"));
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(failed),
         Err(error) => Err(failed(error)),
         Ok(_) => Err(CliError::failed(format!("another program listens on {shown}"))
-            .hint("it may be a daemon with another data folder: name another place by --state-dir")),
+            .hint("it may be a daemon with another data folder: set another folder with --state-dir")),
     }
 }
 
@@ -262,7 +265,7 @@ fn remove_stale(path: &Path) -> Result<(), CliError> {
 mod tests {
     use super::*;
 
-    /// Folders of the state below a folder, and the claim on them.
+    /// The claim on new folders below `root`.
     fn claim(root: &Path) -> (Folders, Claim, Vec<Listener>) {
         let folders = Folders::find(Some(root)).unwrap();
         folders.make().unwrap();
@@ -286,8 +289,8 @@ mod tests {
             let mode = fs::metadata(socket.parent().unwrap()).unwrap().mode();
             assert_eq!(mode & 0o777, 0o700);
         }
-        assert!(claim.sockets().renew().is_empty(), "one that is there is left");
-        // At the end, they are not made again.
+        assert!(claim.sockets().renew().is_empty(), "an existing socket is left as it is");
+        // Removed at the end, they are not made again.
         claim.sockets().remove();
         assert!(claim.sockets().renew().is_empty() && !socket.exists());
     }

@@ -1,4 +1,4 @@
-//! The daemon as a command sees it.
+//! A command's view of the daemon.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,54 +11,55 @@ use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
 use super::{claim, start};
 use crate::error::CliError;
 
-/// How long it may take to tell how it is.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout for the daemon's status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long one that lives and is not found is looked for: it makes its sockets again within a second.
-const BACK: Duration = Duration::from_secs(2);
+/// How long to look for a daemon that lives but is not found. It makes its sockets again within a
+/// second.
+const REAPPEAR_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bytes of what it tells of itself, at most.
+/// The maximum size of a status in bytes.
 const STATUS: usize = 1024 * 1024;
 
-/// How often it is started if it ends before it has told how it is.
+/// How many times the daemon is started if it ends before it has sent its status.
 const TRIES: usize = 3;
 
-/// What has a daemon go by what the configuration says now.
-pub(crate) const READS_ANEW: &str = "`holdpoint daemon restart` has it read anew; turns that run are interrupted";
+/// The hint to make the daemon read the configuration again.
+pub(crate) const RESTART_HINT: &str =
+    "`holdpoint daemon restart` makes the daemon read it again; running turns are interrupted";
 
-/// A daemon that runs.
+/// A running daemon: its socket, and the status that it sent.
 #[derive(Debug)]
 pub(crate) struct Daemon {
-    /// Where it listens.
     pub(crate) socket: PathBuf,
-    /// What it has told of itself.
     pub(crate) status: DaemonStatus,
 }
 
 impl Daemon {
-    /// The daemon of these folders, of whatever version; nothing if none runs.
+    /// Finds the daemon of these folders, of any version. Returns `None` if none runs.
     ///
     /// # Errors
-    /// One is there, but can't be reached or does not answer.
+    /// Fails if there is a daemon that can't be reached or does not answer.
     pub(crate) async fn find(folders: &Folders) -> Result<Option<Self>, CliError> {
-        let silent = |what: String| CliError::failed(what).hint("`holdpoint daemon restart` starts another one");
+        let silent = |what: String| CliError::failed(what).hint("`holdpoint daemon restart` replaces it");
         for socket in folders.sockets()? {
-            return match tokio::time::timeout(PATIENCE, ask(&socket)).await {
+            return match tokio::time::timeout(STATUS_TIMEOUT, ask(&socket)).await {
                 Ok(Ok(status)) => Ok(Some(Self { status: status?, socket })),
-                Ok(Err(error)) if is_nobody(&error) => continue,
+                Ok(Err(error)) if has_no_listener(&error) => continue,
                 Ok(Err(error)) => Err(silent(format!("the daemon does not answer: {error}"))),
-                Err(_) => Err(silent(format!("the daemon has not answered for {} s", PATIENCE.as_secs()))),
+                Err(_) => Err(silent(format!("the daemon has not answered for {} s", STATUS_TIMEOUT.as_secs()))),
             };
         }
         Ok(None)
     }
 
-    /// The same, where one that lives is to be found: nothing if no process has the sessions of these folders.
+    /// Like [`find`](Self::find), but waits for a daemon that lives and makes its sockets again.
+    /// Returns `None` if no process holds the sessions of these folders.
     ///
     /// # Errors
-    /// As above; or a process has the sessions and can't be reached.
+    /// Fails like `find`, or if a process holds the sessions and can't be reached.
     pub(crate) async fn find_living(folders: &Folders) -> Result<Option<Self>, CliError> {
-        let by = Instant::now() + BACK;
+        let by = Instant::now() + REAPPEAR_TIMEOUT;
         loop {
             if let Some(daemon) = Self::find(folders).await? {
                 return Ok(Some(daemon));
@@ -66,66 +67,72 @@ impl Daemon {
             match claim::check_free(folders) {
                 Ok(()) => return Ok(None),
                 Err(unreachable) if Instant::now() > by => return Err(unreachable.into()),
-                Err(_) => tokio::time::sleep(start::AGAIN).await,
+                Err(_) => tokio::time::sleep(start::CLAIM_RETRY_INTERVAL).await,
             }
         }
     }
 
-    /// Whether the daemon of these folders has found its store damaged; nobody knows where none runs.
+    /// Whether the daemon of these folders has found its store damaged; false if none runs.
     pub(crate) async fn found_damage(folders: &Folders) -> bool {
         matches!(Self::find(folders).await, Ok(Some(daemon)) if !daemon.status.damaged.is_empty())
     }
 
-    /// What went wrong; where a session is missed that may have been lost, with that.
+    /// Adds the hint about a damaged store to an error about a missing session, which may be lost.
     pub(crate) async fn explain(folders: &Folders, error: CliError) -> CliError {
         if error.misses_session() && Self::found_damage(folders).await { error.in_damaged_store() } else { error }
     }
 
-    /// The daemon of these folders; started if none runs. Of a version that this program can speak to.
+    /// Finds the daemon of these folders, or starts it. This program must be able to speak to it.
     ///
     /// # Errors
-    /// It can't be reached or started, speaks another version, or keeps its sessions elsewhere.
+    /// Fails if the daemon can't be reached or started, speaks another version, or keeps its
+    /// sessions elsewhere.
     pub(crate) async fn connect_or_start(folders: &Folders) -> Result<Self, CliError> {
         Self::connect_or_start_with(folders, None).await
     }
 
-    /// The same; one that is started stops when idle for so long, if that is given.
+    /// Like [`connect_or_start`](Self::connect_or_start). If `idle` is given, a daemon started by
+    /// this call stops after being idle for that long.
     pub(crate) async fn connect_or_start_with(folders: &Folders, idle: Option<Duration>) -> Result<Self, CliError> {
         for _ in 0..TRIES {
             if let Some(daemon) = Self::find(folders).await? {
                 daemon.check(folders)?;
                 return Ok(daemon);
             }
-            // Nothing else waits on this thread.
+            // Blocking is harmless: this thread has no other work.
             start::start(folders, idle)?;
         }
-        Err(CliError::failed("the daemon ends as soon as it is started")
-            .hint(format!("its log is in {}", folders.logs().display())))
+        Err(CliError::failed("the daemon exits as soon as it is started")
+            .hint(format!("see its log in {}", folders.logs().display())))
     }
 }
 
 impl Daemon {
-    /// That it goes by another configuration than this one, and in what; nothing if it does not.
+    /// Describes the changes between the daemon's configuration and this one; `None` if there are
+    /// none.
     pub(crate) fn outdated(&self, config: &Config) -> Option<String> {
         let theirs = &self.status.config;
-        let changed = config.of_daemon().into_iter().filter(|(key, ours)| theirs.get(key).is_some_and(|is| is != ours));
+        let changed =
+            config.daemon_parts().into_iter().filter(|(key, ours)| theirs.get(key).is_some_and(|is| is != ours));
         let changed: Vec<_> =
             changed.map(|(key, ours)| if ours.is_object() { format!("[{key}]") } else { key }).collect();
-        (!changed.is_empty()).then(|| format!("changed since the daemon has read it: {}", changed.join(", ")))
+        (!changed.is_empty()).then(|| format!("changed since the daemon read it: {}", changed.join(", ")))
     }
 
-    /// Whether this program can speak to it, and it is the daemon of these folders.
+    /// Checks that this program can speak to the daemon, and that the daemon is the one of these
+    /// folders.
     ///
     /// # Errors
-    /// It can't, or it is that of other ones.
+    /// Fails if either is not the case.
     pub(crate) fn check(&self, folders: &Folders) -> Result<(), CliError> {
         let DaemonStatus { version, api, pid, data, .. } = &self.status;
         if *api != API_VERSION {
             let ours = env!("CARGO_PKG_VERSION");
-            let what = format!("the daemon (pid {pid}) is holdpoint {version}, which this one ({ours}) can't speak to");
+            let what =
+                format!("the daemon (pid {pid}) is holdpoint {version}, which this version ({ours}) can't talk to");
             return Err(CliError::failed(what).hint(match *api < API_VERSION {
-                true => "`holdpoint daemon restart` starts this program's; turns that run are interrupted",
-                false => "use the newer holdpoint that has started it",
+                true => "`holdpoint daemon restart` starts the daemon of this version; running turns are interrupted",
+                false => "use the newer holdpoint that started it",
             }));
         }
         if Path::new(data) == folders.data() {
@@ -133,41 +140,41 @@ impl Daemon {
         }
         let (socket, ours) = (self.socket.display(), folders.data().display());
         Err(CliError::failed(format!("the daemon (pid {pid}) on {socket} keeps its sessions in {data}, not in {ours}"))
-            .hint("name another place by --state-dir"))
+            .hint("set another folder with --state-dir"))
     }
 }
 
-/// Asks the daemon how it is.
+/// Requests the status of the daemon.
 async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError> {
     let response = http::request(socket, Method::GET, "/v1/status", &[], None).await?;
     let code = response.status();
     let body = response.whole(STATUS).await?;
     Ok(match code {
-        StatusCode::OK => serde_json::from_slice(&body).map_err(|error| strange(socket, &error)),
+        StatusCode::OK => serde_json::from_slice(&body).map_err(|error| not_our_daemon(socket, &error)),
         StatusCode::FORBIDDEN => {
             Err(CliError::failed(format!("the daemon at {} serves another user", socket.display()))
-                .hint("name another place by --state-dir"))
+                .hint("set another folder with --state-dir"))
         }
         code => Err(match serde_json::from_slice::<ErrorBody>(&body) {
             Ok(ErrorBody { code, message, hint, .. }) if !code.is_empty() => {
-                let refused = CliError::failed(format!("the daemon takes no request: {message}"));
+                let refused = CliError::failed(format!("the daemon refused the request: {message}"));
                 refused.hint(hint.unwrap_or_else(|| "try again".to_owned()))
             }
-            _ => strange(socket, &code),
+            _ => not_our_daemon(socket, &code),
         }),
     })
 }
 
-/// What listens there is no daemon of ours.
-fn strange(socket: &Path, why: &dyn std::fmt::Display) -> CliError {
-    CliError::failed(format!("what listens on {} does not answer as a daemon does: {why}", socket.display()))
-        .hint("name another place by --state-dir")
+/// The error for a listener that is not a daemon of ours.
+fn not_our_daemon(socket: &Path, why: &dyn std::fmt::Display) -> CliError {
+    CliError::failed(format!("the program listening on {} is not a holdpoint daemon: {why}", socket.display()))
+        .hint("set another folder with --state-dir")
 }
 
-/// Whether nobody listens there, or no longer.
-fn is_nobody(error: &HttpError) -> bool {
+/// Whether the socket has no listener, or lost it.
+fn has_no_listener(error: &HttpError) -> bool {
     match error {
-        HttpError::Unreachable { source, .. } => claim::is_nobody(source),
+        HttpError::Unreachable { source, .. } => claim::has_no_listener(source),
         HttpError::Broken(error) => !error.is_parse(),
         _ => false,
     }

@@ -1,7 +1,8 @@
-//! Connections: so many at once, and each can be cut from elsewhere.
+//! Limits the number of open connections, and lets each be cut from elsewhere.
 //!
-//! Streams are long-lived, so they have a limit of their own: other requests get through, however many clients are attached.
-//! Of the other connections, one that is not at a request makes room for a new one.
+//! Streams are long-lived, so they have a limit of their own: other requests get through however
+//! many clients are attached. Of the other connections, one without a request makes room for a new
+//! one.
 
 use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,23 +25,24 @@ use tokio::net::UnixStream;
 
 use super::peer;
 
-/// Streams that are open at once: of events, and of sessions that are written out.
+/// The maximum number of open streams, of events and of exports.
 pub(super) const MOST_STREAMS: usize = 256;
 
-/// Other connections that are open at once. One more takes the place of one that is not at a request; if there is none, it
-/// gets an error and is closed.
+/// The maximum number of other open connections. A further one replaces a connection without a
+/// request. If there is none, it receives an error and is closed.
 const MOST_OTHERS: usize = 64;
 
-/// Connections beyond these that are open at once, to be told so. Who comes after them waits to be accepted.
+/// The maximum number of connections beyond these, which are opened only to be refused. Further
+/// ones wait to be accepted.
 const REFUSED: usize = 64;
 
-/// All that are open at once.
-pub(super) const MOST: usize = MOST_STREAMS + MOST_OTHERS + REFUSED;
+/// The maximum number of connections of all kinds.
+pub(super) const MAX_CONNECTIONS: usize = MOST_STREAMS + MOST_OTHERS + REFUSED;
 
-/// How long one that will be refused may take to ask for something.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a connection that will be refused may take to send its request.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Counts what is open. Clones are the same.
+/// Counts open connections. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Connections(Arc<Counted>);
 
@@ -48,46 +50,47 @@ pub(super) struct Connections(Arc<Counted>);
 struct Counted {
     open: AtomicUsize,
     streams: AtomicUsize,
-    /// Requests that were answered.
+    /// The number of answered requests.
     answered: AtomicU64,
-    /// When the last one was closed.
+    /// The [`Timestamp`] of the last closed connection.
     closed: AtomicU64,
-    /// Those that have a place, the oldest first. Closed ones are removed at the next arrival.
+    /// The connections with a place, oldest first. Closed ones are removed at the next arrival.
     served: Mutex<Vec<Weak<Connection>>>,
 }
 
-/// One of them. Its place is free when it is dropped.
+/// An open connection. Its place is free when this is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Another hold on the socket: what does not read is not written to, and what is not written to is not looked
-    /// after by the server.
+    /// A duplicate of the socket, used to cut the connection. The server itself never cuts a client
+    /// that stops reading: it can't write to it, and does not poll a connection that it can't write
+    /// to.
     socket: Option<OwnedFd>,
-    /// There was no place.
+    /// Whether there was no place for it.
     refused: bool,
     open: Connections,
-    /// A request of it is being answered.
+    /// Whether a request is being answered.
     busy: AtomicBool,
-    /// The number of its last request that was answered; 0 before the first.
+    /// The number of the last answered request; 0 before the first.
     answered: AtomicU64,
-    /// It is being ended.
+    /// Whether the connection was cut.
     cut: AtomicBool,
 }
 
-/// A place among the streams, until this is dropped.
+/// A place among the streams, until dropped.
 pub(super) struct StreamPlace(Connections);
 
 impl Connections {
-    /// How many are open.
+    /// The number of open connections.
     pub(super) fn open(&self) -> usize {
         self.0.open.load(Ordering::Relaxed)
     }
 
-    /// When the last one was closed; the beginning of time if none was.
+    /// When the last connection was closed; the zero timestamp if none was.
     pub(super) fn last_closed(&self) -> Timestamp {
         Timestamp(self.0.closed.load(Ordering::Relaxed))
     }
 
-    /// Notes a connection and who is on its other end, for all its requests. It can't be refused here.
+    /// Records a new connection and its peer, for all its requests. It can't be refused here.
     pub(super) fn note(&self, io: &dyn Any, extensions: &mut Extensions) {
         peer::note(io, extensions);
         let socket = io.downcast_ref::<UnixStream>().and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
@@ -103,9 +106,9 @@ impl Connections {
         });
         let noted = Arc::downgrade(&connection);
         if refused {
-            tracing::warn!(open = before, "a connection too many");
+            tracing::warn!(open = before, "too many connections");
             actix_web::rt::spawn(async move {
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(REFUSAL_TIMEOUT).await;
                 if let Some(connection) = noted.upgrade() {
                     connection.cut();
                 }
@@ -116,8 +119,8 @@ impl Connections {
         extensions.insert(connection);
     }
 
-    /// Whether there is a place for one more. If all are taken, a connection is cut that is not at a request: the oldest
-    /// without any so far, else the one whose last answer is the longest ago.
+    /// Whether there is a place for one more. If all are taken, a connection without a request is
+    /// cut: the oldest that never had one, else the one with the oldest response.
     fn has_room(&self) -> bool {
         let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|connection| connection.upgrade().is_some_and(|connection| !connection.is_cut()));
@@ -131,16 +134,16 @@ impl Connections {
 }
 
 impl Connection {
-    /// Ends it, whatever is still to be written.
+    /// Ends the connection, even if data is still to be written.
     pub(super) fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
         if let Some(socket) = &self.socket {
-            // It is closed already.
+            // Fails only if the connection is closed already.
             let _ = shutdown(socket, Shutdown::Both);
         }
     }
 
-    /// Takes a place among the streams; nothing if there is none.
+    /// Takes a place among the streams; `None` if all are taken.
     pub(super) fn stream(self: &Arc<Self>) -> Option<StreamPlace> {
         let connections = self.open.clone();
         let streams = &connections.0.streams;
@@ -154,7 +157,7 @@ impl Connection {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Whether no request of it is being answered, or waits to be read.
+    /// Whether no request is being answered or waits to be read.
     fn is_idle(&self) -> bool {
         let unread = || self.socket.as_ref().and_then(|socket| ioctl_fionread(socket).ok()).unwrap_or(0);
         !self.busy.load(Ordering::Relaxed) && unread() == 0
@@ -175,24 +178,24 @@ impl Drop for Connection {
     }
 }
 
-/// Notes when a connection is at a request: from its head to the last byte of its answer.
+/// Marks a connection as busy during a request, from its head to the last byte of the response.
 pub(super) async fn note_request(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<Answer>, Error> {
+) -> Result<ServiceResponse<TrackedBody>, Error> {
     let at_request = request.conn_data::<Arc<Connection>>().map(|connection| {
         connection.busy.store(true, Ordering::Relaxed);
         AtRequest(Arc::clone(connection))
     });
     let response = next.call(request).await?;
-    Ok(response.map_body(|_, body| Answer { body: body.boxed(), _at_request: at_request }))
+    Ok(response.map_body(|_, body| TrackedBody { body: body.boxed(), _at_request: at_request }))
 }
 
-/// A connection at a request, until this is dropped.
+/// Marks a connection as busy, until dropped.
 struct AtRequest(Arc<Connection>);
 
-/// The body of an answer, which is dropped when it is sent.
-pub(super) struct Answer {
+/// The body of a response, dropped when it is sent.
+pub(super) struct TrackedBody {
     body: BoxBody,
     _at_request: Option<AtRequest>,
 }
@@ -206,7 +209,7 @@ impl Drop for AtRequest {
     }
 }
 
-impl MessageBody for Answer {
+impl MessageBody for TrackedBody {
     type Error = <BoxBody as MessageBody>::Error;
 
     fn size(&self) -> BodySize {
@@ -218,7 +221,7 @@ impl MessageBody for Answer {
     }
 }
 
-/// Refuses what comes over a connection that had no place.
+/// Refuses requests on a connection that had no place.
 pub(super) async fn admit<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
@@ -228,7 +231,7 @@ pub(super) async fn admit<B: MessageBody>(
     }
     let body = ErrorBody {
         code: "tooManyConnections".to_owned(),
-        message: format!("{MOST_OTHERS} connections are open beside the streams, the limit"),
+        message: format!("the limit of {MOST_OTHERS} open connections, besides streams, is reached"),
         hint: Some("try again".to_owned()),
         ..ErrorBody::default()
     };
@@ -243,13 +246,13 @@ mod tests {
 
     use super::*;
 
-    /// A connection as the server notes it, and its other end.
+    /// A connection as the server records it, and its other end.
     fn connect(connections: &Connections) -> (Arc<Connection>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut extensions = Extensions::new();
         connections.note(&ours, &mut extensions);
         let connection = extensions.remove::<Arc<Connection>>().unwrap();
-        // The server keeps its end open as long as the connection is.
+        // The server keeps its end open while the connection exists.
         std::mem::forget(ours);
         (connection, theirs)
     }
@@ -264,7 +267,7 @@ mod tests {
         let mut all: Vec<_> = (0..MOST_OTHERS).map(|_| connect(&connections)).collect();
         let mut at_request = Vec::new();
         for (n, (connection, theirs)) in all.iter_mut().enumerate() {
-            // A request that waits to be read is as good as one that was read.
+            // A request that waits to be read counts like one that was read.
             match n {
                 2 | 7 => {}
                 5 => theirs.write_all(b"GET").await.unwrap(),
@@ -274,7 +277,7 @@ mod tests {
                 }
             }
         }
-        // Two more are done, the younger one first.
+        // Two more requests are answered, the younger connection's first.
         drop(at_request.pop());
         drop(at_request.pop());
         for place in [2, 7, MOST_OTHERS - 1, MOST_OTHERS - 2] {

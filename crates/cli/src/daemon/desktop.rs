@@ -1,4 +1,4 @@
-//! How the user's desktop is reached, by the clients that connect: for the command of `notify`.
+//! The desktops of the connected clients, for the command of `notify`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,13 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use holdpoint_tools::environment;
 use percent_encoding::percent_decode_str;
 
-/// Clients that are remembered. An older one that comes back counts as a new one.
+/// The maximum number of clients remembered. A forgotten client that returns counts as a new one.
 const KEPT: usize = 64;
 
-/// Variables, by name.
+/// Environment variables, as names and values.
 pub(super) type Variables = Vec<(String, String)>;
 
-/// The desktops of clients, the one that connected last at the end.
+/// The desktops of clients, the latest client last.
 pub(super) struct Desktops(Mutex<VecDeque<Client>>);
 
 #[derive(PartialEq)]
@@ -22,27 +22,27 @@ struct Client {
 }
 
 impl Desktops {
-    /// Those of a daemon that was started with this environment, before any client has connected.
+    /// Starts with the daemon's own environment, before any client has connected.
     pub(super) fn new(env: impl IntoIterator<Item = (String, String)>) -> Self {
         let desktops = Self(Mutex::default());
         desktops.add(Client { pid: Some(std::process::id()), desktop: environment::desktop(env) });
         desktops
     }
 
-    /// Notes a request of this process with this header. Only the first request of a client counts: another client
-    /// that has connected since is the newer one.
+    /// Records the desktop header of a request by this process. Only a client's first request
+    /// counts: if another client has connected since, that one is newer.
     pub(super) fn note(&self, pid: Option<u32>, header: &str) {
         let vars = header.split('&').filter_map(|pair| pair.split_once('='));
         let vars = vars.filter_map(|(name, value)| {
             let value = percent_decode_str(value).decode_utf8().ok()?;
-            // No variable can have it.
+            // A variable can't contain it.
             (!value.contains('\0')).then(|| (name.to_owned(), value.into_owned()))
         });
         self.add(Client { pid, desktop: environment::desktop(vars) });
     }
 
-    /// The desktop of the client that connected last, of those that have a display; without any, of all. Nothing if no
-    /// client has one.
+    /// The desktop of the latest client with a display. If no client has a display, the desktop of
+    /// the latest client, if any.
     pub(super) fn current(&self) -> Option<Variables> {
         let clients = self.lock();
         let has_display = |client: &&Client| client.desktop.iter().any(|(name, _)| name.ends_with("DISPLAY"));
@@ -80,7 +80,8 @@ mod tests {
         desktops.note(Some(1), "DISPLAY=%3A1&PATH=/evil");
         assert_eq!(desktops.current().unwrap(), [("DISPLAY".to_owned(), ":1".to_owned())]);
         desktops.note(Some(2), "DISPLAY=%3A2");
-        // Later requests of an older client change nothing, and neither does one without a display.
+        // A later request of an older client changes nothing, and neither does one without a
+        // display.
         desktops.note(Some(1), "DISPLAY=%3A1");
         desktops.note(Some(3), "DBUS_SESSION_BUS_ADDRESS=unix%3Apath%3D%2Fbus");
         for empty in ["", "DISPLAY=", "DISPLAY", "XDG_RUNTIME_DIR=%2Frun", "DISPLAY=%00"] {

@@ -1,4 +1,4 @@
-//! What the handlers of all requests share.
+//! The state that all request handlers share.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use super::claim::Sockets;
 use super::connection::Connections;
 use super::desktop::Desktops;
 
-/// How long streams may take to tell what is left to tell, and then to say that the daemon stops.
+/// How long streams may take to send their last events, and then to send their end.
 const LAST_FRAMES: Duration = Duration::from_millis(500);
 
-/// What the handlers of all requests share. The engine is not in it: it ends when the daemon stops, whatever handlers
-/// still run.
+/// The state that all request handlers share. It does not include the engine, which ends when the
+/// daemon stops even if handlers still run.
 pub(super) struct Host {
-    /// As the daemon itself sees them.
+    /// All sessions, with the daemon itself as the client.
     pub(super) sessions: Sessions,
     pub(super) load: LoadMeter,
     pub(super) store: Sqlite,
@@ -32,29 +32,28 @@ pub(super) struct Host {
     pub(super) browsers: Browsers,
     pub(super) connections: Connections,
     pub(super) desktops: Arc<Desktops>,
-    /// Places for texts that are taken in.
+    /// Limits the number of concurrent imports.
     pub(super) importing: Semaphore,
     pub(super) since: Timestamp,
     pub(super) stopping: Stopping,
     pub(super) about: About,
 }
 
-/// What a daemon says of itself, and what does not change.
+/// The constant parts of the daemon's status.
 pub(super) struct About {
-    /// Where it listens.
     pub(super) sockets: Sockets,
     pub(super) data: PathBuf,
-    /// What it goes by of the configuration, by key.
+    /// The parts of the configuration that the daemon depends on, by key.
     pub(super) config: BTreeMap<String, Value>,
     pub(super) log: PathBuf,
-    /// Lines of the log that were left out.
+    /// Counts the lines missing in the log.
     pub(super) log_lost: ErrorCounter,
-    /// After how long without work and clients it stops.
+    /// The time without work and clients after which the daemon stops.
     pub(super) idle_stop: Option<Duration>,
 }
 
-/// Tells streams that the daemon stops. They end with their sessions, whose ends they tell, or when there is no more
-/// time for that.
+/// Notifies streams that the daemon stops. A stream ends after it has sent the end of its session,
+/// or when the time for that is over.
 #[derive(Debug, Default)]
 pub(super) struct Stopping(watch::Sender<Stage>);
 
@@ -62,22 +61,23 @@ pub(super) struct Stopping(watch::Sender<Stage>);
 enum Stage {
     #[default]
     Serving,
-    /// Sessions end.
+    /// Sessions are ending.
     Ending,
-    /// Whatever is still told is left.
+    /// The time is over: streams end, even with events left to send.
     Over,
 }
 
-/// A stream's share in it: as long as it is held, the end is waited for.
-pub(super) struct Told(watch::Receiver<Stage>);
+/// A stream's subscription. The daemon does not end until all are dropped, or the time is over.
+pub(super) struct StopSubscription(watch::Receiver<Stage>);
 
 impl Stopping {
-    /// Sessions end from now on: streams that end say that the daemon was stopped.
+    /// Announces that sessions end. Streams that end from now on say that the daemon was stopped.
     pub(super) fn begin(&self) {
         self.0.send_replace(Stage::Ending);
     }
 
-    /// Waits until the streams have ended, which their sessions have; not for ever: a client may not read.
+    /// Waits for the streams, which end with their sessions. The wait is limited, because a client
+    /// may not read.
     pub(super) async fn end(&self) {
         if tokio::time::timeout(LAST_FRAMES, self.0.closed()).await.is_ok() {
             return;
@@ -88,21 +88,21 @@ impl Stopping {
         }
     }
 
-    /// For a stream that begins.
-    pub(super) fn told(&self) -> Told {
-        Told(self.0.subscribe())
+    /// Subscribes a new stream.
+    pub(super) fn subscribe(&self) -> StopSubscription {
+        StopSubscription(self.0.subscribe())
     }
 }
 
-impl Told {
-    /// Whether it has begun.
+impl StopSubscription {
+    /// Whether sessions are ending.
     pub(super) fn has_begun(&self) -> bool {
         *self.0.borrow() > Stage::Serving
     }
 
-    /// Waits until there is no more time.
+    /// Waits until the time is over.
     pub(super) async fn over(&mut self) {
-        // Without the daemon it is over, too.
+        // If the daemon is gone, it is over as well.
         let _ = self.0.wait_for(|stage| *stage == Stage::Over).await;
     }
 }
@@ -125,7 +125,7 @@ impl Host {
     }
 }
 
-/// The daemon's own environment.
+/// The daemon's own environment, without variables that are not UTF-8.
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

@@ -1,4 +1,4 @@
-//! The daemon's log: a few files of bounded size that only their user reads, and no secret in them.
+//! The daemon's log: a few files of bounded size, readable only by their user and without secrets.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,32 +10,33 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGua
 use crate::error::CliError;
 use crate::log;
 
-/// Bytes of one file.
+/// The maximum size of a file in bytes.
 const FILE_SIZE: u64 = 8 * 1024 * 1024;
 
-/// Files that are kept: `daemon.log`, and `daemon.1.log` (the newest of the old ones) and so on.
+/// The number of files: `daemon.log`, `daemon.1.log` (the newest of the old ones) and so on.
 const FILES: usize = 5;
 
-/// Lines that wait to be written. One more is left out and counted: nobody waits for a disk to log.
+/// The maximum number of lines that wait to be written. Further ones are dropped and counted, so
+/// that logging never waits for a disk.
 const WAITING: usize = 16 * 1024;
 
-/// The log, for as long as this is kept.
+/// The log, open until dropped.
 pub(super) struct Log {
     pub(super) path: PathBuf,
-    /// Lines that were left out.
+    /// Counts the dropped lines.
     pub(super) lost: ErrorCounter,
-    /// Its end writes what still waits.
+    /// Writes the waiting lines when dropped.
     _writer: WorkerGuard,
 }
 
-/// Begins to log into this folder: what `HOLDPOINT_LOG` says, else what the configuration does.
+/// Starts to log into this folder, with the levels of `HOLDPOINT_LOG`, else of the configuration.
 pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliError> {
     let levels = match crate::log::levels()? {
         Some(levels) => levels,
         None => crate::log::configured(configured)?,
     };
     let path = folder.join("daemon.log");
-    let rolling = Rolling::open(&path, FILE_SIZE)?;
+    let rolling = RotatingFile::open(&path, FILE_SIZE)?;
     let builder = NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
     let (writer, guard) = builder.finish(rolling);
     let lost = writer.error_counter();
@@ -48,26 +49,27 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
     Ok(Log { path, lost, _writer: guard })
 }
 
-/// A file that makes room when it is full. Each write is one line: what it says of others is made visible and its
-/// secrets are masked, here, where no line comes by.
+/// A file that is rotated when it is full. Each write is one line. All lines pass through here, so
+/// this is where foreign text is escaped and secrets are masked.
 ///
-/// Not `tracing_appender::rolling`: its files have the modes that the umask leaves them, and no bound.
-struct Rolling {
+/// `tracing_appender::rolling` does not fit: the modes of its files follow the umask, and their
+/// size has no bound.
+struct RotatingFile {
     path: PathBuf,
     file: File,
     size: u64,
-    /// Bytes that one file may have.
+    /// The maximum size of the file in bytes.
     most: u64,
 }
 
-impl Rolling {
+impl RotatingFile {
     fn open(path: &Path, most: u64) -> Result<Self, CliError> {
         let file = folders::open(path, OpenOptions::new().append(true))?;
         let size = file.metadata().map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?.len();
         Ok(Self { path: path.to_owned(), file, size, most })
     }
 
-    /// The file moves aside, the oldest one goes, and a new one begins.
+    /// Renames the files to their next numbers, which drops the oldest, and starts a new file.
     fn roll(&mut self) -> io::Result<()> {
         let old = |number: usize| match number {
             0 => self.path.clone(),
@@ -84,7 +86,7 @@ impl Rolling {
     }
 }
 
-impl Write for Rolling {
+impl Write for RotatingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = log::line(bytes);
         if self.size + line.len() as u64 > self.most {
@@ -109,7 +111,7 @@ mod tests {
     #[test]
     fn the_log_is_bounded_and_private() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = Rolling::open(&folder.path().join("daemon.log"), 1000).unwrap();
+        let mut log = RotatingFile::open(&folder.path().join("daemon.log"), 1000).unwrap();
         for _ in 0..200 {
             log.write_all(b"2026-11-20T16:32:19Z INFO something happened\n").unwrap();
         }
@@ -128,7 +130,7 @@ mod tests {
     fn t_h1_no_secret_and_no_second_line_gets_into_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("daemon.log");
-        let mut log = Rolling::open(&path, FILE_SIZE).unwrap();
+        let mut log = RotatingFile::open(&path, FILE_SIZE).unwrap();
         log.write_all(b"key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789AB\nINFO forged \x1b[2J\n").unwrap();
         let text = std::fs::read_to_string(path).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");

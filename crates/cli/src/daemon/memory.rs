@@ -1,53 +1,56 @@
-//! That what is freed goes back to the system: a daemon runs for weeks, and is busy for minutes.
+//! Returns freed memory to the system: a daemon runs for weeks and is busy for minutes.
 //!
-//! Left to itself glibc keeps, in each of its arenas (one a thread or so), as much at the end as twice the largest
-//! block that was ever freed, up to 64 MiB, and all of the holes: a daemon that used 5 MB kept 60 MB of what floods had
-//! taken, for good.
+//! By default glibc keeps much of the freed memory: at the end of each arena (about one per thread)
+//! twice the largest block ever freed, up to 64 MiB, and all holes. A daemon that used 5 MB kept 60
+//! MB of past floods for good.
 
 use std::time::{Duration, Instant};
 
 use holdpoint_session::LoadMeter;
 
-/// How long what a session has taken may need to be free, and how often it is given back at most: holes are looked for
-/// under the locks of the arenas.
+/// How long to wait for the memory of a session to be freed, which also bounds how often memory is
+/// returned: holes are searched for under the locks of the arenas.
 const REST: Duration = Duration::from_secs(1);
 
-/// Keeps little at the end of an arena. To be called before there is a second thread.
+/// Keeps little memory at the end of an arena. Must be called before a second thread starts.
 pub(super) fn keep_little() {
     heap::keep_little();
 }
 
-/// Gives back the holes whenever sessions have come or gone, until the engine stops.
+/// Returns holes whenever sessions have started or ended, until the engine stops.
 pub(super) async fn give_back(load: LoadMeter) {
-    let Ok(mut sessions) = load.turnover().await else { return };
+    let Ok(mut sessions) = load.changes().await else { return };
     while sessions.next().await {
         tokio::time::sleep(REST).await;
         let since = Instant::now();
-        // A runtime that is stopping gives back everything.
+        // Fails only in a runtime that is stopping, which returns everything.
         let _ = tokio::task::spawn_blocking(heap::give_back).await;
-        tracing::debug!(took_us = since.elapsed().as_micros(), "what was free is given back");
+        tracing::debug!(took_us = since.elapsed().as_micros(), "freed memory was returned to the system");
     }
 }
 
-/// No crate has these: rustix speaks to the system, and they are the C library's own.
+/// These calls belong to the C library: rustix covers only system calls, and no other crate has
+/// them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "calls of the C library")]
 mod heap {
-    /// Bytes: what glibc begins with. Once it is said, it stays.
+    /// The initial threshold of glibc in bytes. Once set explicitly, it no longer grows.
     const SPARE: libc::c_int = 128 * 1024;
 
     pub(super) fn keep_little() {
-        // SAFETY: it takes two numbers and changes a setting, which no other thread reads yet. Refused, all is as it was.
+        // SAFETY: takes two numbers and changes a setting that no other thread reads yet. If the
+        // call is refused, nothing changes.
         unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, SPARE) };
     }
 
     pub(super) fn give_back() {
-        // SAFETY: any thread may call it at any time; it touches what is free, and takes the arenas' locks for it.
+        // SAFETY: may be called by any thread at any time. It touches only free memory, under the
+        // locks of the arenas.
         unsafe { libc::malloc_trim(0) };
     }
 }
 
-/// Other C libraries do it by themselves, or can't be told.
+/// Other C libraries return memory by themselves, or have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod heap {
     pub(super) fn keep_little() {}

@@ -1,4 +1,4 @@
-//! Tells the user that a session waits: by a command of theirs, once for each ask.
+//! Runs a command of the user when a session waits for an answer, once for each ask.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,65 +17,68 @@ use tokio::sync::{Semaphore, watch};
 
 use super::desktop::{Desktops, Variables};
 
-/// How long the command may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long after a failure to watch the sessions it is tried again.
-const AGAIN: Duration = Duration::from_secs(10);
-/// Bytes of what is told by a variable: a message says what it is about at its beginning.
-const MOST: usize = 4096;
-/// Commands that run at once; the others wait.
+/// The timeout of the command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause before another attempt to watch the sessions.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// The maximum size of a variable in bytes. A message has its subject at its beginning.
+const MAX_VARIABLE_BYTES: usize = 4096;
+/// The maximum number of commands that run at once. Others wait.
 const AT_ONCE: usize = 4;
 
-/// The ask of a session that was told of last.
-struct Told {
+/// The last ask of a session for which the command was run.
+struct Notified {
     ask: AskId,
-    /// Whether it is still the one that its session shows.
+    /// Whether the session still shows this ask.
     open: watch::Sender<bool>,
 }
 
-/// Runs `command` for every ask that is raised from `since` on, until the engine stops: when it is the one its session
-/// shows. It gets the daemon's environment, and the variables of the current one of `desktops`.
-pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestamp, desktops: Arc<Desktops>) {
+/// Runs `command` for every ask raised at or after `since`, as soon as its session shows it, until
+/// the engine stops. The command receives the daemon's environment with the current one of
+/// `desktops`.
+pub(super) async fn notify_asks(sessions: Sessions, command: String, since: Timestamp, desktops: Arc<Desktops>) {
     let mut watch = loop {
         match sessions.watch().await {
             Ok(watch) => break watch,
             Err(SessionError::Stopped) => return,
-            Err(error) => tracing::error!(%error, "nobody is told of asks, until the sessions can be read"),
+            Err(error) => tracing::error!(%error, "no notifications until the sessions can be read"),
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     };
-    let mut told: HashMap<SessionId, Told> = HashMap::new();
+    let mut notified: HashMap<SessionId, Notified> = HashMap::new();
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let command: Arc<str> = command.into();
     while let Some(news) = watch.next().await {
         let session = match news {
             SessionNews::Session(session) => *session,
             SessionNews::Deleted(id) => {
-                told.remove(&id);
+                notified.remove(&id);
                 continue;
             }
         };
-        let before = told.get(&session.id);
+        let before = notified.get(&session.id);
         if let Some(before) = before {
             let open = session.waits_for.as_ref().is_some_and(|ask| ask.id == before.ask);
             before.open.send_replace(open);
         }
         let Some(ask) = session.waits_for.clone() else { continue };
-        // One that stands again after a restart was told of before it.
+        // An ask that a restart has kept open was reported before the restart.
         if ask.since < since || before.is_some_and(|before| before.ask == ask.id) {
             continue;
         }
         let (open, is_open) = watch::channel(true);
-        told.insert(session.id.clone(), Told { ask: ask.id.clone(), open });
+        notified.insert(session.id.clone(), Notified { ask: ask.id.clone(), open });
         let (command, places, desktops) = (Arc::clone(&command), Arc::clone(&places), Arc::clone(&desktops));
         tokio::spawn(async move {
-            // Never closed.
+            // The semaphore is never closed.
             let _place = places.acquire().await;
-            // It may be answered by now, or its session be gone.
+            // By now the ask may be answered, or its session gone.
             if is_open.has_changed().is_err() || !*is_open.borrow() {
                 return;
             }
-            match run(telling(&command, &session, &ask, desktops.current()), tokio::time::sleep(PATIENCE)).await {
+            match run(notify_command(&command, &session, &ask, desktops.current()), tokio::time::sleep(COMMAND_TIMEOUT))
+                .await
+            {
                 Ok(Some(status)) if status.success() => {}
                 Ok(Some(status)) => tracing::warn!(%status, session = %session.id, "the command of `notify` failed"),
                 Ok(None) => {
@@ -87,11 +90,12 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
     }
 }
 
-/// The command, as it is run to tell of what this session asks.
-fn telling(command: &str, session: &SessionSummary, ask: &Ask, desktop: Option<Variables>) -> Command {
+/// Builds the command for an ask of this session.
+fn notify_command(command: &str, session: &SessionSummary, ask: &Ask, desktop: Option<Variables>) -> Command {
     let mut shell = Command::new("sh");
     if let Some(desktop) = desktop {
-        // Part of one desktop and part of another is neither. The runtime folder is the user's on all of them.
+        // Variables of two desktops must not be mixed. The runtime folder is the same on all of a
+        // user's desktops.
         for name in environment::DESKTOP.iter().filter(|name| **name != "XDG_RUNTIME_DIR") {
             shell.env_remove(name);
         }
@@ -110,20 +114,25 @@ fn telling(command: &str, session: &SessionSummary, ask: &Ask, desktop: Option<V
     shell
 }
 
-/// A line as a variable takes it: without NUL, and not longer than the system lets one be.
+/// Makes a line fit for a variable: without NUL, and within the system's limit.
 fn fitting(line: &str) -> String {
-    let shown = prose_line(&line[..line.floor_char_boundary(MOST)]);
-    let end = shown.floor_char_boundary(MOST);
-    if end == shown.len() && line.len() <= MOST { shown.into_owned() } else { format!("{}…", &shown[..end]) }
+    let shown = prose_line(&line[..line.floor_char_boundary(MAX_VARIABLE_BYTES)]);
+    let end = shown.floor_char_boundary(MAX_VARIABLE_BYTES);
+    if end == shown.len() && line.len() <= MAX_VARIABLE_BYTES {
+        shown.into_owned()
+    } else {
+        format!("{}…", &shown[..end])
+    }
 }
 
-/// Runs it; nothing if the time was up first. What it has started ends then, too, as it does when the daemon stops.
+/// Runs the command; `None` if the time is up first. Its processes are then killed, as they are
+/// when the daemon stops.
 async fn run(mut command: Command, time: impl Future<Output = ()>) -> io::Result<Option<ExitStatus>> {
     let mut child = command.process_group(0).spawn()?;
     let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).map(Group);
     tokio::select! {
         status = child.wait() => {
-            // What it leaves running it means to.
+            // Processes that the command leaves running are meant to run on.
             std::mem::forget(group);
             status.map(Some)
         }
@@ -131,12 +140,12 @@ async fn run(mut command: Command, time: impl Future<Output = ()>) -> io::Result
     }
 }
 
-/// A command and all that it has started, which ends with this.
+/// A command's process group, killed when dropped.
 struct Group(Pid);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // All of it may have ended just now.
+        // All its processes may have ended just now.
         let _ = kill_process_group(self.0, Signal::KILL);
     }
 }
@@ -152,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let told = folder.path().join("told");
         let read = || std::fs::read_to_string(&told).unwrap_or_default();
-        // What is in the background would outlive its shell.
+        // A background process would outlive its shell.
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000 & echo $! > \"$1\"; wait", "sh"]).arg(&told);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -162,11 +171,11 @@ mod tests {
             }
         };
         assert!(run(command, time).await.unwrap().is_none());
-        // Gone, or dead and not yet buried by whoever has inherited it.
+        // Gone, or dead and not reaped yet by its new parent.
         let stat = format!("/proc/{}/stat", read().trim());
         let by = Instant::now() + holdpoint_tools::testing::patience();
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-            assert!(Instant::now() < by, "it lives");
+            assert!(Instant::now() < by, "the process is still alive");
             std::thread::yield_now();
         }
     }

@@ -1,4 +1,5 @@
-//! Who is on the other end of a connection: the kernel says it, and only this user gets in.
+//! Identifies the process at the other end of a connection as the kernel reports it, and admits
+//! only this user's.
 
 use std::any::Any;
 use std::fmt;
@@ -11,12 +12,11 @@ use rustix::process::geteuid;
 use serde_json::json;
 use tokio::net::UnixStream;
 
-/// The process on the other end.
+/// The process at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// Its user.
     pub(crate) uid: u32,
-    /// Its id, if the system tells and it is one of our name space.
+    /// Its process id, if the system reports one in our namespace.
     pub(crate) pid: Option<u32>,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Notes who connected, for all requests of the connection. It can't be refused here.
+/// Records the peer for all requests of the connection. It can't be refused here.
 pub(super) fn note(io: &dyn Any, extensions: &mut Extensions) {
     let Some(stream) = io.downcast_ref::<UnixStream>() else { return };
     match stream.peer_cred() {
@@ -37,11 +37,11 @@ pub(super) fn note(io: &dyn Any, extensions: &mut Extensions) {
             let pid = cred.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
             extensions.insert(Peer { uid: cred.uid(), pid });
         }
-        Err(error) => tracing::error!(%error, "it is not known who connected"),
+        Err(error) => tracing::error!(%error, "the peer of a connection is unknown"),
     }
 }
 
-/// Lets only this user's processes in, whatever the modes of folder and socket are.
+/// Admits only this user's processes, regardless of the modes of the folder and the socket.
 pub(super) async fn only_ours<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
@@ -53,7 +53,7 @@ pub(super) async fn only_ours<B: MessageBody>(
     let who = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
     tracing::warn!(peer = %who, path = request.path(), "refused: another user");
     let body = json!({ "code": "forbidden", "message": "this daemon serves another user" });
-    // The connection has nothing more to say.
+    // No later request on this connection would be served.
     let refused = HttpResponse::Forbidden().force_close().json(body);
     Ok(request.into_response(refused).map_into_right_body())
 }

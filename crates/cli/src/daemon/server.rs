@@ -1,4 +1,4 @@
-//! The HTTP server on the daemon's socket.
+//! The HTTP server on the daemon's sockets.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -17,31 +17,31 @@ use super::connection;
 use super::host::Host;
 use super::{api, peer};
 
-/// Seconds that answers which are on their way when it stops may take.
+/// How many seconds responses in progress may take when the server stops.
 const LAST_WORDS_S: u64 = 1;
 
-/// The servers that run: one, and one more for sockets that were made again. Those whose sockets are gone go on for as long
-/// as they have connections.
+/// The running servers: the first one, and one for each set of sockets that were made again. A
+/// server that has lost its sockets continues while it has connections.
 #[derive(Default)]
 pub(super) struct Servers(Vec<Running>);
 
 struct Running {
     handle: ServerHandle,
-    /// Its sockets that were not made again since.
+    /// Its sockets, without those that were made again since.
     sockets: Vec<PathBuf>,
     open: Open,
 }
 
-/// How many connections a server has.
+/// Counts the connections of a server.
 #[derive(Clone, Default)]
 struct Open(Arc<AtomicUsize>);
 
-/// One of them, until this is dropped.
+/// Counts as one connection, until dropped.
 struct Connected(Open);
 
 impl Servers {
-    /// Begins to serve. Clients that connected earlier wait in a listener's queue. Call it inside of a tokio runtime; the
-    /// worker has a thread and a runtime of its own.
+    /// Starts to serve. Clients that connected earlier wait in a listener's queue. Must be called
+    /// in a tokio runtime; the worker has a thread and a runtime of its own.
     pub(super) fn start(&mut self, listeners: Vec<Listener>, host: &Data<Host>) -> io::Result<Server> {
         let open = Open::default();
         let (sockets, listeners) = listeners.into_iter().map(|Listener { path, listener }| (path, listener)).unzip();
@@ -50,7 +50,8 @@ impl Servers {
         Ok(server)
     }
 
-    /// Serves sockets that were made again. A server that has no socket and no connection left is ended: it has threads.
+    /// Serves sockets that were made again. Servers without a socket and a connection are ended,
+    /// because they have threads.
     pub(super) async fn renew(&mut self, listeners: Vec<Listener>, host: &Data<Host>) {
         for server in &mut self.0 {
             server.sockets.retain(|socket| listeners.iter().all(|new| new.path != *socket));
@@ -59,12 +60,12 @@ impl Servers {
         let over: Vec<_> = self.0.extract_if(.., is_over).collect();
         match self.start(listeners, host) {
             Ok(server) => _ = tokio::spawn(server),
-            Err(error) => tracing::error!(%error, "a socket that was made again is not served"),
+            Err(error) => tracing::error!(%error, "a socket that was created again can't be served"),
         }
         join_all(over.iter().map(|server| server.handle.stop(true))).await;
     }
 
-    /// Ends all of them.
+    /// Ends all servers.
     pub(super) async fn end(&self) {
         join_all(self.0.iter().map(|server| server.handle.stop(true))).await;
     }
@@ -96,8 +97,9 @@ fn start(listeners: Vec<UnixListener>, host: &Data<Host>, open: Open) -> io::Res
         app.wrap(from_fn(api::read_ahead)).wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
     };
     let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(LAST_WORDS_S);
-    // Who closes its end is gone: nobody reads an answer then, and a stream would notice it at its next event only.
-    let server = server.h1_allow_half_closed(false).max_connections(connection::MOST);
+    // A client that closes its end is gone. It reads no response, and a stream would notice it only
+    // at the next event.
+    let server = server.h1_allow_half_closed(false).max_connections(connection::MAX_CONNECTIONS);
     let server = server.on_connect(move |io, extensions| {
         extensions.insert(open.connected());
         connections.note(io, extensions);

@@ -1,4 +1,5 @@
-//! Starting a daemon from a command: one at a time, detached from whoever starts it, and with its reason if it can't.
+//! Starts a daemon from a command: one at a time, detached from the command, with a reason if it
+//! fails.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,37 +17,42 @@ use super::claim;
 use crate::error::CliError;
 
 /// How long one daemon may take to stop and the next one to start.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// After how long a claim that is held is tried again.
-pub(super) const AGAIN: Duration = Duration::from_millis(10);
+/// The interval between attempts to take a claim that is held.
+pub(super) const CLAIM_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Held by the command that starts the daemon. Those that come at the same time wait for it, and find a daemon.
+/// The file that is locked by the command that starts the daemon. Concurrent commands wait for it
+/// and then find a daemon.
 const LOCK: &str = "start.lock";
 
-/// What a daemon says when it serves.
+/// The line that a daemon writes when it serves.
 const READY: &str = "ready";
 
-/// The variables that a daemon gets of the environment, besides [`environment::DESKTOP`]: for its folders, its log, and the
-/// certificates for the command of `notify`. Clients send all others for the sessions they open.
+/// The variables that a daemon inherits besides [`environment::DESKTOP`]: for its folders, its log,
+/// and the certificates of the `notify` command. Clients send all others for the sessions they
+/// open.
 const ENVIRONMENT: [&str; 6] =
     ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", holdpoint_session::levels::VARIABLE];
 
-/// Starts a daemon, unless one can be reached by the time it is our turn. Blocks until it serves.
+/// Starts a daemon, unless one can be reached by the time this command has the lock. Blocks until
+/// the daemon serves.
 ///
 /// # Errors
-/// Whatever keeps it from serving, in its own words.
+/// Returns the daemon's own error if it does not serve.
 pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<(), CliError> {
     folders.sockets()?;
     folders.make()?;
-    let _turn = turn(folders)?;
+    let _turn = start_lock(folders)?;
     if claim::is_served(folders)? {
         return Ok(());
     }
-    // What was opened by whoever called us, and left open to us (`exec 9> lock` in a shell), is not the daemon's.
+    // Files that our caller has left open to us (`exec 9> lock` in a shell) are not passed on to
+    // the daemon.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
-    let mut daemon =
-        command(folders, idle_stop).spawn().map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
+    let mut daemon = command(folders, idle_stop)
+        .spawn()
+        .map_err(|error| CliError::failed(format!("the daemon can't be started: {error}")))?;
     let said = match daemon.stdout.take() {
         Some(words) => first_line(words, || late(folders, daemon.id()))?,
         None => String::new(),
@@ -54,43 +60,49 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
     if said.trim_end() == READY {
         return Ok(());
     }
-    // It has ended, or is about to.
+    // The daemon has ended, or is about to end.
     let ended = daemon.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
     Err(serde_json::from_str(&said).unwrap_or_else(|_| {
-        CliError::failed(format!("the daemon ended before it served: {ended}"))
-            .hint(format!("its log is in {}; `holdpoint daemon` runs it here", folders.logs().display()))
+        CliError::failed(format!("the daemon ended before it was ready: {ended}")).hint(format!(
+            "see its log in {}, or run it in the foreground with `holdpoint daemon`",
+            folders.logs().display()
+        ))
     }))
 }
 
-/// What a daemon says first; nothing if it ends before. If it says nothing for too long, the error is `late`.
+/// Returns the first line that a daemon writes; empty if the daemon ends first. If there is no line
+/// in time, fails with the error of `late`.
 fn first_line(words: impl io::Read + Send + 'static, late: impl FnOnce() -> CliError) -> Result<String, CliError> {
-    let (says, said) = mpsc::sync_channel(1);
-    // A read has no time limit: if it runs out, the thread ends with the daemon.
+    let (sender, receiver) = mpsc::sync_channel(1);
+    // A read has no timeout. If the time runs out, the thread ends with the daemon.
     let read = move || {
         let mut line = String::new();
         let _ = BufReader::new(words).read_line(&mut line);
-        // Nobody waits any more.
-        let _ = says.send(line);
+        // Fails if the receiver has given up.
+        let _ = sender.send(line);
     };
-    std::thread::Builder::new().spawn(read).map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
-    said.recv_timeout(PATIENCE).map_err(|_| late())
+    std::thread::Builder::new()
+        .spawn(read)
+        .map_err(|error| CliError::failed(format!("the daemon can't be started: {error}")))?;
+    receiver.recv_timeout(START_TIMEOUT).map_err(|_| late())
 }
 
-/// Why the daemon with this process id has not served in time: another one has its place, or it is slow.
+/// The reason why the daemon with this process id has not served in time: another one has its
+/// place, or it is slow.
 fn late(folders: &Folders, pid: u32) -> CliError {
     match claim::check_free(folders) {
         Err(unreachable) if unreachable.pid != Some(pid) => unreachable.into(),
         _ => {
-            let seconds = PATIENCE.as_secs();
+            let seconds = START_TIMEOUT.as_secs();
             CliError::failed(format!(
-                "the daemon (pid {pid}) has been starting for {seconds} s, and does not serve yet"
+                "the daemon (pid {pid}) has been starting for {seconds} s and does not answer yet"
             ))
-            .hint("`holdpoint status` says whether it does; `holdpoint daemon` runs it here")
+            .hint("`holdpoint status` shows whether it is running; `holdpoint daemon` runs it in the foreground")
         }
     }
 }
 
-/// This program as a daemon, with nothing of ours but where things are.
+/// The command that runs this program as a daemon, with only the variables that it needs.
 fn command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
     let mut command = Command::new(this_program());
     command.arg0("holdpoint").args(["daemon", "--detached"]);
@@ -107,7 +119,7 @@ fn command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
     command
 }
 
-/// The program that runs, also if its file was replaced meanwhile.
+/// The running program, even if its file was replaced meanwhile.
 fn this_program() -> std::path::PathBuf {
     match std::env::current_exe() {
         Ok(path) if path.exists() => path,
@@ -115,13 +127,14 @@ fn this_program() -> std::path::PathBuf {
     }
 }
 
-/// Our turn to start one, for as long as the file is kept.
-fn turn(folders: &Folders) -> Result<std::fs::File, CliError> {
+/// Takes the lock for starting a daemon, held until the file is closed.
+fn start_lock(folders: &Folders) -> Result<std::fs::File, CliError> {
     let path = &folders.data().join(LOCK);
     let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
     let file = folders::open(path, OpenOptions::new().write(true))?;
-    // There is no lock with a time limit: if it runs out, the thread gives the lock back whenever it gets it.
-    let (locked, ours) = mpsc::sync_channel(1);
+    // A lock has no timeout. If the time runs out, the thread releases the lock as soon as it gets
+    // it.
+    let (sender, receiver) = mpsc::sync_channel(1);
     let wait = move || {
         let lock = loop {
             match flock(&file, FlockOperation::LockExclusive) {
@@ -129,35 +142,35 @@ fn turn(folders: &Folders) -> Result<std::fs::File, CliError> {
                 lock => break lock,
             }
         };
-        // Nobody waits any more.
-        let _ = locked.send(lock.map(|()| file));
+        // Fails if the receiver has given up.
+        let _ = sender.send(lock.map(|()| file));
     };
     std::thread::Builder::new().spawn(wait).map_err(failed)?;
-    match ours.recv_timeout(PATIENCE) {
+    match receiver.recv_timeout(START_TIMEOUT) {
         Ok(locked) => locked.map_err(|error| failed(error.into())),
         Err(_) => {
             claim::check_free(folders)?;
-            let seconds = PATIENCE.as_secs();
-            Err(CliError::failed(format!("another command has been starting the daemon for {seconds} s already"))
-                .hint(format!("it holds {}", path.display())))
+            let seconds = START_TIMEOUT.as_secs();
+            Err(CliError::failed(format!("another command has been starting the daemon for {seconds} s"))
+                .hint(format!("it holds the lock {}", path.display())))
         }
     }
 }
 
-/// Leaves the terminal and the process group of whoever started this daemon.
+/// Leaves the terminal and the process group of the parent.
 pub(crate) fn detach() {
-    // Fails for who leads a group, and so has no terminal to lose.
+    // Fails only for the leader of a group, which has no terminal to lose.
     let _ = rustix::process::setsid();
 }
 
-/// Tells whoever started this daemon that it serves, or why not, and lets go of them.
+/// Reports to the parent that the daemon serves, or why it does not, and then releases the parent.
 pub(crate) fn announce(outcome: Result<(), &CliError>) -> io::Result<()> {
     let words = match outcome {
         Ok(()) => READY.to_owned(),
         Err(error) => serde_json::to_string(error)?,
     };
     let mut out = io::stdout();
-    // They may be gone.
+    // The parent may be gone.
     let _ = out.write_all(format!("{words}\n").as_bytes()).and_then(|()| out.flush());
     dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
     Ok(())

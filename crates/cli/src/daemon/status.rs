@@ -1,4 +1,4 @@
-//! What the daemon says of itself: `GET /v1/status`.
+//! The daemon's report about itself: `GET /v1/status`.
 
 use holdpoint_common::SessionId;
 use holdpoint_common::api::{API_VERSION, BrowserStatus, DaemonStatus};
@@ -7,9 +7,9 @@ use holdpoint_tools::web::RunningBrowser;
 
 use super::host::{About, Host};
 
-/// The daemon now.
-pub(super) async fn of(host: &Host) -> DaemonStatus {
-    // An engine that has stopped has nothing to do: so has a daemon that is about to end.
+/// The current status of the daemon.
+pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
+    // An engine that has stopped has no load, like a daemon that is about to end.
     let load = host.load.load().await.unwrap_or_default();
     let About { sockets, data, config, log, log_lost, idle_stop } = &host.about;
     DaemonStatus {
@@ -29,7 +29,7 @@ pub(super) async fn of(host: &Host) -> DaemonStatus {
         queued_prompts: load.queued_prompts,
         saved: load.saved,
         browsers: host.browsers.running().into_iter().map(browser).collect(),
-        damaged: host.store.salvaged().iter().map(damage).chain(host.store.unsalvaged()).collect(),
+        damaged: host.store.salvaged().iter().map(damage).chain(host.store.salvage_error()).collect(),
     }
 }
 
@@ -38,7 +38,7 @@ fn browser(running: RunningBrowser) -> BrowserStatus {
     BrowserStatus { session, pid, debugging, visible, sandbox }
 }
 
-/// What became of a damaged database, in words.
+/// Describes the remains of a damaged database.
 fn damage(salvaged: &Salvaged) -> String {
     let Salvaged { kept_at, whole, relisted, damaged } = salvaged;
     let kept_at = kept_at.display();
@@ -49,13 +49,13 @@ fn damage(salvaged: &Salvaged) -> String {
         true => "no other session can be read from it".to_owned(),
         false => {
             let ids: Vec<_> = damaged.iter().map(SessionId::as_str).collect();
-            format!("facts are lost of {}", ids.join(", "))
+            format!("facts are missing from {}", ids.join(", "))
         }
     };
     let relisted = match relisted.len() {
         0 => String::new(),
-        sessions => format!(", {sessions} are listed anew from their facts, which seem to be all there"),
+        sessions => format!(", {sessions} are listed again from their facts, which seem to be complete"),
     };
     let whole = whole.len();
-    format!("the database was damaged and is kept as {kept_at}: {whole} sessions are whole{relisted}, {lost}")
+    format!("the database was damaged and is kept as {kept_at}: {whole} sessions are complete{relisted}, {lost}")
 }

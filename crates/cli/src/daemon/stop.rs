@@ -1,4 +1,4 @@
-//! Stopping a daemon from a command: of whatever version it is, and whatever it is doing.
+//! Stops a daemon from a command, whatever its version and state.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,23 +7,23 @@ use holdpoint_session::folders::Folders;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
 
-use super::start::AGAIN;
-use super::{claim, ending};
+use super::start::CLAIM_RETRY_INTERVAL;
+use super::{claim, shutdown};
 use crate::error::CliError;
 
-/// How long it may take: as long as it gives itself, and a little for what comes after.
-const PATIENCE: Duration = ending::LIMIT.saturating_add(Duration::from_secs(3));
+/// How long the daemon may take: its own time limit, and a little for the rest.
+const STOP_TIMEOUT: Duration = shutdown::LIMIT.saturating_add(Duration::from_secs(3));
 
-/// Stops the daemon of these folders and waits until it is gone; its process id, or nothing if none runs. One that is not
-/// found makes its sockets again, or is stopping.
+/// Stops the daemon of these folders and waits until it is gone. Returns its process id, or `None`
+/// if none runs. A daemon that is not found makes its sockets again, or is stopping.
 ///
-/// It is asked by a signal, which is the same in all versions and is heard whatever the server is doing. Whom to ask,
-/// the kernel says: who listens on the socket.
+/// The request is a signal, which is the same in all versions and arrives even if the server is
+/// blocked. It is sent to the process that listens on the socket, as the kernel reports it.
 ///
 /// # Errors
-/// It is not to be found, or not gone in time.
+/// Fails if the daemon can't be found, or is not gone in time.
 pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + STOP_TIMEOUT;
     let pid = loop {
         if let Some(pid) = listener(folders).await? {
             break pid;
@@ -31,40 +31,44 @@ pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
         match claim::check_free(folders) {
             Ok(()) => return Ok(None),
             Err(unreachable) if Instant::now() > by => return Err(unreachable.into()),
-            Err(_) => tokio::time::sleep(AGAIN).await,
+            Err(_) => tokio::time::sleep(CLAIM_RETRY_INTERVAL).await,
         }
     };
     let number = pid.as_raw_nonzero().get().unsigned_abs();
     let process = Process::open(pid).map_err(|error| cant(number, &error.into()))?;
-    // If it still listens, the process is that one, and not another that has its number now.
+    // If the process still listens, its id has not been reused.
     if listener(folders).await? != Some(pid) {
         return Ok(Some(number));
     }
     process.term().map_err(|error| cant(number, &error.into()))?;
-    let gone = tokio::task::spawn_blocking(move || process.gone_within(PATIENCE)).await;
+    let gone = tokio::task::spawn_blocking(move || process.gone_within(STOP_TIMEOUT)).await;
     match gone.map_err(io::Error::other).and_then(|gone| gone) {
         Ok(true) => Ok(Some(number)),
-        Ok(false) => {
-            Err(CliError::failed(format!("the daemon (pid {number}) is not gone after {} s", PATIENCE.as_secs()))
-                .hint(format!("kill -KILL {number} ends it: what was acknowledged is saved")))
-        }
+        Ok(false) => Err(CliError::failed(format!(
+            "the daemon (pid {number}) has not exited after {} s",
+            STOP_TIMEOUT.as_secs()
+        ))
+        .hint(format!("`kill -KILL {number}` ends it: acknowledged changes are saved"))),
         Err(error) => Err(cant(number, &error)),
     }
 }
 
-/// Who listens on the daemon's socket.
+/// The process that listens on the daemon's socket.
 async fn listener(folders: &Folders) -> Result<Option<Pid>, CliError> {
     for socket in folders.sockets()? {
         let failed = |error: io::Error| CliError::failed(format!("{}: {error}", socket.display()));
         let peer = match UnixStream::connect(&socket).await {
             Ok(stream) => stream.peer_cred().map_err(failed)?,
-            Err(error) if claim::is_nobody(&error) => continue,
+            Err(error) if claim::has_no_listener(&error) => continue,
             Err(error) => return Err(failed(error)),
         };
         let pid = peer.pid().and_then(Pid::from_raw).filter(|_| peer.uid() == geteuid().as_raw());
         return pid.map(Some).ok_or_else(|| {
-            CliError::failed(format!("what listens on {} is not this user's process here", socket.display()))
-                .hint("stop it where it was started, by TERM")
+            CliError::failed(format!(
+                "the program listening on {} is not one of this user's processes here",
+                socket.display()
+            ))
+            .hint("stop it with TERM where it was started")
         });
     }
     Ok(None)
@@ -86,7 +90,7 @@ impl Process {
 
     fn term(&self) -> rustix::io::Result<()> {
         match rustix::process::pidfd_send_signal(&self.0, Signal::TERM) {
-            // It has ended.
+            // The process has ended.
             Err(rustix::io::Errno::SRCH) => Ok(()),
             sent => sent,
         }
@@ -106,7 +110,7 @@ impl Process {
     }
 }
 
-/// A process by its number: there is nothing better to hold it by.
+/// A process identified by its id: this system has nothing better.
 #[cfg(not(target_os = "linux"))]
 struct Process(Pid);
 

@@ -1,4 +1,4 @@
-//! How an ask looks: what it wants, and the keys that answer it.
+//! Shows an ask in the plain terminal: its subject, and the keys that answer it.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 use crate::ask_keys::{self, behind};
 use crate::ui::{Style, Ui};
 
-/// Shows an ask, all of it, and how many wait behind it. With keys, what is to be answered follows by
-/// [`show_keys`].
+/// Shows a whole ask and the number of asks behind it. With `keys`, the part to be answered now is
+/// left to [`show_keys`].
 pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
     let tool = prose_line(ask.request.tool_name());
     match &ask.request {
@@ -29,20 +29,20 @@ pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Re
     behind(waiting).map_or(Ok(()), |waits| ui.line(Style::Dim, &format!("  {waits}")))
 }
 
-/// Shows lines of others so that nothing in them looks like ours.
+/// Shows foreign lines behind a bar, so that they can't look like the program's own.
 fn behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) -> io::Result<()> {
     lines.try_for_each(|line| ui.line(Style::Plain, &format!("  │ {}", prose(line))))
 }
 
-/// Shows what is to be answered now, and the keys for it.
+/// Shows the part of an ask that is to be answered now, with its keys.
 pub(crate) fn show_keys(form: &AskForm, ui: &mut Ui) -> io::Result<()> {
     if let Some((question, ..)) = form.question()
-        && form.entry() != (Entry::Words { chosen: true })
+        && form.entry() != (Entry::Text { chosen: true })
     {
         show_question(question, Some(form), ui)?;
     }
     match (&form.ask().request, form.entry()) {
-        // Its key is beside its message.
+        // The key hint is beside the message.
         (AskRequest::Pause(pause), Entry::Choice) if pause.kind == PauseKind::Continue => Ok(()),
         (AskRequest::Pause(_), Entry::Choice) => {
             let keys = ask_keys::confirm(form);
@@ -53,14 +53,15 @@ pub(crate) fn show_keys(form: &AskForm, ui: &mut Ui) -> io::Result<()> {
             ui.line(Style::Bold, keys.answer)
         }
         (AskRequest::Question(_), Entry::Choice) => ui.line(Style::Bold, &ask_keys::hint(form)),
-        (_, Entry::Words { .. }) => {
+        (_, Entry::Text { .. }) => {
             ui.line(Style::Dim, &ask_keys::hint(form))?;
-            ui.input(form.words())
+            ui.input(form.line())
         }
     }
 }
 
-/// Shows a question and its options; with a form, also its number and the earlier reply to it.
+/// Shows a question and its options. With a form, also shows its number and the earlier reply to
+/// it.
 fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io::Result<()> {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default());

@@ -1,34 +1,32 @@
-//! A run as a person reads it who has not the time for every step: a line for each iteration, and how far it is.
+//! Shows a run in brief: a line for each iteration, and a progress line.
 
 use std::io;
 
 use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use super::{Human, human};
-use crate::said::clock::Clock;
-use crate::said::shorten;
+use super::{StepView, step_view};
+use crate::summaries::clock::Clock;
+use crate::summaries::shorten;
 use crate::ui::{Style, Ui};
 
-/// Cells of the bar.
+/// The width of the progress bar in cells.
 const BAR: usize = 20;
 
-/// Shows a run.
+/// The iteration-by-iteration view of a run.
 pub(crate) struct Iterations {
-    /// Shows what concerns a person at once: asks, holds, faults.
-    human: Human,
+    /// Shows events that need attention at once: asks, holds and faults.
+    human: StepView,
     tasks: Tasks,
-    /// The iteration that is under way, and how long it works.
+    /// The open iteration and its working time.
     open: Option<(u32, Clock)>,
 }
 
 impl Iterations {
-    /// With or without the asks.
     pub(crate) fn new(asks_elsewhere: bool) -> Self {
-        Self { human: Human::new(asks_elsewhere), tasks: Tasks::default(), open: None }
+        Self { human: StepView::new(asks_elsewhere), tasks: Tasks::default(), open: None }
     }
 
-    /// Shows an event.
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
         match &event.body {
             Body::Fact(fact) => self.fact(event, fact, ui),
@@ -50,7 +48,7 @@ impl Iterations {
             }
             Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
                 if *outcome == Outcome::Interrupted {
-                    human::interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
+                    step_view::interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
                 }
                 self.human.is_open = false;
                 let Some((iteration, clock)) = self.open.take() else { return Ok(()) };
@@ -80,13 +78,13 @@ impl Iterations {
         }
     }
 
-    /// Whether its clock runs: it works, and is shown.
+    /// Whether the progress line changes with time: the run is working and the line is shown.
     pub(crate) fn ticks(snapshot: &Snapshot) -> bool {
         let works = snapshot.run.as_ref().is_some_and(|run| run.progress.working_since.is_some());
         works && snapshot.asks.is_empty()
     }
 
-    /// Shows how far it is, where that can be done on one line.
+    /// Shows the progress of the run, if the terminal can show it on one line.
     pub(crate) fn progress(&self, snapshot: &Snapshot, now: Timestamp, ui: &mut Ui) -> io::Result<()> {
         let Some(run) = snapshot.run.as_ref().filter(|_| snapshot.asks.is_empty()) else { return Ok(()) };
         let seconds = run.progress.worked(now).as_secs();
@@ -96,11 +94,11 @@ impl Iterations {
             Hold::Requested { .. } => "PAUSING...".to_owned(),
             Hold::Standing { .. } => "⏸ PAUSED".to_owned(),
         };
-        let counts = TaskCounts::of(&snapshot.tasks);
+        let counts = TaskCounts::from_tasks(&snapshot.tasks);
         let (bar, counts) = if counts.is_empty() { Default::default() } else { (bar(counts), counts.to_string()) };
         let (iteration, tokens) = (run.progress.iteration, format!("{} tokens", run.progress.tokens));
         let (iteration, number) = (format!("Iteration #{iteration}"), format!("#{iteration}"));
-        // From all of it to almost nothing: what is shown is whole.
+        // From the longest form to the shortest. Each part is shown whole or not at all.
         let ways: [&[&str]; 6] = [
             &[&bar, &counts, &iteration, &clock, &tokens, &state],
             &[&counts, &iteration, &clock, &tokens, &state],
@@ -114,7 +112,7 @@ impl Iterations {
     }
 }
 
-/// What part of the tasks is done.
+/// A bar that shows how many of the tasks are done.
 fn bar(counts: TaskCounts) -> String {
     let done = counts.done * BAR / counts.total().max(1);
     format!("[{}{}]", "█".repeat(done), "░".repeat(BAR - done))

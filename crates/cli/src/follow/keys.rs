@@ -1,4 +1,4 @@
-//! The keys at a session that is followed: they answer asks, and Esc interrupts.
+//! The keys of a followed session: they answer asks, and Esc interrupts.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -8,22 +8,23 @@ use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::shown::prose;
 use tokio::time::sleep_until;
 
-use super::course::Ended;
+use super::state::FollowEnd;
 use super::{Follower, KEYS, asked};
 use crate::error::CliError;
-use crate::terminal::{Input, Terminal, form_key};
+use crate::terminal::{Input, KeyTerminal, form_key};
 use crate::ui::Style;
 
-/// How long the end waits, at the most, for a user to stop typing for an ask that has closed.
+/// The longest wait at the end for a user who is still typing for a closed ask.
 const TYPES_ON: Duration = Duration::from_secs(2);
 
 impl Follower<'_> {
-    /// Reads keys all the time if both the input and the output of the terminal are this program's. A shell may take it away,
-    /// and give it back. Elsewhere keys are read while there is an ask.
+    /// Starts to read keys if both input and output are the terminal. They are then read all the
+    /// time, except while the shell has the terminal. In all other cases keys are read only while
+    /// there is an ask.
     pub(super) fn listen(&mut self) {
         let Some(terminal) = &self.terminal else { return };
         if self.is_at_terminal() && !terminal.is_taken() && terminal.is_in_foreground() {
-            // Without keys, signals interrupt.
+            // Without keys, signals still interrupt.
             let taken = self.take_keys();
             tracing::debug!(?taken, "keys are read");
         }
@@ -37,38 +38,40 @@ impl Follower<'_> {
         let Some(terminal) = &self.terminal else { return Ok(()) };
         let failed = |error| CliError::failed(format!("keys can't be read: {error}"));
         if self.keys.is_some() {
-            // Another program may have had the terminal since.
+            // Another program may have used the terminal in between.
             return terminal.take_keys().map_err(failed);
         }
-        let press = self.press.clone();
+        let press = self.key_sender.clone();
         let keys = terminal.keys(move |input, at| {
-            // More than anyone types: a key that is lost answers nothing.
+            // The queue holds more keys than anyone types. A dropped key answers nothing.
             let _ = press.try_send((input, at));
         });
         self.keys = Some(keys.map_err(failed)?);
         Ok(())
     }
 
-    /// When keys that were read for an ask are no longer: it has closed, and the user has stopped typing for it.
+    /// When to stop reading keys that were read for an ask: it has closed, and the user has stopped
+    /// typing for it.
     pub(super) fn keys_end(&self) -> Option<Instant> {
         self.after.end().filter(|_| self.keys.is_some() && self.form.is_none() && !self.is_at_terminal())
     }
 
-    /// Keys are no longer read.
+    /// Stops reading keys.
     pub(super) fn leave_keys(&mut self) {
         (self.form, self.keys) = (None, None);
     }
 
-    /// The same at the end: keys that are still typed for an ask which has just closed are not left to the shell.
+    /// Stops reading keys at the end. Keys that are still typed for a closed ask are swallowed, so
+    /// that the shell does not receive them.
     pub(super) async fn end_keys(&mut self) {
         let latest = Instant::now() + TYPES_ON;
-        while self.keys.is_some() && self.leaving.code().is_none_or(|code| code == super::course::INTERRUPTED) {
+        while self.keys.is_some() && self.leaving.code().is_none_or(|code| code == super::state::INTERRUPTED) {
             let Some(end) = self.after.end().map(|end| end.min(latest)).filter(|end| *end > Instant::now()) else {
                 break;
             };
             tokio::select! {
                 () = sleep_until(end.into()) => break,
-                Some((input, at)) = self.pressed.recv() => {
+                Some((input, at)) = self.key_receiver.recv() => {
                     self.after.swallows(key_of(&input), at);
                 }
             }
@@ -76,7 +79,7 @@ impl Follower<'_> {
         self.leave_keys();
     }
 
-    /// Shows the ask that is to be answered, if it is another than the one that is shown.
+    /// Shows the next ask, unless it is shown already.
     pub(super) fn ask(&mut self) -> Result<(), CliError> {
         if !self.answers {
             return Ok(());
@@ -96,20 +99,21 @@ impl Follower<'_> {
         self.show_form(AskForm::new(ask, Instant::now()))
     }
 
-    /// Shows an ask, as far as the user is with it. From then on, keys answer it a while later.
+    /// Shows an ask with the user's input so far. Keys answer it after a short delay.
     fn show_form(&mut self, mut form: AskForm) -> Result<(), CliError> {
         asked::show(form.ask(), self.attachment.waiting(), true, self.ui)?;
         asked::show_keys(&form, self.ui)?;
         self.ui.flush()?;
-        // It has appeared when it is written, not before.
-        form.appear(Instant::now());
+        // The ask appears when it has been written, not earlier.
+        form.show(Instant::now());
         self.form = Some(form);
         Ok(())
     }
 
-    /// Shows the ask again: a shell may have written over it, and the user may have typed for that shell.
-    pub(super) fn go_on(&mut self) -> Result<(), CliError> {
-        if !self.terminal.as_ref().is_some_and(Terminal::is_in_foreground) {
+    /// Shows the ask again: the shell may have written over it, and the user may have typed for the
+    /// shell.
+    pub(super) fn show_ask_again(&mut self) -> Result<(), CliError> {
+        if !self.terminal.as_ref().is_some_and(KeyTerminal::is_in_foreground) {
             return Ok(());
         }
         match self.form.take() {
@@ -124,14 +128,14 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Does what the user wants with a key.
+    /// Handles a key, a paste or a change of the terminal.
     pub(super) async fn press(&mut self, input: Input, at: Instant) -> Result<(), CliError> {
         if input == Input::Foreground {
-            return self.go_on();
+            return self.show_ask_again();
         }
         let key = key_of(&input);
         if self.leaving.code().is_some() {
-            // The turn is interrupted: no answer goes with that.
+            // The turn is being interrupted, so the key answers no ask.
             return Ok(());
         }
         let Some(form) = &mut self.form else {
@@ -139,7 +143,7 @@ impl Follower<'_> {
             return if key == Key::Esc && !swallowed { self.interrupt().await } else { Ok(()) };
         };
         if input == Input::Continued {
-            form.appear(at);
+            form.show(at);
         }
         let pressed = match &input {
             Input::Paste(text) => form.paste(text, at),
@@ -147,12 +151,12 @@ impl Follower<'_> {
         };
         match pressed {
             Pressed::Nothing => {}
-            Pressed::Typed => self.ui.input(form.words())?,
-            turned @ (Pressed::Turned | Pressed::Moved) => {
+            Pressed::Typed => self.ui.input(form.line())?,
+            turned @ (Pressed::ModeChanged | Pressed::Moved) => {
                 asked::show_keys(form, self.ui)?;
                 self.ui.flush()?;
                 if turned == Pressed::Moved {
-                    form.appear(Instant::now());
+                    form.show(Instant::now());
                 }
             }
             Pressed::Interrupt => self.interrupt().await?,
@@ -163,15 +167,15 @@ impl Follower<'_> {
                 let Some(form) = &mut self.form else { return Ok(()) };
                 match answered {
                     None | Some(Ok(())) => {}
-                    // Another client was first, or it is closed: the event of that is on its way.
+                    // Another client was first, or the ask is closed: that event is on its way.
                     Some(Err(SessionError::Answer(error))) => {
                         self.ui.line(Style::Warning, &prose(&error.to_string()))?;
                         form.reopen(Instant::now());
                         asked::show_keys(form, self.ui)?;
                         self.ui.flush()?;
-                        form.appear(Instant::now());
+                        form.show(Instant::now());
                     }
-                    // The stream of events ends, too, and is begun again.
+                    // The event stream ends as well, and is reopened.
                     Some(Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
                         form.reopen(Instant::now());
                     }
@@ -182,27 +186,27 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Ends the turn that is followed, or the run, as INT does; without one, the turn that is shown.
+    /// Interrupts the followed turn or run, as INT does; without one, the turn that is open.
     async fn interrupt(&mut self) -> Result<(), CliError> {
         let turn = if self.course.is_left_at_will() { self.session.snapshot().turn } else { self.course.turn() };
         let session = self.session.clone();
         match self.unless_left(false, async move { session.interrupt(turn).await }).await {
-            // It ends the follower, unless the user may leave that at any time. A turn that has not begun yet is
-            // interrupted when it begins.
+            // Following ends with the work, unless it lasts until the user leaves. A turn that has
+            // not begun is interrupted when it begins.
             Some(Ok(Interruption::Interrupting(_) | Interruption::RunEnded | Interruption::NotRunning))
                 if !self.course.is_left_at_will() =>
             {
                 self.leaving.interrupted();
                 Ok(())
             }
-            // The stream of events ends, too, and is begun again.
+            // The event stream ends as well, and is reopened.
             None | Some(Ok(_) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => Ok(()),
             Some(Err(error)) => Err(error.into()),
         }
     }
 
-    /// Waits for the reply to a request, unless the user leaves meanwhile or, where Esc `interrupts` it, wants to interrupt:
-    /// a daemon that hangs does not reply.
+    /// Waits for the reply to a request, because a daemon that hangs does not reply. Returns `None`
+    /// if the user leaves, or presses Esc while `interrupts` is set.
     async fn unless_left<T>(&mut self, interrupts: bool, sent: impl Future<Output = T>) -> Option<T> {
         let mut sent = std::pin::pin!(sent);
         let mut later = Vec::new();
@@ -210,7 +214,7 @@ impl Follower<'_> {
             tokio::select! {
                 biased;
                 done = &mut sent => break Some(done),
-                Some((input, at)) = self.pressed.recv(), if later.len() < KEYS => {
+                Some((input, at)) = self.key_receiver.recv(), if later.len() < KEYS => {
                     let is_escape = key_of(&input) == Key::Esc;
                     later.push((input, at));
                     if is_escape && interrupts {
@@ -218,22 +222,22 @@ impl Follower<'_> {
                     }
                 }
                 () = self.leaving.asked(), if self.course.is_left_at_will() => {
-                    self.course.ended = Some(Ended::Left);
+                    self.course.ended = Some(FollowEnd::Left);
                     break None;
                 }
             }
         };
         for pressed in later {
-            let _ = self.press.try_send(pressed);
+            let _ = self.key_sender.try_send(pressed);
         }
         done
     }
 }
 
-/// Waits until this process goes on after it was stopped, or was in the background.
-pub(super) async fn continues(terminal: Option<&Terminal>) {
+/// Waits until this process continues after a stop or returns from the background.
+pub(super) async fn continues(terminal: Option<&KeyTerminal>) {
     match terminal {
-        Some(terminal) => terminal.continues().await,
+        Some(terminal) => terminal.wait_resumed().await,
         None => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! What a saved session has done, shown without opening it.
+//! Shows the log of a saved session without opening the session.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use holdpoint_session::{AttachFrom, Sessions};
 
 use super::View;
 use crate::error::CliError;
-use crate::signals::Leaving;
+use crate::signals::ExitRequest;
 use crate::ui::Ui;
 
-/// Shows the facts of its log that `from` says.
+/// Shows the facts of the log that `from` selects.
 ///
 /// # Errors
-/// It can't be read, or only in part, or nobody reads what is shown.
+/// Fails if the log can't be read, or only in part, or if the output has no reader.
 pub(crate) async fn show(
     sessions: &Sessions,
     session: &SessionId,
     from: AttachFrom,
-    leaving: &mut Leaving,
+    leaving: &mut ExitRequest,
     mut view: View,
     ui: &mut Ui,
 ) -> Result<(), CliError> {
@@ -36,7 +36,7 @@ pub(crate) async fn show(
     });
     let read = tokio::select! {
         biased;
-        // It is left in the middle.
+        // The user leaves in the middle of it.
         () = leaving.asked() => None,
         read = sessions.export(session.as_str(), &mut facts) => Some(read),
     };

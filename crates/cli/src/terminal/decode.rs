@@ -1,53 +1,55 @@
-//! The bytes that a terminal sends, decoded to keys, pastes and changes of focus.
+//! Decodes the bytes that a terminal sends into keys, pastes and focus changes.
 //!
-//! All input of a terminal begins with a known byte and has a known end (ECMA-48, xterm's control sequences, kitty's
-//! keyboard protocol), so a sequence that means nothing here is skipped whole: nothing in it is taken for a key. A lone
-//! escape is a key, recognised by the silence after it.
+//! Every input sequence has a known first byte and a known end (ECMA-48, xterm's control sequences,
+//! kitty's keyboard protocol). An unknown sequence is therefore skipped whole, and no byte in it is
+//! taken for a key. A lone escape is a key, recognised by the silence after it.
 
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// After this long without more, an escape is a key: terminals write a sequence in one piece.
+/// An escape followed by this much silence is a key: terminals write a sequence in one piece.
 const ESCAPE: Duration = Duration::from_millis(5);
-/// After this long without more, a key with Alt whose character begins a sequence is that key.
+/// After this much silence, an incomplete sequence is over. If it has only its two introducing
+/// bytes, they are a key with Alt.
 const SEQUENCE: Duration = Duration::from_millis(100);
-/// After this long without more, a paste or a string whose end has not come is over. The input after it is typed: the time is longer
-/// than a connection needs to send a lost packet again.
-const UNENDED: Duration = Duration::from_secs(2);
-/// Input this soon after a paste is part of it: pasted text may contain the sequence that ends a paste.
-const TOGETHER: Duration = Duration::from_millis(5);
-/// Bytes of a control sequence that are looked at; longer ones are skipped.
-const MOST_PARAMETERS: usize = 64;
-/// Bytes of a paste that are kept; a longer one is passed on in parts.
-const MOST_PASTED: usize = 64 << 20;
-/// The sequences around a paste.
+/// After this much silence, an unterminated paste or string is over and later input is typed. The
+/// time is longer than a connection needs to retransmit a lost packet.
+const UNTERMINATED: Duration = Duration::from_secs(2);
+/// Input that follows a paste this soon belongs to it, because pasted text may contain the end
+/// sequence.
+const PASTE_SETTLE: Duration = Duration::from_millis(5);
+/// How many bytes of a control sequence are kept; the rest are skipped.
+const MAX_PARAMETERS: usize = 64;
+/// How many bytes of a paste are collected; a longer one is passed on in parts.
+const MAX_PASTE: usize = 64 << 20;
+/// The bracketed-paste sequences.
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
-/// Ctrl+C.
+/// The byte of Ctrl+C.
 const CANCEL: u8 = 0x03;
 const NO: KeyModifiers = KeyModifiers::NONE;
 
-/// One thing that the user, or the terminal, has done.
+/// One decoded input.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Input {
     Key(KeyEvent),
     Paste(String),
-    /// The terminal has become, or is no longer, the one in use.
+    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// A sequence without a meaning here, for example a reply of the terminal or a report of the mouse; or no UTF-8.
+    /// An unknown sequence, such as a reply of the terminal or a mouse report, or invalid UTF-8.
     Other,
-    /// The program was stopped and goes on: the input behind this may have been typed meanwhile. SIGCONT says so, too.
+    /// The process was stopped and has resumed (also reported by SIGCONT): the input that follows
+    /// may have been typed meanwhile.
     Continued,
-    /// The program was in the background, and no longer is. No signal says so.
+    /// The process is in the foreground again. Unlike a resume, this has no signal.
     Foreground,
 }
 
-/// Decodes bytes as they are read.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     state: State,
-    /// When the last byte was read.
+    /// When the last bytes were read.
     last: Instant,
 }
 
@@ -55,24 +57,24 @@ pub(crate) struct Decoder {
 enum State {
     #[default]
     Ground,
-    /// A character of more than one byte.
+    /// An incomplete character of several bytes.
     Character {
         bytes: Vec<u8>,
         length: usize,
     },
-    /// An escape, or two: some terminals put one before the sequence of a key that is pressed with Alt.
+    /// One escape or two: some terminals put an extra one before the sequence of a key with Alt.
     Escape {
         twice: bool,
     },
-    /// `ESC O` and parameters, or `ESC [`.
+    /// `ESC [` or `ESC O`, and the parameters so far.
     Sequence {
         kind: u8,
         parameters: Vec<u8>,
         alt: bool,
     },
-    /// This many of the three bytes behind `ESC [ M` have not been read.
+    /// How many of the three bytes after `ESC [ M` are missing.
     Mouse(usize),
-    /// A string, up to its terminator: `ESC ]`, `P`, `X`, `^` or `_`.
+    /// A string up to its terminator, begun with `ESC` and one of `]`, `P`, `X`, `^` and `_`.
     Text {
         kind: u8,
         length: usize,
@@ -97,21 +99,21 @@ impl Decoder {
         }
     }
 
-    /// When the silence since the last byte means that no more follows, if one does.
+    /// The deadline after which the pending input counts as complete, if any is pending.
     pub(crate) fn due(&self) -> Option<Instant> {
         let silence = match &self.state {
             State::Ground => return None,
             State::Escape { .. } => ESCAPE,
-            State::Paste { ended: true, .. } => TOGETHER,
-            State::Paste { .. } => UNENDED,
-            State::Text { length, .. } if *length > 0 => UNENDED,
+            State::Paste { ended: true, .. } => PASTE_SETTLE,
+            State::Paste { .. } => UNTERMINATED,
+            State::Text { length, .. } if *length > 0 => UNTERMINATED,
             _ => SEQUENCE,
         };
         Some(self.last + silence)
     }
 
-    /// No more has followed.
-    pub(crate) fn settle(&mut self, inputs: &mut Vec<Input>) {
+    /// Completes the pending input after its deadline.
+    pub(crate) fn flush_pending(&mut self, inputs: &mut Vec<Input>) {
         match std::mem::take(&mut self.state) {
             State::Ground => {}
             State::Escape { twice } => (0..=usize::from(twice)).for_each(|_| inputs.push(plain(KeyCode::Esc))),
@@ -136,18 +138,18 @@ impl Decoder {
                         .push(character.filter(|c| !c.is_control()).map_or(Input::Other, |c| plain(KeyCode::Char(c))));
                 }
             }
-            // Ctrl+C acts in the middle of anything but a paste.
-            State::Sequence { .. } | State::Text { .. } if byte == CANCEL => self.cut(byte, inputs),
-            State::Character { .. } => self.cut(byte, inputs),
+            // Ctrl+C acts in the middle of any input but a paste.
+            State::Sequence { .. } | State::Text { .. } if byte == CANCEL => self.abandon(byte, inputs),
+            State::Character { .. } => self.abandon(byte, inputs),
             State::Escape { .. } if byte == CANCEL => {
-                self.settle(inputs);
+                self.flush_pending(inputs);
                 self.begin(byte, inputs);
             }
             State::Escape { twice } => {
                 let twice = *twice;
                 self.escaped(byte, twice, inputs);
             }
-            State::Sequence { .. } if byte == 0x1b => self.cut(byte, inputs),
+            State::Sequence { .. } if byte == 0x1b => self.abandon(byte, inputs),
             State::Sequence { kind, parameters, alt } => match byte {
                 // The function keys of the Linux console.
                 b'[' if *kind == b'[' && parameters.is_empty() => parameters.push(byte),
@@ -160,7 +162,7 @@ impl Decoder {
                         _ => inputs.push(sequence(kind, &parameters, byte, alt)),
                     }
                 }
-                _ if parameters.len() < MOST_PARAMETERS => parameters.push(byte),
+                _ if parameters.len() < MAX_PARAMETERS => parameters.push(byte),
                 _ => {}
             },
             State::Mouse(1) => {
@@ -172,7 +174,7 @@ impl Decoder {
                 let ends = match byte {
                     b'\\' => *escape,
                     0x07 => *kind == b']',
-                    // Cancel and substitute end any sequence.
+                    // CAN and SUB end any sequence.
                     0x18 | 0x1a => true,
                     _ => false,
                 };
@@ -188,24 +190,24 @@ impl Decoder {
                     text.truncate(text.len() - PASTE_END.len());
                     *ended = true;
                 } else if *ended && text.ends_with(PASTE_BEGIN) {
-                    // Another one, directly behind it.
+                    // A second paste directly after the first.
                     text.truncate(text.len() - PASTE_BEGIN.len());
                     *ended = false;
                 }
-                if text.len() >= MOST_PASTED {
+                if text.len() >= MAX_PASTE {
                     inputs.push(pasted(std::mem::take(text)));
                 }
             }
         }
     }
 
-    /// This byte ends the sequence before it, which is incomplete, and is itself the first of another input.
-    fn cut(&mut self, byte: u8, inputs: &mut Vec<Input>) {
+    /// Drops the incomplete sequence and begins the next input with this byte.
+    fn abandon(&mut self, byte: u8, inputs: &mut Vec<Input>) {
         inputs.push(Input::Other);
         self.begin(byte, inputs);
     }
 
-    /// The first byte of something.
+    /// Takes the first byte of an input.
     fn begin(&mut self, byte: u8, inputs: &mut Vec<Input>) {
         let length = match byte {
             0xc2..=0xdf => 2,
@@ -223,7 +225,7 @@ impl Decoder {
         };
     }
 
-    /// The byte behind an escape, or behind two.
+    /// Takes the byte after one or two escapes.
     fn escaped(&mut self, byte: u8, twice: bool, inputs: &mut Vec<Input>) {
         if twice && !matches!(byte, b'[' | b'O') {
             inputs.push(plain(KeyCode::Esc));
@@ -232,8 +234,8 @@ impl Decoder {
             b'[' | b'O' => State::Sequence { kind: byte, parameters: Vec::new(), alt: twice },
             b']' | b'P' | b'X' | b'^' | b'_' => State::Text { kind: byte, length: 0, escape: false },
             0x1b => State::Escape { twice: true },
-            // No key with Alt and a character of more than one byte is bound to anything.
-            0x80.. => return self.cut(byte, inputs),
+            // Alt with a character of several bytes is never bound.
+            0x80.. => return self.abandon(byte, inputs),
             _ => {
                 inputs.push(single_byte(byte).map_or(Input::Other, |key| with(key, KeyModifiers::ALT)));
                 State::Ground
@@ -258,7 +260,7 @@ fn pasted(text: Vec<u8>) -> Input {
     Input::Paste(String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The key of a byte that is whole by itself.
+/// The key of a single byte.
 fn single_byte(byte: u8) -> Option<KeyEvent> {
     let control = |letter: u8| KeyEvent::new(KeyCode::Char(char::from(letter)), KeyModifiers::CONTROL);
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
@@ -274,21 +276,22 @@ fn single_byte(byte: u8) -> Option<KeyEvent> {
     })
 }
 
-/// The input that a sequence is: `ESC [` or `ESC O`, these parameters, this last byte; with another escape before it, a key with Alt.
+/// The input of `ESC [` or `ESC O`, its parameters and its last byte. `alt` means an extra escape
+/// came first.
 fn sequence(kind: u8, parameters: &[u8], last: u8, alt: bool) -> Input {
     let key = match (kind, parameters, last) {
         (b'[', b"", b'I') => return Input::Focus(true),
         (b'[', b"", b'O') => return Input::Focus(false),
         (b'[', b"[", b'A'..=b'E') => Some(KeyEvent::new(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE)),
-        (b'[', ..) => key(parameters, last),
-        _ => single(parameters, last),
+        (b'[', ..) => csi_key(parameters, last),
+        _ => ss3_key(parameters, last),
     };
     let alt = if alt { KeyModifiers::ALT } else { KeyModifiers::NONE };
     key.map_or(Input::Other, |key| with(key, alt))
 }
 
-/// The key of `ESC O`, parameters of which the last number is the modifiers, and this byte.
-fn single(parameters: &[u8], last: u8) -> Option<KeyEvent> {
+/// The key of an `ESC O` sequence. The last parameter holds the modifiers.
+fn ss3_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     let number = std::str::from_utf8(parameters).ok()?.rsplit(';').next()?;
     let modifiers = if number.is_empty() { KeyModifiers::NONE } else { modifiers_of(number.parse().ok()?) };
     let code = match last {
@@ -303,7 +306,7 @@ fn single(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     Some(KeyEvent::new(code, modifiers))
 }
 
-/// The cursor keys, in both of their forms.
+/// The cursor keys, which `ESC [` and `ESC O` share.
 fn cursor(last: u8) -> Option<KeyCode> {
     Some(match last {
         b'A' => KeyCode::Up,
@@ -316,10 +319,10 @@ fn cursor(last: u8) -> Option<KeyCode> {
     })
 }
 
-/// The key of a control sequence, if it is one: numbers between `;`, of which the first may say which key, and the second
-/// with which modifiers. Behind a `:` there may be more of each: of the first, the same key with Shift, and the same key on
-/// a Latin keyboard.
-fn key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
+/// The key of a control sequence, if it is one. Parameters are separated by `;`: the first may name
+/// the key, the second the modifiers. Sub-parameters follow a `:`; those of the key are the key
+/// with Shift and the key on a Latin keyboard.
+fn csi_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     let text = std::str::from_utf8(parameters).ok()?;
     let mut numbers = Vec::new();
     for part in text.split(';') {
@@ -328,7 +331,7 @@ fn key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
         numbers.push(part.collect::<Result<Vec<_>, _>>().ok()?);
     }
     let number = |at: usize, sub: usize| numbers.get(at).and_then(|part| part.get(sub)).copied().flatten();
-    // An event of its own says that a key was released.
+    // Event type 3 is a key release.
     if number(1, 1) == Some(3) {
         return None;
     }
@@ -345,7 +348,7 @@ fn key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
         b'~' if first == 27 && shape == 3 => code_point(number(2, 0)?)?,
         b'~' if shape <= 2 => numbered(first)?,
         b'u' if !text.is_empty() => {
-            // With Ctrl or Alt, the key counts, in every keyboard layout.
+            // With Ctrl or Alt, the physical key counts, whatever the keyboard layout.
             let is_chord = modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
             let latin = number(0, 2).filter(|_| is_chord && first > 0x7f);
             code_point(latin.unwrap_or(first))?
@@ -353,7 +356,7 @@ fn key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
         _ => return None,
     };
     let code = match code {
-        // These have been keys of their own as long as there have been terminals.
+        // Terminals have always sent these chords as the plain keys.
         KeyCode::Char('[') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Esc, NO)),
         KeyCode::Char('h') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Backspace, NO)),
         KeyCode::Char('i') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Tab, NO)),
@@ -368,7 +371,7 @@ fn key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     Some(KeyEvent::new(code, modifiers))
 }
 
-/// Modifiers are a sum of bits, and one more. Those of the locks change nothing.
+/// Decodes modifiers, which are sent as a bit mask plus one. Bits of the lock keys are ignored.
 fn modifiers_of(number: u32) -> KeyModifiers {
     let bits = number.saturating_sub(1);
     let all = [
@@ -399,7 +402,7 @@ fn numbered(number: u32) -> Option<KeyCode> {
     }
 }
 
-/// The key of a code point: of a character, of a control code that a key has, or of the keypad.
+/// The key of a code point: a character, a control code with its own key, or a keypad key.
 fn code_point(number: u32) -> Option<KeyCode> {
     Some(match number {
         13 | 57_414 => KeyCode::Enter,
@@ -419,7 +422,7 @@ fn code_point(number: u32) -> Option<KeyCode> {
         57_424 => KeyCode::End,
         57_425 => KeyCode::Insert,
         57_426 => KeyCode::Delete,
-        // The rest of a private area is keys by themselves: modifiers, media keys.
+        // The rest of the private area is modifiers and media keys.
         57_344..=63_743 => return None,
         number => KeyCode::Char(char::from_u32(number).filter(|character| !character.is_control())?),
     })

@@ -1,4 +1,4 @@
-//! The thread that reads a terminal's input.
+//! The thread that reads the terminal's input.
 
 use std::io::{self, Read};
 #[cfg(target_os = "linux")]
@@ -18,21 +18,22 @@ use rustix::termios::tcgetpgrp;
 
 use super::decode::{Decoder, Input};
 
-/// Between two looks at whether this process is in the foreground again, while the terminal has input for another one.
-const AWAY: Duration = Duration::from_secs(1);
+/// The interval of foreground checks while the terminal has input for another process.
+const FOREGROUND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads until it is dropped.
 pub(crate) struct Reader {
-    /// Its end wakes the thread.
+    /// Dropping this end wakes the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Reader {
-    /// Begins to read. `take` is called with each input and when it was read; `gone` once the terminal has no more.
+    /// Starts the thread. `take` is called with each input and the time it was read; `gone` once
+    /// the terminal is closed or fails.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// Fails if the thread can't be started.
     pub(crate) fn start(
         tty: Arc<OwnedFd>,
         take: impl FnMut(Input, Instant) + Send + 'static,
@@ -40,7 +41,7 @@ impl Reader {
     ) -> io::Result<Self> {
         let (wake, woken) = UnixStream::pair()?;
         let read = move || {
-            // A terminal that fails has no more input.
+            // A read error means the terminal is gone.
             if !matches!(read(&tty, &woken, take), Ok(Ended::Woken)) {
                 gone();
             }
@@ -54,25 +55,23 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
-            // A reader that panicked has nothing more to do.
+            // A panicked thread has nothing left to clean up.
             let _ = thread.join();
         }
     }
 }
 
-/// How reading ended.
 enum Ended {
     Woken,
     Gone,
 }
 
-/// Why waiting ended.
 enum Ready {
     Input,
-    /// The silence has lasted until then.
+    /// The decoder's deadline passed without input.
     Silence,
-    /// The process was stopped while it waited, and goes on.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux says so"))]
+    /// The process was stopped while it waited, and has resumed.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux reports it"))]
     Continued,
     Woken,
     Gone,
@@ -85,7 +84,7 @@ fn read(tty: &OwnedFd, woken: &UnixStream, mut take: impl FnMut(Input, Instant))
     loop {
         match waits.until(decoder.due())? {
             Ready::Input if !is_in_foreground(tty) => {
-                // It is another process's: reading it would stop this one.
+                // The input is for another process, and reading it would stop this one.
                 while !is_in_foreground(tty) {
                     if let Ready::Woken = wait_away(woken)? {
                         return Ok(Ended::Woken);
@@ -95,11 +94,11 @@ fn read(tty: &OwnedFd, woken: &UnixStream, mut take: impl FnMut(Input, Instant))
             }
             Ready::Input => {}
             Ready::Continued => inputs.push(Input::Continued),
-            Ready::Silence => decoder.settle(&mut inputs),
+            Ready::Silence => decoder.flush_pending(&mut inputs),
             Ready::Woken => return Ok(Ended::Woken),
             Ready::Gone => return Ok(Ended::Gone),
         }
-        // Input that was typed while the process was stopped is read at the same time as that.
+        // Input typed while the process was stopped is passed on in the same batch.
         if is_readable(tty)? && is_in_foreground(tty) {
             match rustix::io::read(tty, &mut bytes) {
                 Ok(0) => return Ok(Ended::Gone),
@@ -113,13 +112,13 @@ fn read(tty: &OwnedFd, woken: &UnixStream, mut take: impl FnMut(Input, Instant))
     }
 }
 
-/// Whether input of the terminal is meant for this process.
+/// Whether this process is in the terminal's foreground.
 pub(super) fn is_in_foreground(tty: &OwnedFd) -> bool {
-    // A terminal that does not control this process has no foreground to be in.
+    // A terminal that does not control this process has no foreground group.
     tcgetpgrp(tty).map_or(true, |group| group == getpgrp())
 }
 
-/// The terminal and what wakes the thread, to be waited for.
+/// The file descriptors that the thread waits on.
 struct Waits<'a> {
     tty: &'a OwnedFd,
     woken: &'a UnixStream,
@@ -144,17 +143,17 @@ impl<'a> Waits<'a> {
         })
     }
 
-    /// Waits for input, which goes before silence: a thread that was suspended meanwhile has not heard any. That the process
-    /// was stopped goes before input.
+    /// Waits for an event. A resume is reported before input, and input before silence: a thread
+    /// that was suspended past the deadline has not yet seen the pending input.
     #[cfg(target_os = "linux")]
     fn until(&self, due: Option<Instant>) -> io::Result<Ready> {
-        // A stop interrupts this wait, and not that of `poll`, also without a handler for any signal.
+        // A stop interrupts `epoll_wait` but not `poll`, even when no signal handler is installed.
         match epoll::wait(&self.epoll, &mut [MaybeUninit::uninit(); 2], left(due)?.as_ref()) {
             Err(Errno::INTR) => Ok(Ready::Continued),
             Err(error) => Err(error.into()),
             Ok(([], _)) => Ok(Ready::Silence),
             Ok(_) => match self.ready(Some(Timespec::default())) {
-                // If nothing is there, another process has read it.
+                // Another process may have read the input already.
                 Ok(Some(ready)) => Ok(ready),
                 Ok(None) | Err(Errno::INTR) => Ok(Ready::Input),
                 Err(error) => Err(error.into()),
@@ -162,7 +161,7 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The same, without a sign that the process was stopped.
+    /// As on Linux, but a resume is not detected.
     #[cfg(not(target_os = "linux"))]
     fn until(&self, due: Option<Instant>) -> io::Result<Ready> {
         loop {
@@ -173,7 +172,7 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The first of both that is ready within this time.
+    /// Polls both descriptors for up to `within`; the wake-up has priority.
     fn ready(&self, within: Option<Timespec>) -> rustix::io::Result<Option<Ready>> {
         let mut fds = [PollFd::new(self.tty, PollFlags::IN), PollFd::new(self.woken, PollFlags::IN)];
         Ok(match poll(&mut fds, within.as_ref())? {
@@ -185,7 +184,7 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// How long it is until then.
+/// The time left until `due`.
 fn left(due: Option<Instant>) -> rustix::io::Result<Option<Timespec>> {
     let left = due.map(|due| due.saturating_duration_since(Instant::now()));
     left.map(Timespec::try_from).transpose().map_err(|_| Errno::INVAL)
@@ -199,9 +198,9 @@ fn is_readable(tty: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// Waits a while without looking at the terminal.
+/// Waits for [`FOREGROUND_INTERVAL`] or the wake-up, without polling the terminal.
 fn wait_away(woken: &UnixStream) -> io::Result<Ready> {
-    woken.set_read_timeout(Some(AWAY))?;
+    woken.set_read_timeout(Some(FOREGROUND_INTERVAL))?;
     match (&mut &*woken).read(&mut [0]) {
         Ok(_) => Ok(Ready::Woken),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Ready::Silence),

@@ -1,4 +1,4 @@
-//! An ask on the screen: how far the user is with it, and when it was there to be read.
+//! An ask on the screen: its partly filled form, and the time since which the user could read it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,37 +14,38 @@ use crate::terminal::form_key;
 #[derive(Debug)]
 pub(crate) struct AskView {
     pub(crate) form: AskForm,
-    /// A line of the request, at least, and its keys are in the frame.
-    pub(crate) in_sight: bool,
-    /// It has been drawn.
+    /// The frame includes its keys and at least one line of the request.
+    pub(crate) readable: bool,
+    /// The ask was drawn with its keys in sight.
     pub(crate) drawn: bool,
-    /// Rows of it above the visible ones.
+    /// Rows hidden above the visible ones.
     pub(crate) scroll: usize,
-    /// Rows of it below the visible ones; known when it is drawn.
+    /// Rows hidden below the visible ones, set when it is drawn.
     pub(crate) below: usize,
-    /// It takes the whole screen.
+    /// The ask takes the whole screen.
     pub(crate) large: bool,
-    /// How it has ended, once an event has reported it.
+    /// How the ask was closed, once an event has reported it.
     pub(crate) ended: Option<String>,
 }
 
 impl AskView {
-    /// An ask that is about to be drawn. Until it is, no key answers it.
+    /// An ask that is about to be drawn. No key answers it before that.
     fn new(form: AskForm) -> Self {
-        Self { form, in_sight: false, drawn: false, scroll: 0, below: 0, large: false, ended: None }
+        Self { form, readable: false, drawn: false, scroll: 0, below: 0, large: false, ended: None }
     }
 
-    /// It appears anew: keys count only a while after it is drawn.
+    /// Makes the ask appear again: keys count only a while after it is drawn.
     pub(crate) fn hide(&mut self) {
         self.drawn = false;
     }
 
-    /// The frame has been drawn. An ask that cannot be read in it appears anew with one in which it can.
+    /// Called after each frame. An ask that is not readable yet appears with the first frame in
+    /// which it is.
     pub(crate) fn appear(&mut self, now: Instant) {
-        if self.in_sight && !self.drawn {
-            self.form.appear(now);
+        if self.readable && !self.drawn {
+            self.form.show(now);
         }
-        self.drawn = self.in_sight;
+        self.drawn = self.readable;
     }
 
     /// Whether Tab shows the next question.
@@ -52,10 +53,10 @@ impl AskView {
         self.form.question().is_some_and(|(.., of)| of > 1)
     }
 
-    /// Does what a key means: it scrolls, or is for the form.
+    /// Handles a key: scrolls, or passes it to the form.
     pub(crate) fn press(&mut self, key: &KeyEvent, now: Instant) -> Pressed {
-        let typing = matches!(self.form.entry(), Entry::Words { .. });
-        let chosen = matches!(self.form.entry(), Entry::Words { chosen: true, .. });
+        let typing = matches!(self.form.entry(), Entry::Text { .. });
+        let chosen = matches!(self.form.entry(), Entry::Text { chosen: true, .. });
         match key.code {
             KeyCode::Up => self.scroll_by(-1),
             KeyCode::Down => self.scroll_by(1),
@@ -67,12 +68,12 @@ impl AskView {
             _ => {}
         }
         let key = form_key(key);
-        // An ask that has not been drawn cannot have been read; to stop it needs no reading.
+        // An ask that was not drawn can't have been read. Interrupting needs no reading.
         if !self.drawn && !chosen && !key.interrupts() {
             return Pressed::Nothing;
         }
         let pressed = self.form.press(key, now);
-        if matches!(pressed, Pressed::Turned | Pressed::Moved) {
+        if matches!(pressed, Pressed::ModeChanged | Pressed::Moved) {
             self.scroll = 0;
         }
         if pressed == Pressed::Moved {
@@ -81,26 +82,27 @@ impl AskView {
         pressed
     }
 
-    /// Input that is not for it: keys answer only after a pause.
-    pub(crate) fn put_off(&mut self, now: Instant) {
+    /// Handles input that is not for the ask: keys answer only after a pause.
+    pub(crate) fn delay(&mut self, now: Instant) {
         self.form.press(Key::Other, now);
     }
 
-    /// Takes how it ended, if that is among the events.
+    /// Records how the ask was closed, if one of the events reports it.
     pub(crate) fn note(&mut self, events: &[Arc<Event>]) {
-        let ended = events.iter().find_map(|event| end(event, &self.form.ask().id));
+        let ended = events.iter().find_map(|event| describe_close(event, &self.form.ask().id));
         self.ended = ended.or(self.ended.take());
     }
 
-    /// How another client, or the session, has closed it, in a line; nothing if it was this user.
+    /// Describes in one line how another client or the session closed the ask. `None` if this user
+    /// answered it.
     pub(crate) fn closed(&self) -> Option<String> {
-        let ended = self.ended.as_deref().unwrap_or("answered, or closed, elsewhere");
+        let ended = self.ended.as_deref().unwrap_or("answered or closed elsewhere");
         let words = if self.form.is_begun() { "; your words were not sent" } else { "" };
         let tool = prose_line(self.form.ask().request.tool_name());
         (!self.form.is_done()).then(|| format!("{tool}: {}{words}", prose_line(ended)))
     }
 
-    /// Pasted text is words, never keys.
+    /// Pasted text is input, never keys.
     pub(crate) fn paste(&mut self, text: &str, now: Instant) {
         if self.drawn {
             self.form.paste(text, now);
@@ -113,8 +115,8 @@ impl AskView {
     }
 }
 
-/// How this event ends the ask, if it does.
-pub(crate) fn end(event: &Event, id: &AskId) -> Option<String> {
+/// How the event closes the ask, if it does.
+pub(crate) fn describe_close(event: &Event, id: &AskId) -> Option<String> {
     match event.fact()? {
         Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered {by}")),
         Fact::AskClosed { ask, cause } if ask == id => Some(format!("closed: {cause}")),
@@ -122,28 +124,28 @@ pub(crate) fn end(event: &Event, id: &AskId) -> Option<String> {
     }
 }
 
-/// Asks that the user has begun to answer and that are shown no longer.
+/// Forms that the user has started to fill in and that are no longer shown.
 #[derive(Debug, Default)]
-pub(crate) struct Begun(Vec<AskForm>);
+pub(crate) struct StartedForms(Vec<AskForm>);
 
-impl Begun {
-    /// An ask that is about to be drawn: as far as the user was with it, if it was shown before.
+impl StartedForms {
+    /// Creates the view of an ask, with the form as the user left it if there is one.
     pub(crate) fn view(&mut self, ask: &Ask, now: Instant) -> AskView {
         let begun = self.0.iter().position(|begun| begun.ask().id == ask.id);
         AskView::new(begun.map_or_else(|| AskForm::new(ask.clone(), now), |at| self.0.swap_remove(at)))
     }
 
-    /// It is shown no longer, and still open.
+    /// Keeps the started form of an ask that is still open but no longer shown.
     pub(crate) fn keep(&mut self, view: Option<AskView>) {
         if let Some(AskView { mut form, .. }) = view
             && form.is_begun()
         {
-            form.put_away();
+            form.hide();
             self.0.push(form);
         }
     }
 
-    /// No ask of this session waits for an answer.
+    /// Forgets the session's forms, because it has no open ask.
     pub(crate) fn forget(&mut self, session: &SessionId) {
         self.0.retain(|begun| begun.ask().id.session != *session);
     }

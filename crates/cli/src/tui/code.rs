@@ -1,4 +1,4 @@
-//! Code in the sixteen colours of the terminal.
+//! Syntax highlighting in the terminal's sixteen colours.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -6,33 +6,34 @@ use synoptic::{TokOpt, from_extension};
 
 use super::style::Tone;
 
-/// Cells of a tab.
+/// The width of a tab, in cells.
 const TAB: usize = 4;
-/// Bytes of a line that may be coloured: what is longer was not written to be read.
+/// The longest line that is highlighted, in bytes. Longer ones are not meant to be read.
 const LONGEST: usize = 4 * 1024;
 
-/// These lines of code with their colours; `None` if there are none for this language, or the code is no such code. A
-/// language's rules are made when the first of its code is seen: in a millisecond or two.
-pub(super) fn coloured(language: &str, code: &[String]) -> Option<Vec<Line<'static>>> {
+/// Highlights lines of code. Returns `None` if the language is unknown, a line is too long, or no
+/// token is recognised. The first use of a language compiles its rules, which takes a millisecond
+/// or two.
+pub(super) fn highlight(language: &str, code: &[String]) -> Option<Vec<Line<'static>>> {
     if code.iter().any(|line| line.len() > LONGEST) {
         return None;
     }
     let mut rules = from_extension(extension(language), TAB)?;
     rules.run(code);
     let lines: Vec<_> = code.iter().enumerate().map(|(at, line)| rules.line(at, line)).collect();
-    // Without rules there is nothing in it that is something.
+    // A language without rules yields no tokens.
     let known = lines.iter().flatten().any(|token| matches!(token, TokOpt::Some(..)));
     known.then(|| lines.into_iter().map(|tokens| tokens.into_iter().map(span).collect()).collect())
 }
 
 fn span(token: TokOpt) -> Span<'static> {
     match token {
-        TokOpt::Some(text, kind) => Span::styled(text, looks(&kind)),
+        TokOpt::Some(text, kind) => Span::styled(text, token_style(&kind)),
         TokOpt::None(text) => Span::raw(text),
     }
 }
 
-/// How files of a language end, by the names it goes by.
+/// The file extension of a language, given one of its names.
 fn extension(language: &str) -> &str {
     let name = language.split([' ', ',', '{']).next().unwrap_or_default();
     match name {
@@ -54,7 +55,7 @@ fn extension(language: &str) -> &str {
     }
 }
 
-fn looks(kind: &str) -> Style {
+fn token_style(kind: &str) -> Style {
     let style = Style::new();
     match kind {
         "comment" | "quote" => Tone::Dim.style(),
@@ -76,34 +77,34 @@ mod tests {
         code.split('\n').map(str::to_owned).collect()
     }
 
-    /// What is shown in this colour.
+    /// The text shown in this colour.
     fn shown_in(lines: &[Line<'_>], colour: Color) -> Vec<String> {
         let spans = lines.iter().flat_map(|line| &line.spans);
         spans.filter(|span| span.style.fg == Some(colour)).map(|span| span.content.to_string()).collect()
     }
 
     #[test]
-    fn words_strings_and_numbers_have_colours() {
+    fn keywords_strings_and_numbers_are_highlighted() {
         let code = lines("fn main() {\n\tlet x = \"漢字\"; // why\n    12\n}");
-        let coloured = coloured("rust", &code).unwrap();
+        let coloured = highlight("rust", &code).unwrap();
         assert_eq!(coloured[1].to_string(), "    let x = \"漢字\"; // why");
         assert!(shown_in(&coloured, Color::Magenta).contains(&"fn".to_owned()));
         assert_eq!(shown_in(&coloured, Color::Green), ["\"漢字\""]);
         assert_eq!(shown_in(&coloured, Color::Cyan), ["12"]);
         for language in ["python", "bash", "json", "ts", "toml", "diff", "sh title=x", "c++"] {
-            assert!(self::coloured(language, &lines("+ for \"x\": 1 # [a]\n[b]\nc = 1")).is_some(), "{language}");
+            assert!(self::highlight(language, &lines("+ for \"x\": 1 # [a]\n[b]\nc = 1")).is_some(), "{language}");
         }
     }
 
     #[test]
-    fn other_languages_and_endless_lines_stay_as_they_are() {
-        assert_eq!(coloured("", &lines("fn main")), None);
-        assert_eq!(coloured("brainfuck", &lines("+++[->+<]")), None);
-        assert_eq!(coloured("rust", &lines(&"fn ".repeat(2_000))), None);
+    fn unknown_languages_and_very_long_lines_are_not_highlighted() {
+        assert_eq!(highlight("", &lines("fn main")), None);
+        assert_eq!(highlight("brainfuck", &lines("+++[->+<]")), None);
+        assert_eq!(highlight("rust", &lines(&"fn ".repeat(2_000))), None);
     }
 
     #[test]
-    fn nothing_of_any_text_is_lost() {
+    fn highlighting_keeps_all_text() {
         let pieces =
             ["\"", "'", "\\", "/*", "*/", "//", "#", "\n", " ", "fn", "漢", "👩‍👩‍👧", "${", "`", "<!--", "r#\"", "0x", "="];
         let languages = ["rs", "py", "js", "ts", "sh", "html", "css", "md", "json", "yaml", "rb", "php", "sql", "diff"];
@@ -111,7 +112,7 @@ mod tests {
         for _ in 0..500 {
             let text: String = (0..random.usize(1..40)).map(|_| pieces[random.usize(..pieces.len())]).collect();
             let code = lines(&text);
-            let Some(coloured) = coloured(languages[random.usize(..languages.len())], &code) else { continue };
+            let Some(coloured) = highlight(languages[random.usize(..languages.len())], &code) else { continue };
             let shown: Vec<_> = coloured.iter().map(ToString::to_string).collect();
             assert_eq!(shown, code);
         }

@@ -1,19 +1,21 @@
-//! The prompt in the user's own editor.
+//! Editing the prompt in the user's own editor.
 
 use std::io::{self, Write};
 use std::process::Command;
 
-/// What the user makes of a text in `$VISUAL`, `$EDITOR` or `vi`. Blocks until it ends.
+/// Opens the text in `$VISUAL`, `$EDITOR` or `vi`, and returns the saved text. Blocks until the
+/// editor ends.
 ///
 /// # Errors
-/// There is no such editor, or it failed.
+/// Fails if the editor can't be started or reports failure.
 pub(super) fn edit(text: &str) -> io::Result<String> {
-    // Of a name that nobody can know before, for the user alone, and gone when it is dropped.
+    // The name is unpredictable, only the user can read the file, and dropping it deletes it.
     let mut draft = tempfile::Builder::new().prefix("holdpoint-").suffix(".md").tempfile()?;
     draft.write_all(text.as_bytes())?;
     let named = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".to_owned());
-    // It may have arguments, as in `code --wait`. What Ctrl+C does is for it to say: the shell waits for its end.
+    // The editor may have arguments, as in `code --wait`. It handles Ctrl+C itself; the shell
+    // ignores the signal.
     let script = format!("trap : INT QUIT; {editor} \"$1\"");
     let status = Command::new("sh").args(["-c", &script, "sh"]).arg(draft.path()).status()?;
     if !status.success() {

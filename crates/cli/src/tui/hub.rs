@@ -1,4 +1,4 @@
-//! All sessions as the hub shows them: what waits for the user first.
+//! The state of the hub: all sessions, those with open asks first.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,37 +7,38 @@ use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
 use holdpoint_session::form::{AfterAsk, Guard};
 use holdpoint_session::model::DefaultModel;
 
-use super::ask::{AskView, Begun};
+use super::ask::{AskView, StartedForms};
 
-/// All sessions, and where the user is among them.
+/// All sessions, and the user's place among them.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     sessions: BTreeMap<SessionId, SessionSummary>,
     pub(crate) filter: String,
-    /// The row the cursor is on.
     pub(crate) cursor: usize,
-    /// The ask that is answered from here.
-    pub(crate) asking: Option<AskView>,
-    /// The session whose next ask the panel waits for: its turn runs on after an answer.
-    pub(crate) working: Option<SessionId>,
-    /// Set when an ask takes the place of a session at work: an Esc pressed right then was meant to leave the panel.
-    followed: Option<Guard>,
-    /// The ask that was closed last, not by this user, while it was in the panel: until its session has reported how.
+    /// The ask in the panel, which is answered from the hub.
+    pub(crate) panel_ask: Option<AskView>,
+    /// The session whose next ask the panel waits for: its turn continues after an answer.
+    pub(crate) followed_session: Option<SessionId>,
+    /// Set when an ask replaces a running session in the panel: an Esc at that moment was meant to
+    /// leave the panel.
+    follow_guard: Option<Guard>,
+    /// The last ask that was closed by someone else while it was in the panel, kept until its
+    /// session reports how.
     pub(crate) closed: Option<AskView>,
     pub(crate) after: AfterAsk,
-    /// This process's folder, and the model of a session that is opened in it.
+    /// The process's folder, and the model of sessions opened in it.
     pub(crate) folder: String,
     pub(crate) model: Option<DefaultModel>,
-    /// Whether the sessions have come.
-    pub(crate) known: bool,
+    /// Whether the list of sessions has arrived.
+    pub(crate) loaded: bool,
 }
 
-/// What a row of the hub is.
+/// A row of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Row {
-    /// Waits for an answer.
+    /// A session with an open ask.
     Waiting(SessionId),
-    /// Opens what was done last.
+    /// Resumes the most recent session.
     Resume(SessionId),
     New,
     Session(SessionId),
@@ -45,7 +46,7 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    /// The session it is about.
+    /// The session of the row.
     pub(crate) fn session(&self) -> Option<&SessionId> {
         match self {
             Self::Waiting(id) | Self::Resume(id) | Self::Session(id) => Some(id),
@@ -59,9 +60,9 @@ impl Hub {
         Self { folder, model: Some(model), ..Self::default() }
     }
 
-    /// Whether there is no session at all.
+    /// Whether there are no sessions.
     pub(crate) fn is_empty(&self) -> bool {
-        self.known && self.sessions.is_empty()
+        self.loaded && self.sessions.is_empty()
     }
 
     pub(crate) fn get(&self, id: &SessionId) -> Option<&SessionSummary> {
@@ -80,7 +81,8 @@ impl Hub {
         });
     }
 
-    /// Changes what is listed; the cursor stays on its row, but for the first one: there stands what is most urgent.
+    /// Changes the list. The cursor stays on its row, except on the first, where the most urgent
+    /// row belongs.
     fn keep_cursor(&mut self, change: impl FnOnce(&mut Self)) {
         if self.cursor == 0 {
             return change(self);
@@ -92,7 +94,7 @@ impl Hub {
         self.cursor = kept.unwrap_or(self.cursor).min(rows.len().saturating_sub(1));
     }
 
-    /// After how long an age is another one, as they are shown: in their largest unit.
+    /// The time until a shown age changes. Ages are shown in their largest unit.
     pub(crate) fn next_age(&self, now: Timestamp) -> Option<Duration> {
         let asked = |session: &SessionSummary| session.waits_for.as_ref().map(|ask| ask.since);
         let since = self.sessions.values().flat_map(|session| [Some(session.since), asked(session)]).flatten();
@@ -109,18 +111,18 @@ impl Hub {
         left.min()
     }
 
-    /// The sessions that wait for an answer, the longest first.
+    /// The sessions with an open ask, the longest wait first.
     pub(crate) fn waiting(&self) -> Vec<&SessionSummary> {
         let mut waiting: Vec<_> = self.sessions.values().filter(|session| session.waits_for.is_some()).collect();
         waiting.sort_by_key(|session| (session.waits_for.as_ref().map(|ask| ask.since), session.id.clone()));
         waiting
     }
 
-    /// Keeps the panel on its session: shows the next ask when the one before is closed, and until there is one, that the
-    /// session works. Returns the ask that was closed, if not by this user.
-    pub(crate) fn follow(&mut self, begun: &mut Begun, now: Instant) -> Option<AskView> {
-        let shown = self.asking.as_ref().map(|view| &view.form.ask().id);
-        let id = shown.map(|ask| &ask.session).or(self.working.as_ref())?.clone();
+    /// Keeps the panel on its session: shows its next ask once the shown one is closed, or that the
+    /// session is running until then. Returns an ask that was closed by someone else.
+    pub(crate) fn follow(&mut self, begun: &mut StartedForms, now: Instant) -> Option<AskView> {
+        let shown = self.panel_ask.as_ref().map(|view| &view.form.ask().id);
+        let id = shown.map(|ask| &ask.session).or(self.followed_session.as_ref())?.clone();
         let session = self.sessions.get(&id);
         let first = session.and_then(|session| session.waits_for.as_ref());
         let works = first.is_none() && session.is_some_and(|session| session.status == SessionStatus::Running);
@@ -131,44 +133,45 @@ impl Hub {
         if is_same {
             return None;
         }
-        self.followed = (shown.is_none() && first.is_some()).then(|| Guard::new(now));
-        self.working = works.then_some(id);
+        self.follow_guard = (shown.is_none() && first.is_some()).then(|| Guard::new(now));
+        self.followed_session = works.then_some(id);
         self.after.begin(now);
         let next = first.map(|ask| begun.view(ask, now));
-        std::mem::replace(&mut self.asking, next).filter(|view| !view.form.is_done())
+        std::mem::replace(&mut self.panel_ask, next).filter(|view| !view.form.is_done())
     }
 
-    /// Whether the keys are for the panel, not for the list.
+    /// Whether keys go to the panel and not to the list.
     pub(crate) fn has_panel(&self) -> bool {
-        self.asking.is_some() || self.working.is_some()
+        self.panel_ask.is_some() || self.followed_session.is_some()
     }
 
-    /// Goes back to the list. Returns the ask that was in the panel.
+    /// Closes the panel. Returns its ask, if it had one.
     pub(crate) fn close_panel(&mut self) -> Option<AskView> {
-        (self.working, self.followed) = (None, None);
-        self.asking.take()
+        (self.followed_session, self.follow_guard) = (None, None);
+        self.panel_ask.take()
     }
 
-    /// Whether the ask has only now taken the place of a session at work.
+    /// Whether the ask has just replaced a running session.
     pub(crate) fn has_just_followed(&self, now: Instant) -> bool {
-        let is_drawn = self.asking.as_ref().is_some_and(|view| view.drawn);
-        self.followed.is_some_and(|guard| !is_drawn || !guard.is_over(now))
+        let is_drawn = self.panel_ask.as_ref().is_some_and(|view| view.drawn);
+        self.follow_guard.is_some_and(|guard| !is_drawn || !guard.is_over(now))
     }
 
-    /// How many asks of all sessions wait.
+    /// How many asks of all sessions are open.
     pub(crate) fn count_asks(&self) -> usize {
-        // One of a daemon or a log of before says nothing of how many.
+        // Older daemons and logs do not report the number of asks.
         self.sessions.values().map(|session| session.asks.max(usize::from(session.waits_for.is_some()))).sum()
     }
 
-    /// What Resume opens: this folder's newest session in which something was said, else the newest of all.
+    /// The session that Resume opens: the newest one with a turn in this folder, else in any
+    /// folder.
     pub(crate) fn resumable(&self) -> Option<&SessionSummary> {
         let said = |session: &&SessionSummary| session.last_turn.is_some() || session.status != SessionStatus::Idle;
         let newest = |session: &&SessionSummary| (session.workspace == self.folder, session.since);
         self.sessions.values().filter(said).max_by_key(newest)
     }
 
-    /// Every row, as far as the filter lets it through.
+    /// All rows that match the filter.
     pub(crate) fn rows(&self) -> Vec<Row> {
         let wanted = self.filter.to_lowercase();
         let fits = |session: &&SessionSummary| {
@@ -187,7 +190,7 @@ impl Hub {
         if self.filter.is_empty() {
             rows.push(Row::Quit);
         } else {
-            // Whoever types a name means it, whatever is newer or more urgent.
+            // A typed name counts more than age or urgency.
             rows.sort_by_key(|row| {
                 row.session().and_then(|id| self.get(id)).map(|session| rank(&session.name, &wanted))
             });
@@ -195,30 +198,28 @@ impl Hub {
         rows
     }
 
-    /// The row the cursor is on.
     pub(crate) fn row(&self) -> Option<Row> {
         self.rows().into_iter().nth(self.cursor)
     }
 
-    /// Moves the cursor.
     pub(crate) fn move_by(&mut self, rows: isize) {
         let last = self.rows().len().saturating_sub(1);
         self.cursor = self.cursor.saturating_add_signed(rows).min(last);
     }
 
-    /// Puts the cursor on the first row that waits for an answer.
+    /// Clears the filter and moves the cursor to the first row with an open ask.
     pub(crate) fn show_inbox(&mut self) {
         self.filter.clear();
         self.cursor = 0;
     }
 
-    /// Whether a session works in this process's folder.
+    /// Whether the session's workspace is this process's folder.
     pub(crate) fn is_here(&self, session: &SessionSummary) -> bool {
         session.workspace == self.folder
     }
 }
 
-/// How well a name fits what is wanted, the best first: where it is that, then where it begins so.
+/// The sort key of a name under a filter: equal names first, then names with that prefix.
 fn rank(name: &str, wanted: &str) -> (bool, bool) {
     let name = name.to_lowercase();
     (name != wanted, !name.starts_with(wanted))

@@ -1,11 +1,11 @@
-//! Every key that can be remapped, in one table: what the help shows and the configuration changes.
+//! The table of all keys that can be remapped. The help shows it, and the configuration changes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key does, wherever one is.
+/// An action that can be bound to keys, in every view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Hold,
@@ -24,53 +24,53 @@ pub(crate) enum Action {
     Help,
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug, Clone)]
 pub(crate) struct Binding {
     pub(crate) action: Action,
-    /// What the configuration calls it.
+    /// The name in the configuration.
     pub(crate) name: &'static str,
     pub(crate) chords: Vec<Chord>,
-    pub(crate) does: &'static str,
+    pub(crate) description: &'static str,
 }
 
 const TABLE: [(Action, &str, &[&str], &str); 14] = [
     (Action::Hold, "hold", &["ctrl+x p"], "hold at the next boundary, or release"),
     (Action::Steps, "steps", &["ctrl+v", "ctrl+x v"], "show or hide tool calls and thoughts"),
-    (Action::Open, "open", &["ctrl+o", "ctrl+x o"], "open or fold tool calls: all, or the chosen one"),
-    (Action::Earlier, "earlier", &["ctrl+up", "alt+up"], "choose the tool call before; Enter opens it"),
-    (Action::Later, "later", &["ctrl+down", "alt+down"], "choose the one after"),
-    (Action::Detach, "detach", &["ctrl+x d"], "leave; the session goes on"),
-    (Action::Sessions, "sessions", &["ctrl+x s"], "all sessions"),
-    (Action::Inbox, "inbox", &["ctrl+x i"], "what waits for you, in any session"),
-    (Action::New, "new", &["ctrl+x n"], "a new session"),
+    (Action::Open, "open", &["ctrl+o", "ctrl+x o"], "open or fold all tool calls, or the chosen one"),
+    (Action::Earlier, "earlier", &["ctrl+up", "alt+up"], "choose the previous tool call; Enter opens it"),
+    (Action::Later, "later", &["ctrl+down", "alt+down"], "choose the next tool call"),
+    (Action::Detach, "detach", &["ctrl+x d"], "detach; the session keeps running"),
+    (Action::Sessions, "sessions", &["ctrl+x s"], "show all sessions"),
+    (Action::Inbox, "inbox", &["ctrl+x i"], "show the asks of all sessions"),
+    (Action::New, "new", &["ctrl+x n"], "open a new session"),
     (Action::Editor, "editor", &["ctrl+x e"], "write the prompt in $EDITOR"),
-    (Action::Redraw, "redraw", &["ctrl+l"], "draw the screen anew"),
-    (Action::Suspend, "suspend", &["ctrl+z"], "back to the shell; `fg` comes back"),
-    (Action::Quit, "quit", &["ctrl+x q"], "leave; sessions go on"),
-    (Action::Help, "help", &["ctrl+x ?"], "this help"),
+    (Action::Redraw, "redraw", &["ctrl+l"], "redraw the screen"),
+    (Action::Suspend, "suspend", &["ctrl+z"], "suspend to the shell; `fg` returns"),
+    (Action::Quit, "quit", &["ctrl+x q"], "quit; sessions keep running"),
+    (Action::Help, "help", &["ctrl+x ?"], "show this help"),
 ];
 
-/// What the keys mean that are always the same, for the help.
+/// The keys that can't be remapped, for the help.
 pub(crate) const FIXED: [(&str, &str); 14] = [
-    ("Enter", "send the prompt; go on"),
-    ("Shift+Enter, Ctrl+J", "a new line; also Alt+Enter"),
+    ("Enter", "send the prompt; continue a waiting tool"),
+    ("Shift+Enter, Ctrl+J", "insert a new line; also Alt+Enter"),
     ("Y / N", "approve / deny"),
     ("R / A A", "deny and say why / approve always in this session"),
-    ("1-9, W, S", "a question: choose, your own words, skip"),
-    ("Tab, Shift+Tab", "several questions: the next, the previous"),
-    ("Tab", "an ask: full screen, or back; the list: answer there"),
-    ("Ctrl+D", "nothing typed: all sessions; the list: close, delete"),
+    ("1-9, W, S", "a question: choose, type an answer, skip"),
+    ("Tab, Shift+Tab", "several questions: next, previous"),
+    ("Tab", "an ask: toggle full screen; the list: answer here"),
+    ("Ctrl+D", "empty prompt: all sessions; the list: close, delete"),
     ("Esc", "interrupt; else clear the input; else back"),
-    ("Ctrl+C", "as Esc while it works; else clear; twice: leave"),
-    ("↑ ↓", "prompts sent or cleared; lines of an ask"),
+    ("Ctrl+C", "like Esc while a turn runs; else clear; twice: leave"),
+    ("↑ ↓", "earlier prompts; scroll an ask"),
     ("PgUp PgDn", "scroll"),
-    ("Ctrl+Home/End", "to the first line, to the last"),
-    ("/", "commands: a list as they are typed, Tab completes"),
+    ("Ctrl+Home/End", "scroll to the first line, to the last line"),
+    ("/", "list commands while typing; Tab completes"),
 ];
 
-/// Keys of these and of the editor that a line of the table can't take.
-const KEPT: [&str; 3] = ["ctrl+c", "ctrl+d", "ctrl+j"];
+/// Fixed keys and editor keys that the configuration can't bind to an action.
+const RESERVED_KEYS: [&str; 3] = ["ctrl+c", "ctrl+d", "ctrl+j"];
 
 /// One key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,23 +79,23 @@ pub(crate) struct Press {
     modifiers: KeyModifiers,
 }
 
-/// One key, or two in a row.
+/// One key, or two in sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chord {
     first: Press,
     second: Option<Press>,
 }
 
-/// What a key is, with what was pressed before.
+/// The meaning of a key, given the key before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum KeyMeaning {
     Action(Action),
-    /// The first of two.
+    /// The first key of a two-key chord.
     Prefix(Press),
     Nothing,
 }
 
-/// The table as it holds.
+/// The key bindings in force.
 #[derive(Debug, Clone)]
 pub(crate) struct Keymap {
     bindings: Vec<Binding>,
@@ -104,26 +104,27 @@ pub(crate) struct Keymap {
 impl Default for Keymap {
     fn default() -> Self {
         let chords = |keys: &[&str]| keys.iter().filter_map(|keys| Chord::parse(keys)).collect();
-        let binding = |(action, name, keys, does)| Binding { action, name, chords: chords(keys), does };
+        let binding = |(action, name, keys, does)| Binding { action, name, chords: chords(keys), description: does };
         Self { bindings: TABLE.into_iter().map(binding).collect() }
     }
 }
 
 impl Keymap {
-    /// The table with what the configuration says.
+    /// The default bindings, overridden by the configuration's.
     ///
     /// # Errors
-    /// A name or a key that means nothing, or a key that does something else, here or always: in words.
-    pub(crate) fn with(keys: &BTreeMap<String, String>) -> Result<Self, String> {
+    /// Returns a message for an unknown action, an invalid or reserved key, or two bindings that
+    /// conflict.
+    pub(crate) fn with_overrides(keys: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut map = Self::default();
         for (name, keys) in keys {
-            let chord = Chord::parse(keys).ok_or_else(|| format!("tui.keys.{name}: `{keys}` is no key"))?;
-            if KEPT.into_iter().any(|kept| Press::parse(kept) == Some(chord.first)) {
-                return Err(format!("tui.keys.{name}: {} is always the same", chord.first));
+            let chord = Chord::parse(keys).ok_or_else(|| format!("tui.keys.{name}: `{keys}` is not a valid key"))?;
+            if RESERVED_KEYS.into_iter().any(|kept| Press::parse(kept) == Some(chord.first)) {
+                return Err(format!("tui.keys.{name}: {} is reserved", chord.first));
             }
             let names = || map.bindings.iter().map(|binding| binding.name).collect::<Vec<_>>().join(", ");
             if !map.bindings.iter().any(|binding| binding.name == name) {
-                return Err(format!("tui.keys.{name} means nothing; there are {}", names()));
+                return Err(format!("tui.keys.{name}: unknown action; the actions are {}", names()));
             }
             for binding in &mut map.bindings {
                 if binding.name == name {
@@ -134,7 +135,7 @@ impl Keymap {
         map.check().map(|()| map)
     }
 
-    /// Whether no key hides another one.
+    /// Checks that no chord hides another.
     fn check(&self) -> Result<(), String> {
         let all: Vec<_> =
             self.bindings.iter().flat_map(|b| b.chords.iter().map(move |chord| (b.name, chord))).collect();
@@ -142,42 +143,42 @@ impl Keymap {
             for (other, taken) in &all[..at] {
                 let hidden = chord.first == taken.first && (chord.second.is_none() || taken.second.is_none());
                 if chord == taken || hidden {
-                    return Err(format!("tui.keys: {name} ({chord}) and {other} ({taken}) can't be told apart"));
+                    return Err(format!("tui.keys: {name} ({chord}) conflicts with {other} ({taken})"));
                 }
             }
         }
         Ok(())
     }
 
-    /// What a key means after `prefix`, if one was pressed.
-    pub(crate) fn find(&self, prefix: Option<Press>, key: &KeyEvent) -> Found {
-        let press = Press::of(key);
+    /// The meaning of a key after `prefix`, if one was pressed.
+    pub(crate) fn find(&self, prefix: Option<Press>, key: &KeyEvent) -> KeyMeaning {
+        let press = Press::from_event(key);
         for binding in &self.bindings {
             for chord in &binding.chords {
                 match (prefix, chord.second) {
-                    (None, None) if chord.first == press => return Found::Action(binding.action),
-                    (None, Some(_)) if chord.first == press => return Found::Prefix(press),
-                    // With or without Ctrl: who holds it down a little longer means the same.
+                    (None, None) if chord.first == press => return KeyMeaning::Action(binding.action),
+                    (None, Some(_)) if chord.first == press => return KeyMeaning::Prefix(press),
+                    // With or without Ctrl, because the user may still hold it down.
                     (Some(first), Some(second))
                         if chord.first == first && (second == press || second == press.plain()) =>
                     {
-                        return Found::Action(binding.action);
+                        return KeyMeaning::Action(binding.action);
                     }
                     _ => {}
                 }
             }
         }
-        Found::Nothing
+        KeyMeaning::Nothing
     }
 
-    /// The first key of an action, as it is written.
+    /// The first chord of an action, as the configuration writes it.
     pub(crate) fn key(&self, action: Action) -> String {
         let binding = self.bindings.iter().find(|binding| binding.action == action);
         binding.and_then(|binding| binding.chords.first()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The key that leads to an action behind this one, if one does.
-    pub(crate) fn behind(&self, prefix: Press, action: Action) -> Option<String> {
+    /// The key that triggers `action` after `prefix`, if one does.
+    pub(crate) fn key_after_prefix(&self, prefix: Press, action: Action) -> Option<String> {
         let binding = self.bindings.iter().find(|binding| binding.action == action)?;
         let chord = binding.chords.iter().find(|chord| chord.first == prefix && chord.second.is_some())?;
         chord.second.map(|second| second.to_string())
@@ -189,8 +190,8 @@ impl Keymap {
 }
 
 impl Press {
-    fn of(key: &KeyEvent) -> Self {
-        // Shift is in the character.
+    fn from_event(key: &KeyEvent) -> Self {
+        // The character already includes Shift.
         let kept = if matches!(key.code, KeyCode::Char(_)) { KeyModifiers::SHIFT } else { KeyModifiers::NONE };
         Self { code: key.code, modifiers: key.modifiers.difference(kept) }
     }
@@ -217,7 +218,7 @@ impl Press {
             _ if rest == "down" => KeyCode::Down,
             _ => KeyCode::F(rest.strip_prefix('f')?.parse().ok().filter(|number| (1..=12).contains(number))?),
         };
-        // A letter alone is typed, an arrow alone moves.
+        // A lone character is typed, and a lone arrow moves the cursor.
         let typed = modifiers.is_empty() && !matches!(code, KeyCode::F(_));
         (!typed).then_some(Self { code, modifiers })
     }
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sound_and_says_itself() {
+    fn default_bindings_do_not_conflict_and_print_as_written() {
         let map = Keymap::default();
         map.check().unwrap();
         for (binding, (_, _, keys, _)) in map.bindings().iter().zip(TABLE) {
@@ -283,28 +284,31 @@ mod tests {
     #[test]
     fn m_d7_ctrl_x_awaits_a_key() {
         let map = Keymap::default();
-        let Found::Prefix(prefix) = map.find(None, &press('x', KeyModifiers::CONTROL)) else { panic!("no prefix") };
+        let KeyMeaning::Prefix(prefix) = map.find(None, &press('x', KeyModifiers::CONTROL)) else {
+            panic!("no prefix")
+        };
         for modifiers in [KeyModifiers::NONE, KeyModifiers::CONTROL] {
-            assert_eq!(map.find(Some(prefix), &press('p', modifiers)), Found::Action(Action::Hold));
+            assert_eq!(map.find(Some(prefix), &press('p', modifiers)), KeyMeaning::Action(Action::Hold));
         }
-        assert_eq!(map.find(Some(prefix), &press('z', KeyModifiers::NONE)), Found::Nothing);
-        assert_eq!(map.find(None, &press('p', KeyModifiers::NONE)), Found::Nothing);
+        assert_eq!(map.find(Some(prefix), &press('z', KeyModifiers::NONE)), KeyMeaning::Nothing);
+        assert_eq!(map.find(None, &press('p', KeyModifiers::NONE)), KeyMeaning::Nothing);
     }
 
     #[test]
-    fn keys_are_remapped_and_what_makes_no_sense_is_refused() {
-        let with = |name: &str, keys: &str| Keymap::with(&BTreeMap::from([(name.to_owned(), keys.to_owned())]));
+    fn keys_are_remapped_and_invalid_bindings_are_refused() {
+        let with =
+            |name: &str, keys: &str| Keymap::with_overrides(&BTreeMap::from([(name.to_owned(), keys.to_owned())]));
         let map = with("hold", "f8").unwrap();
         assert_eq!(map.key(Action::Hold), "f8");
-        assert_eq!(map.find(None, &KeyEvent::new(KeyCode::F(8), KeyModifiers::NONE)), Found::Action(Action::Hold));
-        assert!(with("hold", "p").unwrap_err().contains("no key"));
-        assert!(with("hold", "shift+p").unwrap_err().contains("no key"));
-        assert!(with("held", "f8").unwrap_err().contains("there are hold, steps"));
-        assert!(with("hold", "ctrl+x").unwrap_err().contains("told apart"));
-        assert!(with("hold", "ctrl+v").unwrap_err().contains("told apart"));
-        for kept in KEPT {
+        assert_eq!(map.find(None, &KeyEvent::new(KeyCode::F(8), KeyModifiers::NONE)), KeyMeaning::Action(Action::Hold));
+        assert!(with("hold", "p").unwrap_err().contains("not a valid key"));
+        assert!(with("hold", "shift+p").unwrap_err().contains("not a valid key"));
+        assert!(with("held", "f8").unwrap_err().contains("the actions are hold, steps"));
+        assert!(with("hold", "ctrl+x").unwrap_err().contains("conflicts with"));
+        assert!(with("hold", "ctrl+v").unwrap_err().contains("conflicts with"));
+        for kept in RESERVED_KEYS {
             for keys in [kept.to_owned(), format!("{kept} p")] {
-                assert!(with("quit", &keys).unwrap_err().contains("always the same"), "{keys}");
+                assert!(with("quit", &keys).unwrap_err().contains("is reserved"), "{keys}");
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Entries as lines of the screen: laid out only where they are seen, and kept while they are.
+//! Lays out transcript entries as lines. Only visible entries are laid out, and their lines are
+//! cached.
 
 mod folds;
 mod lines;
@@ -9,84 +10,83 @@ use ratatui::text::Line;
 
 use self::folds::{Fold, Folds};
 use self::lines::lines_of;
-use super::markdown::Growing;
+use super::markdown::MarkdownCache;
 use super::transcript::{Entry, Key, Kind, Transcript};
 
-/// Layouts that are kept, more or less.
-const KEPT: usize = 256;
+/// The cache size above which entries that are no longer visible are dropped.
+const MAX_CACHED: usize = 256;
 
-/// Where the transcript is looked at.
+/// The scroll position of the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Scroll {
-    /// At its end, whatever comes.
+    /// At the end, following new entries.
     #[default]
     End,
-    /// The top line of the screen is this row of this entry, whatever comes after it.
+    /// Fixed: the top line is this row of this entry, even while new entries arrive.
     At { key: Key, row: usize },
 }
 
-/// How entries are looked at.
+/// The settings that all layouts depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Look {
+pub(crate) struct LayoutOptions {
     pub(crate) width: usize,
-    /// Steps are shown.
     pub(crate) steps: bool,
 }
 
-/// The layouts of the entries that are seen.
+/// The cached layouts of visible entries.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     pub(crate) folds: Folds,
-    look: Look,
-    laid: HashMap<Key, Laid>,
-    /// Counts the frames.
+    options: LayoutOptions,
+    laid: HashMap<Key, CachedLayout>,
+    /// The number of frames so far.
     frame: u64,
 }
 
 #[derive(Debug, Default)]
-struct Laid {
+struct CachedLayout {
     version: u32,
     fold: Fold,
-    /// With an empty line before it.
+    /// An empty line precedes the entry.
     gap: bool,
     lines: Vec<Line<'static>>,
-    growing: Growing,
+    growing: MarkdownCache,
     used: u64,
 }
 
-/// A place in the transcript: a row of an entry.
-type Place = (usize, usize);
+/// A position in the transcript: the index of an entry and a row of it.
+type RowPosition = (usize, usize);
 
 impl Layouts {
-    /// The lines of a screen of this height, and whether there is more below.
+    /// The visible lines of a screen of this height, and whether more follow.
     pub(crate) fn window(
         &mut self,
         transcript: &Transcript,
-        look: Look,
+        options: LayoutOptions,
         scroll: &mut Scroll,
         height: usize,
     ) -> (Vec<Line<'static>>, bool) {
-        self.begin(look);
+        self.begin(options);
         let top = self.top(transcript, *scroll, height);
-        let (mut lines, below) = self.from(transcript, top, height);
+        let (mut lines, below) = self.lines_from(transcript, top, height);
         if lines.len() < height && *scroll != Scroll::End {
             *scroll = Scroll::End;
             let top = self.top(transcript, Scroll::End, height);
-            lines = self.from(transcript, top, height).0;
+            lines = self.lines_from(transcript, top, height).0;
         }
         (lines, below)
     }
 
-    /// Scrolls by so many rows: up if they are negative. Whether it stands at the first line now.
+    /// Scrolls by `rows`, up if negative. Returns whether the first line is at the top.
     pub(crate) fn scroll(
         &mut self,
         transcript: &Transcript,
-        look: Look,
+        options: LayoutOptions,
         scroll: &mut Scroll,
         height: usize,
         rows: isize,
     ) -> bool {
-        self.begin(look);
+        self.begin(options);
         let Some((mut at, row)) = self.top(transcript, *scroll, height) else { return true };
         let mut row = row.cast_signed() + rows;
         while row < 0 {
@@ -123,22 +123,22 @@ impl Layouts {
         row == 0 && self.before(transcript, at).is_none()
     }
 
-    /// Chooses the call before the one that is chosen, or the one after it: none behind the last. What is chosen is
-    /// brought into view.
+    /// Selects the previous or the next tool call and scrolls it into view. After the last call,
+    /// nothing is selected.
     pub(crate) fn choose(
         &mut self,
         transcript: &Transcript,
-        look: Look,
+        options: LayoutOptions,
         scroll: &mut Scroll,
         height: usize,
         earlier: bool,
     ) {
-        self.begin(look);
+        self.begin(options);
         let entries = transcript.entries();
-        let is_call = |entry: &Entry| matches!(entry.kind, Kind::Tool(_)) && look.steps;
+        let is_call = |entry: &Entry| matches!(entry.kind, Kind::Tool(_)) && options.steps;
         let now = self.folds.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
         let next = match (now, earlier) {
-            // At the first one it stays.
+            // The first call stays selected.
             (_, true) => entries[..now.unwrap_or(entries.len())].iter().rposition(is_call).or(now),
             (Some(at), false) => entries[at + 1..].iter().position(is_call).map(|found| at + 1 + found),
             (None, false) => None,
@@ -153,7 +153,7 @@ impl Layouts {
         }
     }
 
-    /// Lays everything out anew.
+    /// Drops all cached layouts.
     pub(crate) fn forget(&mut self) {
         self.laid.clear();
     }
@@ -162,27 +162,27 @@ impl Layouts {
         if self.is_shown(&transcript.entries()[at]) { self.height(transcript, at) } else { 0 }
     }
 
-    fn begin(&mut self, look: Look) {
-        if self.look != look {
+    fn begin(&mut self, options: LayoutOptions) {
+        if self.options != options {
             self.laid.clear();
-            self.look = look;
+            self.options = options;
         }
         self.frame += 1;
-        if self.laid.len() > KEPT {
+        if self.laid.len() > MAX_CACHED {
             let frame = self.frame;
             self.laid.retain(|_, laid| laid.used + 2 > frame);
         }
     }
 
-    /// The top line of the screen; nothing if there are no lines.
-    fn top(&mut self, transcript: &Transcript, scroll: Scroll, height: usize) -> Option<Place> {
+    /// The position of the screen's top line, or `None` if no entry is shown.
+    fn top(&mut self, transcript: &Transcript, scroll: Scroll, height: usize) -> Option<RowPosition> {
         if let Scroll::At { key, row } = scroll
             && let Some(at) = transcript.entries().iter().rposition(|entry| entry.key == key)
         {
             if self.is_shown(&transcript.entries()[at]) {
                 return Some((at, row.min(self.height(transcript, at).saturating_sub(1))));
             }
-            // It has been hidden: what comes next takes its place.
+            // The entry is now hidden: the next shown one takes its place.
             if let Some(after) = self.after(transcript, at) {
                 return Some((after, 0));
             }
@@ -197,8 +197,13 @@ impl Layouts {
         Some((at, rows - height))
     }
 
-    /// The lines from a place on, and whether there are more.
-    fn from(&mut self, transcript: &Transcript, top: Option<Place>, height: usize) -> (Vec<Line<'static>>, bool) {
+    /// The lines from `top` on, and whether more follow.
+    fn lines_from(
+        &mut self,
+        transcript: &Transcript,
+        top: Option<RowPosition>,
+        height: usize,
+    ) -> (Vec<Line<'static>>, bool) {
         let mut lines = Vec::with_capacity(height);
         let Some((mut at, mut row)) = top else { return (lines, false) };
         loop {
@@ -214,7 +219,7 @@ impl Layouts {
     }
 
     fn is_shown(&self, entry: &Entry) -> bool {
-        self.look.steps || !entry.kind.is_step()
+        self.options.steps || !entry.kind.is_step()
     }
 
     /// The nearest shown entry before this one.
@@ -235,7 +240,7 @@ impl Layouts {
     fn lay_out(&mut self, transcript: &Transcript, at: usize) -> &[Line<'static>] {
         let entry = &transcript.entries()[at];
         let gap = self.before(transcript, at).is_some_and(|before| needs_gap(&transcript.entries()[before], entry));
-        let (look, frame, fold) = (self.look, self.frame, self.folds.of(entry.key));
+        let (look, frame, fold) = (self.options, self.frame, self.folds.fold_of(entry.key));
         let fresh = !self.laid.contains_key(&entry.key);
         let laid = self.laid.entry(entry.key).or_default();
         laid.used = frame;
@@ -251,7 +256,7 @@ impl Layouts {
     }
 }
 
-/// Whether an empty line stands between the two.
+/// Whether an empty line separates the two entries.
 fn needs_gap(before: &Entry, entry: &Entry) -> bool {
     let joins = matches!(
         (&before.kind, &entry.kind),

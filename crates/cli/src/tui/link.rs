@@ -1,4 +1,5 @@
-//! Carries out what the screen wants done, and tells it what becomes of sessions: by their handles alone.
+//! Carries out the screen's commands on session handles, and reports changes of sessions as
+//! messages.
 
 mod ask_end;
 mod branch;
@@ -18,86 +19,91 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::message::{Command, Message};
 use crate::error::CliError;
-use crate::sessions::forget;
+use crate::sessions::discard_unused;
 
-/// Messages that wait to be looked at. Whoever has more to tell waits.
+/// The capacity of the message channel; senders wait while it is full.
 const MESSAGES: usize = 64;
 
-/// What the link tells: the screen, or the loop, which keeps the handle of the session that is shown.
-pub(crate) enum Word {
+/// A message from the link, for the screen or for the loop.
+pub(crate) enum LinkMessage {
     Message(Message),
-    /// A session to be followed, in which so much was said.
+    /// A session that is open and can be followed.
     Opened {
         session: SessionHandle,
         attachment: u64,
         limit: usize,
-        /// It was opened for this.
+        /// The session was created by this process.
         fresh: bool,
     },
 }
 
-/// What opens fresh sessions.
-pub(crate) type Fresh = Box<dyn Fn() -> Result<OpenSession, CliError> + Send>;
+/// A function that returns the settings of a new session.
+pub(crate) type NewSession = Box<dyn Fn() -> Result<OpenSession, CliError> + Send>;
 
-/// The way to the sessions.
+/// The connection between the screen and the sessions.
 pub(crate) struct Link {
     shared: Shared,
-    fresh: Fresh,
+    fresh: NewSession,
     session: Option<SessionHandle>,
     following: Option<JoinHandle<()>>,
-    /// The session that is being looked for, to be shown.
+    /// Aborts the task that opens the session to show next.
     opening: Option<AbortHandle>,
-    /// What is being done.
-    doing: JoinSet<()>,
-    /// Ends when all that was wanted of the session that is shown, up to now, is done.
-    before: Option<oneshot::Receiver<()>>,
-    /// The prompts that were sent last, and what ends when they are taken or refused.
+    /// Commands in progress.
+    tasks: JoinSet<()>,
+    /// Resolves when the shown session's last ordered command is done.
+    previous: Option<oneshot::Receiver<()>>,
+    /// Recent prompts, each with the task that sends it. The task ends when the prompt is accepted
+    /// or refused.
     sent: Vec<(AbortHandle, SessionId, String)>,
 }
 
-/// What every task of it has.
+/// The parts that every task of the link shares.
 #[derive(Clone)]
 struct Shared {
     sessions: Sessions,
     folders: Arc<Folders>,
-    words: mpsc::Sender<Word>,
-    daemon: watch::Sender<Wanted>,
+    messages: mpsc::Sender<LinkMessage>,
+    daemon: watch::Sender<DaemonState>,
 }
 
-/// Whether the daemon is to be there.
+/// The known state of the daemon, and whether to start it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    /// It is, as far as is known.
-    Here,
-    /// It is gone, and is to be started until it is there: it has died, or the user wants it back.
-    Back,
-    /// It was told to stop, and is not to be started until the user wants it.
+enum DaemonState {
+    /// The daemon was running when last seen.
+    Running,
+    /// The daemon is gone and must be started, because it died or the user wants it back.
+    Starting,
+    /// The daemon was stopped, and stays so until the user wants it back.
     Stopped,
 }
 
 impl Shared {
-    async fn tell(&self, message: Message) {
-        // Nobody listens when the screen is about to be left.
-        let _ = self.words.send(Word::Message(message)).await;
+    async fn send(&self, message: Message) {
+        // Fails only while the screen is closing.
+        let _ = self.messages.send(LinkMessage::Message(message)).await;
     }
 
     async fn failed(&self, error: SessionError) {
-        self.tell(Message::Failed(why(error))).await;
+        self.send(Message::Failed(why(error))).await;
     }
 }
 
 impl Link {
-    /// The way to these sessions, and where what it tells comes out.
-    pub(crate) fn new(sessions: Sessions, folders: &Folders, fresh: Fresh) -> (Self, mpsc::Receiver<Word>) {
-        let (words, told) = mpsc::channel(MESSAGES);
-        let shared =
-            Shared { sessions, folders: Arc::new(folders.clone()), words, daemon: watch::Sender::new(Wanted::Here) };
+    /// Creates the link and the channel of its messages.
+    pub(crate) fn new(sessions: Sessions, folders: &Folders, fresh: NewSession) -> (Self, mpsc::Receiver<LinkMessage>) {
+        let (messages, receiver) = mpsc::channel(MESSAGES);
+        let shared = Shared {
+            sessions,
+            folders: Arc::new(folders.clone()),
+            messages,
+            daemon: watch::Sender::new(DaemonState::Running),
+        };
         tokio::spawn(news::watch(shared.clone()));
-        let (doing, sent) = (JoinSet::new(), Vec::new());
-        (Self { shared, fresh, session: None, following: None, opening: None, doing, before: None, sent }, told)
+        let (tasks, sent) = (JoinSet::new(), Vec::new());
+        (Self { shared, fresh, session: None, following: None, opening: None, tasks, previous: None, sent }, receiver)
     }
 
-    /// Follows a session from here on, instead of the one before.
+    /// Follows a session from now on, instead of the previous one.
     pub(crate) fn follow(&mut self, session: SessionHandle, attachment: u64, limit: usize) {
         self.detach();
         self.session = Some(session.clone());
@@ -105,7 +111,7 @@ impl Link {
         self.following = Some(tokio::spawn(follow::follow(self.shared.clone(), session, attachment, from)));
     }
 
-    /// No longer follows anything, or is about to.
+    /// Stops following, and cancels an opening in progress.
     pub(crate) fn detach(&mut self) {
         self.session = None;
         if let Some(opening) = self.opening.take() {
@@ -116,64 +122,64 @@ impl Link {
         }
     }
 
-    /// Waits until all that was begun is done.
+    /// Waits until all commands in progress are done.
     pub(crate) async fn finish(&mut self) {
         self.detach();
-        while self.doing.join_next().await.is_some() {}
+        while self.tasks.join_next().await.is_some() {}
     }
 
-    /// The prompts that were sent, and of which nothing is told.
+    /// Takes the prompts that were neither accepted nor refused.
     pub(crate) fn unanswered(&mut self) -> Vec<(SessionId, String)> {
         let unanswered = self.sent.drain(..).filter(|(sends, ..)| !sends.is_finished());
         unanswered.map(|(_, id, text)| (id, text)).collect()
     }
 
-    fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        // What is done is dropped.
-        while self.doing.try_join_next().is_some() {}
-        self.doing.spawn(task)
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        // Removes finished tasks.
+        while self.tasks.try_join_next().is_some() {}
+        self.tasks.spawn(task)
     }
 
-    /// Deletes a session in which nothing was said, and returns when that is done.
-    pub(crate) async fn forgotten(&self, id: &SessionId) {
-        forget(&self.shared.sessions, id).await;
+    /// Deletes a session that has no prompt, and waits for the result.
+    pub(crate) async fn delete_empty(&self, id: &SessionId) {
+        discard_unused(&self.shared.sessions, id).await;
     }
 
-    /// Deletes a session that was opened to be shown, and is not.
-    pub(crate) fn forget(&mut self, id: SessionId) {
+    /// Deletes a new session that is no longer to be shown.
+    pub(crate) fn spawn_delete_empty(&mut self, id: SessionId) {
         let sessions = self.shared.sessions.clone();
-        self.begin(async move { forget(&sessions, &id).await });
+        self.spawn(async move { discard_unused(&sessions, &id).await });
     }
 
-    /// Carries out what concerns sessions. What becomes of it is told.
+    /// Carries out a command on sessions. The result arrives as a message.
     pub(crate) fn carry_out(&mut self, command: Command) {
         match command {
             Command::Open { id, attachment, limit } => self.open(id, attachment, limit),
-            Command::Reach { id, attachment, limit } => self.reach(id, attachment, limit),
+            Command::ShowLive { id, attachment, limit } => self.show_live(id, attachment, limit),
             Command::New { attachment, limit } => self.open_fresh(attachment, limit),
             Command::Detach => self.detach(),
-            Command::Start => _ = self.shared.daemon.send_replace(Wanted::Back),
+            Command::StartDaemon => _ = self.shared.daemon.send_replace(DaemonState::Starting),
             Command::InterruptOther { ask } => self.interrupt_other(ask),
             Command::ReadAskEnd { ask } => {
                 let shared = self.shared.clone();
-                self.begin(async move { ask_end::read(&shared, ask).await });
+                self.spawn(async move { ask_end::read(&shared, ask).await });
             }
             Command::Close { id } => self.close(id),
             Command::Delete { id } => {
                 let shared = self.shared.clone();
-                self.begin(async move {
+                self.spawn(async move {
                     match shared.sessions.delete(id.as_str()).await {
-                        Ok(()) => shared.tell(Message::Told("deleted".to_owned())).await,
+                        Ok(()) => shared.send(Message::Notice("deleted".to_owned())).await,
                         Err(error) => shared.failed(error).await,
                     }
                 });
             }
             Command::Answer { ask, answer } => {
                 let shared = self.shared.clone();
-                self.begin(async move {
-                    // A saved session is opened for it only if it takes it.
+                self.spawn(async move {
+                    // A saved session is opened only if it accepts the answer.
                     if let Err(error) = shared.sessions.answer(&ask, answer).await {
-                        shared.tell(Message::AnswerRefused { ask, why: why(error) }).await;
+                        shared.send(Message::AnswerRefused { ask, why: why(error) }).await;
                     }
                 });
             }
@@ -181,17 +187,18 @@ impl Link {
         }
     }
 
-    /// Carries out what concerns the session that is shown.
+    /// Carries out a command on the shown session.
     fn with_shown(&mut self, command: Command) {
         let (shared, Some(session)) = (self.shared.clone(), self.session.clone()) else { return };
-        // An interrupt waits for nothing, and nothing for what takes long; else one comes after the other, as it was typed.
+        // Commands run in the order they were typed. Interrupts do not wait, and a slow export
+        // delays no other command.
         let in_order = !matches!(command, Command::Interrupt { .. } | Command::Export { .. });
         let (ends, ended) = oneshot::channel::<()>();
-        let before = in_order.then(|| self.before.replace(ended)).flatten();
+        let before = in_order.then(|| self.previous.replace(ended)).flatten();
         let prompt =
             if let Command::Prompt { text } = &command { Some((session.id().clone(), text.clone())) } else { None };
-        let begun = self.begin(async move {
-            // Dropped when all of this is done, which is what the next one waits for.
+        let begun = self.spawn(async move {
+            // Dropped at the end of this task, which lets the next one start.
             let _ends = ends;
             if let Some(before) = before {
                 let _ = before.await;
@@ -201,7 +208,7 @@ impl Link {
                     Ok(_) => Ok(()),
                     Err(error) => {
                         let (id, why) = (session.id().clone(), why(error));
-                        return shared.tell(Message::PromptRefused { id, text, why }).await;
+                        return shared.send(Message::PromptRefused { id, text, why }).await;
                     }
                 },
                 Command::Interrupt { turn } => session.interrupt(turn).await.map(drop),
@@ -213,7 +220,7 @@ impl Link {
                 Command::Debug { enabled } => session.change_debug(enabled).await,
                 Command::Export { path } => {
                     let message = export::export(&session, &path).await;
-                    return shared.tell(message).await;
+                    return shared.send(message).await;
                 }
                 _ => Ok(()),
             };
@@ -227,18 +234,18 @@ impl Link {
         }
     }
 
-    /// Ends the turn that asks this, and no later one.
+    /// Interrupts the turn of this ask, and no later one.
     fn interrupt_other(&mut self, ask: AskId) {
         let shared = self.shared.clone();
-        self.begin(async move {
+        self.spawn(async move {
             let done = async {
                 let now = shared.sessions.look(ask.session.as_str()).await?;
                 if !now.asks.iter().any(|open| open.id == ask) {
-                    return Ok("it is no longer asked".to_owned());
+                    return Ok("the ask is no longer open".to_owned());
                 }
-                // A session that was closed or unloaded since is not opened for it.
+                // A session that was closed or unloaded since is not opened.
                 let session = shared.sessions.reach(&ask.session).await?;
-                // What is cut is told by its receipt, when all of it is down.
+                // The receipt, sent when the turn has ended, lists the interrupted work.
                 Ok(match session.interrupt(now.turn).await? {
                     Interruption::NotRunning => "nothing was running".to_owned(),
                     Interruption::RunEnded => "Agent interrupted; the run is over".to_owned(),
@@ -249,7 +256,7 @@ impl Link {
                 })
             };
             match done.await {
-                Ok(what) => shared.tell(Message::Told(what)).await,
+                Ok(what) => shared.send(Message::Notice(what)).await,
                 Err(error) => shared.failed(error).await,
             }
         });
@@ -257,11 +264,11 @@ impl Link {
 
     fn close(&mut self, id: SessionId) {
         let shared = self.shared.clone();
-        self.begin(async move {
+        self.spawn(async move {
             match shared.sessions.close(&id).await {
-                // Somebody was first.
+                // Another client closed it first.
                 Ok(()) | Err(SessionError::Refused(Refused::Closed)) => {
-                    shared.tell(Message::Told("closed; it stays saved".to_owned())).await
+                    shared.send(Message::Notice("closed; it stays saved".to_owned())).await
                 }
                 Err(error) => shared.failed(error).await,
             }
@@ -269,38 +276,40 @@ impl Link {
     }
 
     fn open(&mut self, id: SessionId, attachment: u64, limit: usize) {
-        // Of the one that is shown, only more of its past is wanted.
+        // The shown session is only attached again, with more of its past.
         if let Some(session) = self.session.clone().filter(|session| *session.id() == id) {
             return self.follow(session, attachment, limit);
         }
         self.detach();
         let shared = self.shared.clone();
-        let opening = self.begin(async move {
+        let opening = self.spawn(async move {
             match shared.sessions.get(id.as_str()).await {
                 Ok(session) => {
-                    // Nobody listens when the screen is about to be left.
-                    let _ = shared.words.send(Word::Opened { session, attachment, limit, fresh: false }).await;
+                    // Fails only while the screen is closing.
+                    let _ =
+                        shared.messages.send(LinkMessage::Opened { session, attachment, limit, fresh: false }).await;
                 }
-                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
+                Err(error) => shared.send(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
         self.opening = Some(opening);
     }
 
-    /// Shows a session that is live; one that is closed or only saved is not opened.
-    fn reach(&mut self, id: SessionId, attachment: u64, limit: usize) {
+    /// Shows a live session; a closed or saved one is not opened.
+    fn show_live(&mut self, id: SessionId, attachment: u64, limit: usize) {
         self.detach();
         let shared = self.shared.clone();
-        let reaching = self.begin(async move {
+        let reaching = self.spawn(async move {
             match shared.sessions.reach(&id).await {
                 Ok(session) => {
-                    // Nobody listens when the screen is about to be left.
-                    let _ = shared.words.send(Word::Opened { session, attachment, limit, fresh: false }).await;
+                    // Fails only while the screen is closing.
+                    let _ =
+                        shared.messages.send(LinkMessage::Opened { session, attachment, limit, fresh: false }).await;
                 }
                 Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {
-                    shared.tell(Message::Closed { attachment }).await;
+                    shared.send(Message::Closed { attachment }).await;
                 }
-                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
+                Err(error) => shared.send(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
         self.opening = Some(reaching);
@@ -309,7 +318,7 @@ impl Link {
     fn open_fresh(&mut self, attachment: u64, limit: usize) {
         self.detach();
         let (shared, open) = (self.shared.clone(), (self.fresh)());
-        self.begin(async move {
+        self.spawn(async move {
             let opened = match open {
                 Ok(open) => shared.sessions.open(open).await.map_err(CliError::from),
                 Err(error) => Err(error),
@@ -317,18 +326,18 @@ impl Link {
             match opened {
                 Ok(session) => {
                     let id = session.id().clone();
-                    let opened = Word::Opened { session, attachment, limit, fresh: true };
-                    if shared.words.send(opened).await.is_err() {
-                        forget(&shared.sessions, &id).await;
+                    let opened = LinkMessage::Opened { session, attachment, limit, fresh: true };
+                    if shared.messages.send(opened).await.is_err() {
+                        discard_unused(&shared.sessions, &id).await;
                     }
                 }
-                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
+                Err(error) => shared.send(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
     }
 }
 
-/// What went wrong and what to do about it, in a line.
+/// Formats the error and its hint in one line.
 fn why(error: impl Into<CliError>) -> String {
     error.into().in_a_line()
 }

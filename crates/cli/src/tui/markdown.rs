@@ -1,38 +1,39 @@
-//! A model's words as styled lines: what is finished is laid out once, only the end of it again and again.
+//! Renders a model's Markdown as styled lines. Finished blocks are laid out once; only the growing
+//! end is laid out again.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use tui_markdown::{Options, StyleSheet, from_str_with_options};
 
-use super::code::coloured;
+use super::code::highlight;
 use super::wrap::wrap;
 
-/// Bytes of code that are coloured at most; of code that is still being written, and is laid out again with every piece
-/// of it, fewer.
+/// The most bytes of a code block that are highlighted. A block that is still growing has a lower
+/// limit, because every piece highlights it again.
 const CODE: usize = 64 * 1024;
 const GROWING_CODE: usize = 8 * 1024;
 
-/// A text that grows, as lines.
+/// The lines of a growing text.
 #[derive(Debug, Default)]
-pub(crate) struct Growing {
-    /// Bytes that are laid out for good.
+pub(crate) struct MarkdownCache {
+    /// How many bytes of the text are laid out for good.
     upto: usize,
-    /// Lines of these.
-    settled: usize,
+    /// How many lines those bytes take.
+    finished_lines: usize,
     lines: Vec<Line<'static>>,
 }
 
-impl Growing {
-    /// The lines of a text that begins with what it was the last time.
+impl MarkdownCache {
+    /// The lines of a text, which must begin with the text of the previous call.
     pub(crate) fn lines(&mut self, text: &str, width: usize) -> &[Line<'static>] {
-        self.lines.truncate(self.settled);
+        self.lines.truncate(self.finished_lines);
         let upto = text.len().min(self.upto);
         let (_, rest) = text.split_at(upto);
-        let end = settled(rest);
+        let end = finished_length(rest);
         if end > 0 {
             self.add(&rest[..end], width, CODE);
             self.upto = upto + end;
-            self.settled = self.lines.len();
+            self.finished_lines = self.lines.len();
         }
         if !rest[end..].trim().is_empty() {
             self.add(&rest[end..], width, GROWING_CODE);
@@ -44,15 +45,15 @@ impl Growing {
         if !self.lines.is_empty() {
             self.lines.push(Line::default());
         }
-        for line in &in_colours(render(markdown, width), code) {
+        for line in &highlight_blocks(render(markdown, width), code) {
             wrap(line, width, "", &mut self.lines);
         }
     }
 }
 
-/// Bytes up to the last place where a block has ended, whatever comes: an empty line outside of code, with something
-/// after it that does not continue a list.
-fn settled(text: &str) -> usize {
+/// The length of the finished blocks. A block is finished by an empty line outside of code, if the
+/// text after it does not continue a list.
+fn finished_length(text: &str) -> usize {
     let (mut end, mut at) = (0, 0);
     let mut fence: Option<&str> = None;
     let mut empty = false;
@@ -74,17 +75,17 @@ fn settled(text: &str) -> usize {
 }
 
 fn render(markdown: &str, width: usize) -> Vec<Line<'static>> {
-    let options = Options::new(Looks).table_width(u16::try_from(width).unwrap_or(u16::MAX));
+    let options = Options::new(Theme).table_width(u16::try_from(width).unwrap_or(u16::MAX));
     let text = from_str_with_options(markdown.trim_end(), &options);
-    // The style of the whole is the style of each line.
+    // The text's style applies to each line.
     let line = |line: &Line<'_>| {
         Line::from(line.spans.iter().map(owned).collect::<Vec<_>>()).style(text.style.patch(line.style))
     };
     text.lines.iter().map(line).collect()
 }
 
-/// The same lines with colours in their code, as far as a block has no more bytes than `most`.
-fn in_colours(lines: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
+/// Highlights code blocks of up to `most` bytes.
+fn highlight_blocks(lines: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
     let mut done = Vec::with_capacity(lines.len());
     let mut rest = lines.into_iter().peekable();
     while let Some(line) = rest.next() {
@@ -94,7 +95,7 @@ fn in_colours(lines: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
         let block: Vec<_> = std::iter::from_fn(|| rest.next_if(|line| line.to_string().trim() != "```")).collect();
         let code: Vec<_> = block.iter().map(ToString::to_string).collect();
         let fits = code.iter().map(String::len).sum::<usize>() <= most;
-        let coloured = if fits { coloured(&language, &code) } else { None };
+        let coloured = if fits { highlight(&language, &code) } else { None };
         done.extend(coloured.unwrap_or(block));
         done.extend(rest.next());
     }
@@ -105,11 +106,11 @@ fn owned(span: &Span<'_>) -> Span<'static> {
     Span::styled(span.content.clone().into_owned(), span.style)
 }
 
-/// By the sixteen colours of the terminal, on its own ground.
+/// Styles in the terminal's sixteen colours, on its own background.
 #[derive(Debug, Clone)]
-struct Looks;
+struct Theme;
 
-impl StyleSheet for Looks {
+impl StyleSheet for Theme {
     fn heading(&self, _: u8) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -155,10 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_matter() {
-        let whole = text(Growing::default().lines(TEXT, 40));
+    fn piecewise_layout_equals_whole_layout() {
+        let whole = text(MarkdownCache::default().lines(TEXT, 40));
         for step in [1, 3, 7] {
-            let mut growing = Growing::default();
+            let mut growing = MarkdownCache::default();
             let mut at = 0;
             while at < TEXT.len() {
                 at = TEXT.ceil_char_boundary((at + step).min(TEXT.len()));
@@ -172,8 +173,9 @@ mod tests {
 
     #[test]
     fn nothing_is_hidden_by_markup() {
-        let shown =
-            text(Growing::default().lines("a <b onclick=x>bold</b> <!-- note --> [name](http://x/y) ![i](u)", 80));
+        let shown = text(
+            MarkdownCache::default().lines("a <b onclick=x>bold</b> <!-- note --> [name](http://x/y) ![i](u)", 80),
+        );
         let shown = shown.join("\n");
         for seen in ["<b onclick=x>", "<!-- note -->", "http://x/y", "name"] {
             assert!(shown.contains(seen), "{seen} in {shown}");

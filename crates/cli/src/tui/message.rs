@@ -1,4 +1,5 @@
-//! What the screen is told, and what it wants done: all there is between the pure part and the rest.
+//! Messages to the pure part of the screen, and the commands it returns. The two sides share
+//! nothing else.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,71 +9,71 @@ use crossterm::event::KeyEvent;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Answer, AskId, Event, HoldShown, SessionId, Snapshot, Timestamp, TurnId};
 
-/// When something happened: by the clock that keys are compared by, and by the one that events carry.
+/// The time of an event, by the monotonic clock that keys are compared by and the wall clock that
+/// events carry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct EventTime {
     pub(crate) instant: Instant,
     pub(crate) time: Timestamp,
 }
 
-impl Moment {
-    /// Now, by both clocks.
+impl EventTime {
+    /// The current time on both clocks.
     pub(super) fn now() -> Self {
         Self { instant: Instant::now(), time: Timestamp::from(SystemTime::now()) }
     }
 }
 
-/// What the screen is told.
+/// A message to the screen.
 #[derive(Debug)]
 pub(crate) enum Message {
     Key(KeyEvent),
     Paste(String),
-    /// Input of the terminal that means nothing here.
+    /// Terminal input without a meaning.
     Other,
-    /// The terminal is, or is no longer, the one that is looked at.
+    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// Time has passed: what shows it is to be drawn anew.
+    /// Time has passed: ages, animations and notices may change.
     Tick,
-    /// All sessions are watched: what there is comes now.
+    /// The watch of all sessions has started; the existing sessions follow.
     Watching,
-    /// What has changed of all sessions.
-    News(SessionNews),
-    /// A session's events begin, from the past on; of the attachment of this number.
+    /// A change in the list of sessions.
+    SessionChanged(SessionNews),
+    /// An attachment has started; events follow, the past first.
     Attached {
         attachment: u64,
         id: SessionId,
         snapshot: Arc<Snapshot>,
     },
-    /// What happened, and the session after it.
-    Happened {
+    /// Events, and the session's snapshot after them.
+    Events {
         attachment: u64,
         events: Vec<Arc<Event>>,
         snapshot: Arc<Snapshot>,
     },
-    /// Its events have broken off, and are begun again.
+    /// The stream of events broke; the link attaches again.
     Lost {
         attachment: u64,
     },
-    /// The branch that its folder is on now.
+    /// The git branch of the workspace has changed.
     Branch {
         attachment: u64,
         branch: Option<String>,
     },
-    /// All of the past that was asked for has come.
-    Live {
+    /// The replay of the past has ended.
+    ReplayEnded {
         attachment: u64,
     },
-    /// The session was closed.
     Closed {
         attachment: u64,
     },
-    /// The daemon is gone, or is back.
+    /// The daemon is gone or has returned.
     Daemon {
-        here: bool,
+        running: bool,
     },
-    /// The daemon was told to stop.
+    /// The daemon was stopped.
     Stopped,
-    /// A prompt to this session was not taken.
+    /// The session did not accept a prompt.
     PromptRefused {
         id: SessionId,
         text: String,
@@ -83,48 +84,48 @@ pub(crate) enum Message {
         ask: AskId,
         why: String,
     },
-    /// How an ask has ended that was closed while the hub showed it.
+    /// How an ask was closed while the hub showed it.
     AskEnded {
         ask: AskId,
         how: String,
     },
-    /// The session can't be opened; by the attachment of this number.
+    /// The session can't be opened.
     NotOpened {
         attachment: u64,
         why: String,
     },
-    /// What the editor left.
+    /// The text that the editor saved.
     Edited(String),
-    /// Something to be told in a line.
-    Told(String),
-    /// Something that went wrong, in a line.
+    /// A notice, in one line.
+    Notice(String),
+    /// An error, in one line.
     Failed(String),
 }
 
-/// What the screen wants done.
+/// A command to the loop or the link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
-    /// Shows this session, with so many facts of its past.
+    /// Shows a session, with up to `limit` facts of its past.
     Open {
         id: SessionId,
         attachment: u64,
         limit: usize,
     },
-    /// Shows this session again if it is still live; opens nothing.
-    Reach {
+    /// Shows a session again if it is still live; a saved one is not opened.
+    ShowLive {
         id: SessionId,
         attachment: u64,
         limit: usize,
     },
-    /// Opens a fresh session and shows it.
+    /// Creates a session and shows it.
     New {
         attachment: u64,
         limit: usize,
     },
-    /// No longer shows the session.
+    /// Stops following the session.
     Detach,
     /// Starts the daemon again.
-    Start,
+    StartDaemon,
     Prompt {
         text: String,
     },
@@ -132,14 +133,14 @@ pub(crate) enum Command {
         ask: AskId,
         answer: Answer,
     },
-    /// Reads how this ask has ended, of whichever session.
+    /// Reads how an ask was closed, in any session.
     ReadAskEnd {
         ask: AskId,
     },
     Interrupt {
         turn: Option<TurnId>,
     },
-    /// Ends the turn that asks this, of whichever session.
+    /// Interrupts the turn of an ask, in any session.
     InterruptOther {
         ask: AskId,
     },
@@ -163,8 +164,8 @@ pub(crate) enum Command {
     Delete {
         id: SessionId,
     },
-    /// Deletes a session in which nothing was said.
-    Forget {
+    /// Deletes a session that has no prompt.
+    DeleteIfEmpty {
         id: SessionId,
     },
     Export {
@@ -175,7 +176,7 @@ pub(crate) enum Command {
     },
     Redraw,
     Suspend,
-    /// Calls for the user, who looks elsewhere.
+    /// Alerts a user whose focus is elsewhere.
     Notify {
         text: String,
     },

@@ -1,4 +1,4 @@
-//! The prompt being typed: several lines, with a history, and with long pastes kept aside.
+//! The prompt's editor: several lines, a history, and placeholders for long pastes.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_textarea::{CursorMove, Input, TextArea, WrapMode};
@@ -6,27 +6,27 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::style::Tone;
 
-/// A paste with more lines than this is shown in a few words.
+/// A paste with more lines than this is shown as a placeholder.
 const PASTE_LINES: usize = 20;
-/// The same, by its bytes.
+/// A paste with more bytes than this is shown as a placeholder.
 const PASTE_BYTES: usize = 2 * 1024;
-/// Prompts that are remembered.
+/// The most prompts in the history.
 const HISTORY: usize = 200;
 
-/// What is typed, and what was.
+/// The editor's text and history.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     area: TextArea<'static>,
-    /// What stands for a long paste, and the paste.
+    /// Each long paste's placeholder and its text.
     pastes: Vec<(String, String)>,
     history: Vec<String>,
-    /// Which of the history is looked at, and what was being typed.
-    looking: Option<(usize, String)>,
+    /// The index of the shown history entry, and the text typed before.
+    history_cursor: Option<(usize, String)>,
 }
 
 impl Default for Prompt {
     fn default() -> Self {
-        Self { area: area(""), pastes: Vec::new(), history: Vec::new(), looking: None }
+        Self { area: area(""), pastes: Vec::new(), history: Vec::new(), history_cursor: None }
     }
 }
 
@@ -34,29 +34,29 @@ fn area(text: &str) -> TextArea<'static> {
     let mut area = TextArea::new(text.split('\n').map(str::to_owned).collect());
     area.set_wrap_mode(WrapMode::WordOrGlyph);
     area.set_cursor_line_style(Tone::Plain.style());
-    area.set_placeholder_text("Say what to do");
+    area.set_placeholder_text("Type a prompt");
     area.set_placeholder_style(Tone::Dim.style());
     area.move_cursor(CursorMove::Bottom);
     area.move_cursor(CursorMove::End);
     area
 }
 
-/// Does it for each code point of the character before the cursor: what a person sees as one may be made of several.
-fn back(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
+/// Calls `each` for every code point of the grapheme before the cursor.
+fn for_previous_grapheme(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
     let column = area.cursor().1;
     let begins = ends(area).take_while(|end| *end < column).last().unwrap_or_default();
-    // The end of the line before is one, too.
+    // At the start of a line, this is the line break before it.
     (0..(column - begins).max(1)).for_each(|_| each(area));
 }
 
-/// The same for the character behind it.
-fn forward(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
+/// Calls `each` for every code point of the grapheme after the cursor.
+fn for_next_grapheme(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
     let column = area.cursor().1;
     let ends = ends(area).find(|end| *end > column).unwrap_or(column + 1);
     (column..ends).for_each(|_| each(area));
 }
 
-/// The columns where the characters of the cursor's line end.
+/// The columns at which the graphemes of the cursor's line end.
 fn ends(area: &TextArea<'static>) -> impl Iterator<Item = usize> {
     let line = area.lines().get(area.cursor().0).map_or("", String::as_str);
     line.graphemes(true).scan(0, |end, character| {
@@ -66,7 +66,7 @@ fn ends(area: &TextArea<'static>) -> impl Iterator<Item = usize> {
 }
 
 impl Prompt {
-    /// As it is drawn.
+    /// The text area to draw.
     pub(crate) fn area(&self) -> &TextArea<'static> {
         &self.area
     }
@@ -75,7 +75,7 @@ impl Prompt {
         self.area.is_empty()
     }
 
-    /// What is typed, pastes and all.
+    /// The typed text, with the full text of its pastes.
     pub(crate) fn text(&self) -> String {
         let mut text = self.area.lines().join("\n");
         for (mark, paste) in &self.pastes {
@@ -84,9 +84,9 @@ impl Prompt {
         text
     }
 
-    /// Puts this in its place.
+    /// Replaces the typed text.
     pub(crate) fn set(&mut self, text: &str) {
-        (self.area, self.pastes, self.looking) = (area(""), Vec::new(), None);
+        (self.area, self.pastes, self.history_cursor) = (area(""), Vec::new(), None);
         self.paste(text);
     }
 
@@ -94,10 +94,10 @@ impl Prompt {
         self.set("");
     }
 
-    /// Takes away what is typed. The history has it from now on.
-    pub(crate) fn put_away(&mut self) {
+    /// Clears the input and adds it to the history.
+    pub(crate) fn move_to_history(&mut self) {
         let typed = self.text();
-        let (looked_at, draft) = match self.looking.take() {
+        let (looked_at, draft) = match self.history_cursor.take() {
             Some((place, draft)) => (self.history.get(place).cloned(), draft),
             None => Default::default(),
         };
@@ -108,7 +108,7 @@ impl Prompt {
         self.clear();
     }
 
-    /// Remembers a prompt for the history.
+    /// Adds a prompt to the history.
     pub(crate) fn remember(&mut self, text: &str) {
         if text.trim().is_empty() || self.history.last().is_some_and(|last| last == text) {
             return;
@@ -119,19 +119,19 @@ impl Prompt {
         self.history.push(text.to_owned());
     }
 
-    /// The same, of all that there were, of which some may be remembered.
-    pub(crate) fn remember_anew(&mut self, texts: &[String]) {
+    /// Replaces the history with the prompts of a longer past.
+    pub(crate) fn replace_history(&mut self, texts: &[String]) {
         let before = self.history.len();
         self.history.clear();
         texts.iter().for_each(|text| self.remember(text));
-        // What is looked at is as far from the newest as it was.
-        if let Some((place, _)) = &mut self.looking {
+        // The shown entry keeps its distance from the newest one.
+        if let Some((place, _)) = &mut self.history_cursor {
             *place = (*place + self.history.len()).saturating_sub(before);
         }
     }
 
-    /// Inserts a text as it is, whatever is in it; what a terminal would act on becomes visible, and nothing else: words
-    /// of some languages have joiners and marks of direction in them.
+    /// Inserts text literally. Control characters that a terminal would act on become visible.
+    /// Joiners and direction marks stay, because some languages need them.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let acts = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
@@ -158,7 +158,7 @@ impl Prompt {
         self.pastes.push((mark, text));
     }
 
-    /// A key of an editor. Whether it was one.
+    /// Handles an editing key. Returns whether it was one.
     pub(crate) fn press(&mut self, key: &KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
@@ -168,8 +168,8 @@ impl Prompt {
             KeyCode::Char('j') if control => area.insert_newline(),
             KeyCode::Char('a') if control => area.move_cursor(CursorMove::Head),
             KeyCode::Char('e') if control => area.move_cursor(CursorMove::End),
-            KeyCode::Char('b') if control => back(area, |area| area.move_cursor(CursorMove::Back)),
-            KeyCode::Char('f') if control => forward(area, |area| area.move_cursor(CursorMove::Forward)),
+            KeyCode::Char('b') if control => for_previous_grapheme(area, |area| area.move_cursor(CursorMove::Back)),
+            KeyCode::Char('f') if control => for_next_grapheme(area, |area| area.move_cursor(CursorMove::Forward)),
             KeyCode::Char('b') if alt => area.move_cursor(CursorMove::WordBack),
             KeyCode::Char('f') if alt => area.move_cursor(CursorMove::WordForward),
             KeyCode::Left if control || alt => area.move_cursor(CursorMove::WordBack),
@@ -183,10 +183,10 @@ impl Prompt {
             KeyCode::Down => return self.down(),
             KeyCode::Char(_) if control || alt => return false,
             KeyCode::Char(_) | KeyCode::Tab => _ = area.input_without_shortcuts(Input::from(*key)),
-            KeyCode::Backspace => back(area, |area| _ = area.delete_char()),
-            KeyCode::Delete => forward(area, |area| _ = area.delete_next_char()),
-            KeyCode::Left => back(area, |area| area.move_cursor(CursorMove::Back)),
-            KeyCode::Right => forward(area, |area| area.move_cursor(CursorMove::Forward)),
+            KeyCode::Backspace => for_previous_grapheme(area, |area| _ = area.delete_char()),
+            KeyCode::Delete => for_next_grapheme(area, |area| _ = area.delete_next_char()),
+            KeyCode::Left => for_previous_grapheme(area, |area| area.move_cursor(CursorMove::Back)),
+            KeyCode::Right => for_next_grapheme(area, |area| area.move_cursor(CursorMove::Forward)),
             KeyCode::Home => area.move_cursor(CursorMove::Head),
             KeyCode::End => area.move_cursor(CursorMove::End),
             _ => return false,
@@ -199,10 +199,10 @@ impl Prompt {
             self.area.move_cursor(CursorMove::Up);
             return true;
         }
-        let place = self.looking.as_ref().map_or(self.history.len(), |(place, _)| *place);
+        let place = self.history_cursor.as_ref().map_or(self.history.len(), |(place, _)| *place);
         let Some(before) = place.checked_sub(1) else { return false };
-        let draft = self.looking.take().map_or_else(|| self.text(), |(_, draft)| draft);
-        self.look(before, draft);
+        let draft = self.history_cursor.take().map_or_else(|| self.text(), |(_, draft)| draft);
+        self.show_history(before, draft);
         true
     }
 
@@ -211,19 +211,19 @@ impl Prompt {
             self.area.move_cursor(CursorMove::Down);
             return true;
         }
-        let Some((place, draft)) = self.looking.take() else { return false };
+        let Some((place, draft)) = self.history_cursor.take() else { return false };
         if place + 1 < self.history.len() {
-            self.look(place + 1, draft);
+            self.show_history(place + 1, draft);
         } else {
             self.set(&draft);
         }
         true
     }
 
-    fn look(&mut self, place: usize, draft: String) {
+    fn show_history(&mut self, place: usize, draft: String) {
         let text = self.history.get(place).cloned().unwrap_or_default();
         self.set(&text);
-        self.looking = Some((place, draft));
+        self.history_cursor = Some((place, draft));
     }
 }
 
@@ -255,37 +255,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_away_is_the_first_of_the_history() {
+    fn cleared_text_is_the_newest_history_entry() {
         let mut prompt = Prompt::default();
         prompt.remember("one");
         prompt.remember("two");
         prompt.paste("draft");
-        prompt.put_away();
+        prompt.move_to_history();
         assert!(prompt.is_empty());
         press(&mut prompt, KeyCode::Up);
         assert_eq!(prompt.text(), "draft");
         press(&mut prompt, KeyCode::Down);
-        // Of the history that is looked at, nothing is new, but what was typed before is.
+        // An unchanged entry of the history is not added again, but the draft is.
         prompt.paste("another");
         (0..2).for_each(|_| press(&mut prompt, KeyCode::Up));
         assert_eq!(prompt.text(), "two");
-        prompt.put_away();
+        prompt.move_to_history();
         assert_eq!(prompt.history, ["one", "two", "draft", "another"]);
-        // Nor is there anything in blanks, or in the same again.
+        // Neither blank text nor a repetition is added.
         prompt.paste("another");
-        prompt.put_away();
+        prompt.move_to_history();
         prompt.paste(" ");
-        prompt.put_away();
+        prompt.move_to_history();
         assert_eq!(prompt.history.len(), 4);
-        // What was changed of it, is new.
+        // A changed entry of the history is added.
         (0..4).for_each(|_| press(&mut prompt, KeyCode::Up));
         prompt.paste("!");
-        prompt.put_away();
+        prompt.move_to_history();
         assert_eq!(prompt.history.last().map(String::as_str), Some("one!"));
     }
 
     #[test]
-    fn keys_take_what_a_person_sees_as_one_character() {
+    fn editing_keys_treat_a_grapheme_as_one_character() {
         // A family is five code points, this letter two.
         let (family, letter) = ("👨\u{200d}👩\u{200d}👧", "e\u{301}");
         let mut prompt = Prompt::default();
@@ -303,9 +303,9 @@ mod tests {
         };
         assert_eq!(moves(&mut prompt, KeyCode::Left, 2), (0, 7));
         assert_eq!(moves(&mut prompt, KeyCode::Left, 1), (0, 2));
-        assert_eq!(moves(&mut prompt, KeyCode::Left, 2), (0, 0), "there is nothing before the first one");
+        assert_eq!(moves(&mut prompt, KeyCode::Left, 2), (0, 0), "no character before the first one");
         assert_eq!(moves(&mut prompt, KeyCode::Right, 2), (0, 7));
-        assert_eq!(moves(&mut prompt, KeyCode::Right, 3), (1, 1), "nor behind the last one");
+        assert_eq!(moves(&mut prompt, KeyCode::Right, 3), (1, 1), "no character after the last one");
         moves(&mut prompt, KeyCode::Left, 4);
         press(&mut prompt, KeyCode::Delete);
         assert_eq!(prompt.text(), format!("{family}\nb"));
@@ -314,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn t_y6_a_paste_is_literal_and_a_long_one_is_kept_aside() {
+    fn t_y6_a_paste_is_literal_and_a_long_one_becomes_a_placeholder() {
         let mut prompt = Prompt::default();
         prompt.paste("a\x1b[2J\r\nb\u{9b}c\rd");
         assert_eq!(prompt.text(), "a\\u{1b}[2J\nb\\u{9b}c\nd");
-        // What it is made of stays what it is, also when it comes back from the history.
+        // Joiners and direction marks stay, also in text from the history.
         for text in ["👨\u{200d}👩\u{200d}👧", "می\u{200c}خواهم", "\u{200f}א\ta"] {
             prompt.set(text);
             assert_eq!(prompt.text(), text);

@@ -1,7 +1,8 @@
-//! The loop: what is told changes the state, the state is drawn, what it wants is carried out.
+//! The event loop: applies messages to the state, carries out the commands that follow, and draws.
 //!
-//! What the user does is drawn at once; what streams in at most thirty times a second, but for what matters: an ask,
-//! an end. Nothing is drawn where nothing has changed, and nothing is looked at again and again.
+//! User input is drawn at once. Streamed events are drawn at most thirty times a second, except
+//! important ones such as an ask or the end of a turn. The loop draws only after a change and never
+//! polls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,54 +14,55 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc;
 
-use super::link::{Link, Word};
-use super::message::{Command, Message, Moment};
+use super::link::{Link, LinkMessage};
+use super::message::{Command, EventTime, Message};
 use super::state::State;
 use super::style::without_colours;
-use super::terminal::{Frames, Terminal};
+use super::terminal::{Frames, ScreenTerminal};
 use super::update::update;
 use super::{editor, view};
 use crate::error::CliError;
 use crate::terminal::{Input, Reader};
 
-/// Between two frames of what streams in.
+/// The shortest time between two frames of streamed output.
 const FRAME: Duration = Duration::from_millis(33);
-/// How long leaving waits for what was begun.
-const LEAVE: Duration = Duration::from_secs(2);
-/// What waits to be looked at. Keys beyond it are lost: nobody types so fast, and pastes are one each.
-pub(super) const HEARD: usize = 4096;
+/// How long leaving waits for commands that are still in progress.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The capacity of the input channel. Keys beyond it are dropped: typing is never that fast, and a
+/// paste is one message.
+pub(super) const EVENT_CAPACITY: usize = 4096;
 
-/// What comes from the terminal and its signals.
-pub(super) enum Heard {
-    Message(Message, Moment),
-    /// The terminal has another size.
+/// Input from the terminal, and its signals.
+pub(super) enum TerminalEvent {
+    Message(Message, EventTime),
+    /// The terminal was resized.
     Resized,
-    /// The program was stopped, and goes on.
+    /// The process was stopped and has resumed.
     Continued,
     /// The terminal is gone.
     Gone,
 }
 
-/// The screen at work.
+/// The running screen.
 pub(super) struct Loop {
     pub(super) state: State,
     pub(super) link: Link,
-    pub(super) words: mpsc::Receiver<Word>,
-    pub(super) terminal: Terminal,
+    pub(super) link_messages: mpsc::Receiver<LinkMessage>,
+    pub(super) terminal: ScreenTerminal,
     pub(super) tty: Arc<OwnedFd>,
-    pub(super) hear: mpsc::Sender<Heard>,
-    pub(super) heard: mpsc::Receiver<Heard>,
-    /// No colours are wanted.
+    pub(super) event_sender: mpsc::Sender<TerminalEvent>,
+    pub(super) events: mpsc::Receiver<TerminalEvent>,
+    /// Draws without colours.
     pub(super) plain: bool,
 }
 
 type Screen = ratatui::Terminal<CrosstermBackend<Frames>>;
 
 impl Loop {
-    /// Runs until the user leaves. Returns the state as it was then.
+    /// Runs until the user leaves, and returns the last state.
     ///
     /// # Errors
-    /// The terminal can't be written to.
+    /// Fails if the terminal can't be written to.
     pub(super) async fn run(mut self) -> Result<State, CliError> {
         self.terminal.enter()?;
         let frames = Frames::new(self.terminal.clone());
@@ -76,38 +78,38 @@ impl Loop {
             let mut commands = Vec::new();
             tokio::select! {
                 biased;
-                Some(heard) = self.heard.recv() => {
+                Some(heard) = self.events.recv() => {
                     at_once = true;
                     commands = match heard {
-                        Heard::Message(message, at) => update(&mut self.state, message, at),
-                        Heard::Resized => vec![],
-                        Heard::Continued => {
+                        TerminalEvent::Message(message, at) => update(&mut self.state, message, at),
+                        TerminalEvent::Resized => vec![],
+                        TerminalEvent::Continued => {
                             self.state.hide_asks();
                             vec![Command::Redraw]
                         }
-                        Heard::Gone => vec![Command::Quit],
+                        TerminalEvent::Gone => vec![Command::Quit],
                     };
                     stale = true;
                 }
-                // What is due is drawn even if there is always more.
+                // The due frame is drawn even while events keep arriving.
                 () = tokio::time::sleep_until(due.into()), if stale => at_once = true,
-                Some(word) = self.words.recv() => {
+                Some(word) = self.link_messages.recv() => {
                     stale = true;
                     match word {
-                        Word::Message(message) => {
-                            at_once |= matters(&message);
-                            commands = update(&mut self.state, message, Moment::now());
+                        LinkMessage::Message(message) => {
+                            at_once |= is_urgent(&message);
+                            commands = update(&mut self.state, message, EventTime::now());
                         }
-                        Word::Opened { session, attachment, limit, .. } if self.state.awaits(attachment) => {
+                        LinkMessage::Opened { session, attachment, limit, .. } if self.state.awaits(attachment) => {
                             self.link.follow(session, attachment, limit);
                         }
-                        // Something else was chosen meanwhile.
-                        Word::Opened { session, fresh: true, .. } => self.link.forget(session.id().clone()),
-                        Word::Opened { .. } => {}
+                        // The user has chosen something else meanwhile.
+                        LinkMessage::Opened { session, fresh: true, .. } => self.link.spawn_delete_empty(session.id().clone()),
+                        LinkMessage::Opened { .. } => {}
                     }
                 }
                 () = tokio::time::sleep(tick.unwrap_or_default()), if tick.is_some() => {
-                    commands = update(&mut self.state, Message::Tick, Moment::now());
+                    commands = update(&mut self.state, Message::Tick, EventTime::now());
                     (stale, at_once) = (true, true);
                 }
             }
@@ -118,12 +120,12 @@ impl Loop {
                         self.finish().await;
                         return Ok(self.state);
                     }
-                    Command::Forget { id } => {
+                    Command::DeleteIfEmpty { id } => {
                         self.link.detach();
-                        // One that stays is listed, and does no harm.
-                        let _ = tokio::time::timeout(LEAVE, self.link.forgotten(&id)).await;
+                        // If this fails, the empty session stays listed, which does no harm.
+                        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.link.delete_empty(&id)).await;
                     }
-                    Command::Notify { text } => self.terminal.say(&format!("\x07\x1b]9;{text}\x07"))?,
+                    Command::Notify { text } => self.terminal.write_codes(&format!("\x07\x1b]9;{text}\x07"))?,
                     Command::Redraw => {
                         self.terminal.enter_again()?;
                         redraw(&mut screen)?;
@@ -143,15 +145,15 @@ impl Loop {
                         redraw(&mut screen)?;
                         let message = match edited {
                             Ok(text) => Message::Edited(text),
-                            Err(error) => Message::Failed(format!("the editor can't be used: {error}")),
+                            Err(error) => Message::Failed(format!("the editor failed: {error}")),
                         };
-                        let _ = update(&mut self.state, message, Moment::now());
+                        let _ = update(&mut self.state, message, EventTime::now());
                     }
                     command => self.link.carry_out(command),
                 }
             }
-            // What has come at the same time is drawn at the same time.
-            if at_once && stale && self.heard.is_empty() {
+            // Input that arrives together is drawn in one frame.
+            if at_once && stale && self.events.is_empty() {
                 self.draw(&mut screen, &frames, &mut title)?;
                 drawn = Instant::now();
                 (stale, at_once) = (false, false);
@@ -159,45 +161,46 @@ impl Loop {
         }
     }
 
-    /// What was begun is done, as far as that takes no long time. What is not taken meanwhile is known then.
+    /// Waits up to [`SHUTDOWN_TIMEOUT`] for commands in progress, and records the prompts that were
+    /// not accepted.
     async fn finish(&mut self) {
-        let mut over = std::pin::pin!(tokio::time::sleep(LEAVE));
+        let mut over = std::pin::pin!(tokio::time::sleep(SHUTDOWN_TIMEOUT));
         loop {
             tokio::select! {
                 biased;
                 () = &mut over => {
-                    tracing::warn!("left before all was done");
+                    tracing::warn!("shutdown timed out with commands in progress");
                     break;
                 }
-                Some(word) = self.words.recv() => self.take_last(word),
-                () = self.link.finish() => if self.words.is_empty() { break },
+                Some(word) = self.link_messages.recv() => self.handle_late(word),
+                () = self.link.finish() => if self.link_messages.is_empty() { break },
             }
         }
-        // Nobody is told any more.
-        self.words.close();
-        while let Ok(word) = self.words.try_recv() {
-            self.take_last(word);
+        // No more messages are accepted.
+        self.link_messages.close();
+        while let Ok(word) = self.link_messages.try_recv() {
+            self.handle_late(word);
         }
         for (id, text) in self.link.unanswered() {
             if !self.state.has_refused(&id, &text) {
-                let why = "the daemon has not answered, and may take it yet".to_owned();
-                self.refused(Message::PromptRefused { id, text, why });
+                let why = "the daemon has not answered; it may still accept the prompt".to_owned();
+                self.apply_refused(Message::PromptRefused { id, text, why });
             }
         }
     }
 
-    /// Takes what is told of what was begun before the user left: of all that, only prompts matter.
-    fn take_last(&mut self, word: Word) {
+    /// Handles a message that arrives after the user left. Only refused prompts matter then.
+    fn handle_late(&mut self, word: LinkMessage) {
         match word {
-            Word::Opened { session, fresh: true, .. } => self.link.forget(session.id().clone()),
-            Word::Message(message @ Message::PromptRefused { .. }) => self.refused(message),
-            Word::Opened { .. } | Word::Message(_) => {}
+            LinkMessage::Opened { session, fresh: true, .. } => self.link.spawn_delete_empty(session.id().clone()),
+            LinkMessage::Message(message @ Message::PromptRefused { .. }) => self.apply_refused(message),
+            LinkMessage::Opened { .. } | LinkMessage::Message(_) => {}
         }
     }
 
-    fn refused(&mut self, message: Message) {
-        // Nothing is shown that could want anything done.
-        let _ = update(&mut self.state, message, Moment::now());
+    fn apply_refused(&mut self, message: Message) {
+        // The commands are dropped: the screen is gone.
+        let _ = update(&mut self.state, message, EventTime::now());
     }
 
     fn draw(&mut self, screen: &mut Screen, frames: &Frames, title: &mut String) -> io::Result<()> {
@@ -208,19 +211,19 @@ impl Loop {
             }
         })?;
         frames.show()?;
-        // It is on the screen only now.
-        self.state.drawn(Instant::now());
+        // Only now can the user see the frame.
+        self.state.after_frame(Instant::now());
         let now = self.state.title();
         if now != *title {
-            self.terminal.say(&format!("\x1b]2;{now}\x07"))?;
+            self.terminal.write_codes(&format!("\x1b]2;{now}\x07"))?;
             *title = now;
         }
         Ok(())
     }
 
-    /// Begins to read keys.
+    /// Starts reading keys.
     fn listen(&self) -> io::Result<Reader> {
-        let (hear, gone) = (self.hear.clone(), self.hear.clone());
+        let (hear, gone) = (self.event_sender.clone(), self.event_sender.clone());
         let take = move |input, instant| {
             let message = match input {
                 Input::Key(key) => Some(Message::Key(key)),
@@ -229,25 +232,27 @@ impl Loop {
                 Input::Other => Some(Message::Other),
                 Input::Continued | Input::Foreground => None,
             };
-            let at = Moment { instant, ..Moment::now() };
-            // Beyond what anyone types, keys are lost; at the end nothing listens.
-            let _ = hear.try_send(message.map_or(Heard::Continued, |message| Heard::Message(message, at)));
+            let at = EventTime { instant, ..EventTime::now() };
+            // A full channel drops keys (see [`EVENT_CAPACITY`]); a closed one means the loop has
+            // ended.
+            let _ =
+                hear.try_send(message.map_or(TerminalEvent::Continued, |message| TerminalEvent::Message(message, at)));
         };
-        Reader::start(Arc::clone(&self.tty), take, move || _ = gone.try_send(Heard::Gone))
+        Reader::start(Arc::clone(&self.tty), take, move || _ = gone.try_send(TerminalEvent::Gone))
     }
 }
 
-/// All of the next frame is drawn, whatever the terminal shows now. (`clear` would ask the terminal for its cursor, and
-/// read the answer from among the keys.)
+/// Makes the next frame draw every cell, whatever the terminal shows now. `Screen::clear` would
+/// query the cursor position and read the reply from among the keys.
 fn redraw(screen: &mut Screen) -> io::Result<()> {
     let size = screen.size()?;
     screen.resize(Rect::new(0, 0, size.width, size.height))
 }
 
-/// Whether this is to be seen at once.
-fn matters(message: &Message) -> bool {
-    let Message::Happened { events, .. } = message else {
-        return !matches!(message, Message::News(_));
+/// Whether the message is drawn at once.
+fn is_urgent(message: &Message) -> bool {
+    let Message::Events { events, .. } = message else {
+        return !matches!(message, Message::SessionChanged(_));
     };
     events.iter().filter_map(|event| event.fact()).any(|fact| {
         matches!(

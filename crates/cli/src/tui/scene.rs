@@ -1,4 +1,4 @@
-//! For tests: a screen that is told things, pressed keys, and looked at.
+//! A screen for tests, driven by messages and keys and drawn without a terminal.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
     Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, Gaps,
-    Hold, HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode, PolicyRules, PromptId, Screen,
+    Hold, HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode, PolicyRules, PromptId, ScreenSettings,
     SessionSettings, SessionStatus, SessionSummary, Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
     Usage, Who,
 };
@@ -18,14 +18,14 @@ use ratatui::layout::Position;
 use unicode_width::UnicodeWidthStr;
 
 use super::keymap::Keymap;
-use super::message::{Command, Message, Moment};
-use super::state::{Me, Opening, State};
+use super::message::{Command, EventTime, Message};
+use super::state::{Opening, OwnProcess, State};
 use super::update::update;
 use super::view;
 
-/// This process, in tests.
+/// The id of this process in tests.
 pub(super) const OWN: u32 = 7;
-/// When it all begins.
+/// The time at which each test starts.
 const BEGIN: u64 = 1_000_000_000;
 
 pub(super) struct Scene {
@@ -37,36 +37,36 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// The hub, with no sessions yet.
+    /// The hub, before it knows of any session.
     pub(super) fn hub() -> Self {
         let began = Instant::now();
         let model = DefaultModel { name: "rehearsal".to_owned(), why: "no model is configured".to_owned() };
-        let me = Me { pid: OWN, folder: "/code/project".to_owned(), model };
-        let now = Moment { instant: began, time: Timestamp(BEGIN) };
-        let state = State::new(me, Screen::default(), Keymap::default(), now);
+        let me = OwnProcess { pid: OWN, folder: "/code/project".to_owned(), model };
+        let now = EventTime { instant: began, time: Timestamp(BEGIN) };
+        let state = State::new(me, ScreenSettings::default(), Keymap::default(), now);
         Self { state, snapshot: snapshot("alpha"), began, passed: Duration::ZERO, seq: 0 }
     }
 
-    /// A session in which nothing was said.
+    /// A new session with no prompt.
     pub(super) fn session() -> Self {
         let mut scene = Self::hub();
         scene.attach();
         scene
     }
 
-    /// Attaches to the session, as it is by now.
+    /// Attaches to the session in its current state.
     pub(super) fn attach(&mut self) -> &mut Self {
         self.state.opening = Some(Opening { attachment: 1, fresh: true, back: None });
         self.state.attachments = 1;
         let (id, snapshot) = (self.snapshot.settings.id.clone(), Arc::new(self.snapshot.clone()));
-        self.tell(Message::Attached { attachment: 1, id, snapshot });
-        self.tell(Message::Live { attachment: 1 });
+        self.send(Message::Attached { attachment: 1, id, snapshot });
+        self.send(Message::ReplayEnded { attachment: 1 });
         self
     }
 
-    pub(super) fn now(&self) -> Moment {
+    pub(super) fn now(&self) -> EventTime {
         let millis = u64::try_from(self.passed.as_millis()).unwrap();
-        Moment { instant: self.began + self.passed, time: Timestamp(BEGIN + millis) }
+        EventTime { instant: self.began + self.passed, time: Timestamp(BEGIN + millis) }
     }
 
     pub(super) fn later(&mut self, millis: u64) -> &mut Self {
@@ -74,12 +74,12 @@ impl Scene {
         self
     }
 
-    pub(super) fn tell(&mut self, message: Message) -> Vec<Command> {
+    pub(super) fn send(&mut self, message: Message) -> Vec<Command> {
         let now = self.now();
         update(&mut self.state, message, now)
     }
 
-    /// Something happened to the session.
+    /// Sends an event of the session.
     pub(super) fn body(&mut self, body: Body) -> &mut Self {
         self.seq += 1;
         self.snapshot.seq = self.seq;
@@ -87,11 +87,11 @@ impl Scene {
         let event = Event { seq: self.seq, at: self.now().time, turn: self.snapshot.turn, step: None, body };
         let snapshot = Arc::new(self.snapshot.clone());
         let attachment = self.state.session.as_ref().map_or(1, |session| session.attachment);
-        self.tell(Message::Happened { attachment, events: vec![Arc::new(event)], snapshot });
+        self.send(Message::Events { attachment, events: vec![Arc::new(event)], snapshot });
         self
     }
 
-    /// Counts the time it works, as a session does.
+    /// Counts the working time, as a session does.
     fn works(&mut self) {
         let works = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
         let now = self.now().time;
@@ -113,7 +113,7 @@ impl Scene {
         self.body(Body::Delta(delta))
     }
 
-    /// A prompt, whose turn has begun.
+    /// Accepts a prompt and starts its turn.
     pub(super) fn turn(&mut self, text: &str) -> &mut Self {
         let turn = TurnId(self.seq + 1);
         let prompt = PromptId(turn.0);
@@ -131,7 +131,7 @@ impl Scene {
         self.fact(Fact::AssistantMessage(AssistantMessage { blocks, calls, ..AssistantMessage::default() }))
     }
 
-    /// A command that is called.
+    /// Adds a call of the tool `shell`.
     pub(super) fn called(&mut self, call: u64, command: &str) -> &mut Self {
         let input = serde_json::json!({ "command": command });
         let call = ToolCall { id: CallId(call), provider_id: None, name: "shell".to_owned(), input, signature: None };
@@ -141,7 +141,7 @@ impl Scene {
     pub(super) fn came(&mut self, call: u64, status: ToolStatus, output: &str, result: &str) -> &mut Self {
         let mut kept = Kept::default();
         kept.push(output);
-        let mut result = ToolResult::unrun(CallId(call), status, result);
+        let mut result = ToolResult::not_run(CallId(call), status, result);
         result.output = kept.finish();
         self.fact(Fact::ToolStarted { call: CallId(call) }).fact(Fact::ToolFinished(result))
     }
@@ -155,7 +155,7 @@ impl Scene {
         self.fact(Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage })
     }
 
-    /// Something is asked.
+    /// Raises an ask.
     pub(super) fn asks(&mut self, request: AskRequest) -> &mut Self {
         let ask = ask(self.seq + 1, request, self.now().time);
         self.snapshot.status = SessionStatus::Paused;
@@ -175,19 +175,18 @@ impl Scene {
         self.fact(Fact::HoldChanged { hold })
     }
 
-    /// Presses keys, as `ctrl+x p`, and returns what they want done.
+    /// Presses keys, written as in `ctrl+x p`. Returns the commands that follow.
     pub(super) fn press(&mut self, keys: &str) -> Vec<Command> {
-        keys.split(' ').flat_map(|key| self.tell(Message::Key(key_of(key)))).collect()
+        keys.split(' ').flat_map(|key| self.send(Message::Key(key_of(key)))).collect()
     }
 
-    /// Types letters.
     pub(super) fn types(&mut self, text: &str) {
         for character in text.chars() {
-            self.tell(Message::Key(KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE)));
+            self.send(Message::Key(KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE)));
         }
     }
 
-    /// The text before the terminal's cursor in its line, on a screen of this size; none while it is hidden.
+    /// The text before the cursor in its line, or `None` while the cursor is hidden.
     pub(super) fn before_cursor(&mut self, width: u16, height: u16) -> Option<String> {
         let mut terminal = self.draw(width, height);
         let Position { x, y } = terminal.get_cursor_position().unwrap();
@@ -199,11 +198,11 @@ impl Scene {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         self.state.now = self.now();
         terminal.draw(|frame| view::draw(frame, &mut self.state)).unwrap();
-        self.state.drawn(self.now().instant);
+        self.state.after_frame(self.now().instant);
         terminal
     }
 
-    /// What is on a screen of this size.
+    /// The text of a screen of this size.
     pub(super) fn screen(&mut self, width: u16, height: u16) -> String {
         let terminal = self.draw(width, height);
         let buffer = terminal.backend().buffer();
@@ -212,7 +211,7 @@ impl Scene {
             while x < width {
                 let symbol = buffer[(x, y)].symbol();
                 line.push_str(symbol);
-                // The cells behind a wide character are its own.
+                // Skips the further cells of a wide character.
                 x += u16::try_from(symbol.width()).unwrap().max(1);
             }
             line.trim_end().to_owned()
@@ -220,17 +219,17 @@ impl Scene {
         (0..height).map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// A session that the hub hears of.
-    pub(super) fn hears(&mut self, change: impl FnOnce(&mut SessionSummary), name: &str) -> &mut Self {
-        self.tell(Message::Watching);
+    /// Reports a session to the hub.
+    pub(super) fn reports_session(&mut self, change: impl FnOnce(&mut SessionSummary), name: &str) -> &mut Self {
+        self.send(Message::Watching);
         let mut summary = SessionSummary::from(&snapshot(name));
         change(&mut summary);
-        self.tell(Message::News(SessionNews::Session(Box::new(summary))));
+        self.send(Message::SessionChanged(SessionNews::Session(Box::new(summary))));
         self
     }
 }
 
-/// A session of this name, in which nothing was said.
+/// The snapshot of a session with no prompt.
 pub(super) fn snapshot(name: &str) -> Snapshot {
     let settings = SessionSettings {
         id: name.parse().unwrap(),

@@ -1,4 +1,4 @@
-//! The session that is shown: what has come of it, and what the user is about to do in it.
+//! The state of the shown session: its events, its prompt and its ask.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use std::time::Instant;
 use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp};
 use holdpoint_session::form::AfterAsk;
 
-use super::ask::{AskView, Begun};
-use super::layout::{Layouts, Look, Scroll};
+use super::ask::{AskView, StartedForms};
+use super::layout::{LayoutOptions, Layouts, Scroll};
 use super::prompt::Prompt;
 use super::transcript::{Entry, Transcript};
 
-/// Facts of the past that a session is opened with.
-pub(crate) const PAST: usize = 400;
+/// How many past facts are requested when a session is opened.
+pub(crate) const INITIAL_FACTS: usize = 400;
 
-/// What has come of a session.
+/// The events received from a session.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReceivedEvents {
     pub(crate) transcript: Transcript,
-    /// Facts that have come.
+    /// How many facts were received.
     facts: usize,
-    /// The prompts there were, for the history.
+    /// The prompts among them, for the prompt's history.
     prompts: Vec<String>,
 }
 
-impl Told {
+impl ReceivedEvents {
     pub(crate) fn new(own: u32) -> Self {
         Self { transcript: Transcript::new(own), ..Self::default() }
     }
@@ -39,45 +39,46 @@ impl Told {
     }
 }
 
-/// The session that is shown.
+/// The shown session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) snapshot: Arc<Snapshot>,
-    /// The branch that its folder is on, if it is one of git.
+    /// The git branch of the workspace, if it is in a repository.
     pub(crate) branch: Option<String>,
-    /// Which attachment it is fed by.
+    /// The number of the attachment that delivers the events.
     pub(crate) attachment: u64,
-    pub(crate) told: Told,
-    /// What comes of an attachment that goes further back, until all of the past is there.
-    pub(crate) pending: Option<Told>,
-    /// Facts of the past that were asked for.
+    pub(crate) received: ReceivedEvents,
+    /// The events of an attachment that is still replaying the past. It replaces `told` when the
+    /// replay ends.
+    pub(crate) pending: Option<ReceivedEvents>,
+    /// How many past facts were requested.
     pub(crate) limit: usize,
-    /// There may be more of it.
+    /// The log may hold older facts.
     pub(crate) older: bool,
     pub(crate) layouts: Layouts,
     pub(crate) scroll: Scroll,
     pub(crate) steps: bool,
-    pub(crate) asking: Option<AskView>,
+    pub(crate) open_ask: Option<AskView>,
     pub(crate) prompt: Prompt,
-    /// This process, and the prompts it sent that have not begun.
+    /// This process's id.
     own: u32,
     sent: BTreeSet<PromptId>,
-    /// How many were sent from here and not refused: it has them, or is about to, whatever is told of it so far.
-    given: usize,
-    /// What was handed back of them, and is typed again.
+    /// How many prompts were sent from here and not refused. The snapshot may not show them yet.
+    sent_count: usize,
+    /// Returned prompts that were put back into the input.
     handed_back: String,
     pub(crate) closed: bool,
-    /// Since when nobody knows what becomes of it: there is no connection.
+    /// When the connection was lost, while it is.
     pub(crate) lost: Option<Timestamp>,
-    /// It was opened here.
+    /// The session was created by this process.
     pub(crate) fresh: bool,
-    /// Ctrl+C was pressed with nothing to interrupt.
+    /// When Ctrl+C was pressed with nothing to interrupt.
     pub(crate) leaving: Option<Instant>,
     pub(crate) after: AfterAsk,
-    /// The size of the transcript on the screen, as it was last drawn.
-    pub(crate) shown: (usize, usize),
-    /// There is more below.
+    /// Columns and rows of the transcript when it was last drawn.
+    pub(crate) drawn_size: (usize, usize),
+    /// The transcript continues below the screen.
     pub(crate) below: bool,
 }
 
@@ -88,34 +89,33 @@ impl Session {
             snapshot,
             branch: None,
             attachment,
-            told: Told::new(own),
-            pending: Some(Told::new(own)),
-            limit: PAST,
+            received: ReceivedEvents::new(own),
+            pending: Some(ReceivedEvents::new(own)),
+            limit: INITIAL_FACTS,
             older: false,
             layouts: Layouts::default(),
             scroll: Scroll::End,
             steps,
-            asking: None,
+            open_ask: None,
             prompt: Prompt::default(),
             own,
             sent: BTreeSet::new(),
-            given: 0,
+            sent_count: 0,
             handed_back: String::new(),
             closed: false,
             lost: None,
             fresh,
             leaving: None,
             after: AfterAsk::default(),
-            shown: (0, 0),
+            drawn_size: (0, 0),
             below: false,
         }
     }
 
-    /// Takes what happened.
     pub(crate) fn add(&mut self, events: &[Arc<Event>]) {
-        self.take_back(events);
-        self.asking.iter_mut().for_each(|view| view.note(events));
-        let told = self.pending.as_mut().unwrap_or(&mut self.told);
+        self.restore_returned(events);
+        self.open_ask.iter_mut().for_each(|view| view.note(events));
+        let told = self.pending.as_mut().unwrap_or(&mut self.received);
         for event in events {
             told.add(event);
         }
@@ -124,8 +124,9 @@ impl Session {
         }
     }
 
-    /// What is handed back of what was sent from here is to be typed again, unless something else is being typed.
-    fn take_back(&mut self, events: &[Arc<Event>]) {
+    /// Puts returned prompts of this process back into the input, unless the user is typing
+    /// something else.
+    fn restore_returned(&mut self, events: &[Arc<Event>]) {
         let mut back = Vec::new();
         for fact in events.iter().filter_map(|event| event.fact()) {
             match fact {
@@ -147,50 +148,50 @@ impl Session {
         }
     }
 
-    /// A prompt is sent.
-    pub(crate) fn give(&mut self) {
-        self.given += 1;
+    /// Counts a prompt that is sent.
+    pub(crate) fn count_sent(&mut self) {
+        self.sent_count += 1;
     }
 
-    /// It was not taken: typed again.
+    /// Puts a refused prompt back into the input.
     pub(crate) fn refuse(&mut self, text: &str) {
-        self.given = self.given.saturating_sub(1);
-        self.type_again(text);
+        self.sent_count = self.sent_count.saturating_sub(1);
+        self.prepend_text(text);
     }
 
-    /// What was sent and not taken is typed again, before what is being typed.
-    pub(crate) fn type_again(&mut self, text: &str) {
+    /// Inserts unsent text before the current input.
+    pub(crate) fn prepend_text(&mut self, text: &str) {
         let typed = self.prompt.text();
         let between = if typed.is_empty() { "" } else { "\n" };
         self.prompt.set(&format!("{text}{between}{typed}"));
     }
 
-    /// All of the past is there.
-    pub(crate) fn live(&mut self) {
+    /// Handles the end of the replay.
+    pub(crate) fn end_replay(&mut self) {
         if let Some(told) = self.pending.take() {
             self.older = told.facts >= self.limit;
-            self.told = told;
+            self.received = told;
             self.layouts.forget();
-            self.prompt.remember_anew(&self.told.prompts);
-            self.told.prompts.clear();
+            self.prompt.replace_history(&self.received.prompts);
+            self.received.prompts.clear();
         }
     }
 
     fn remember(&mut self) {
-        for text in self.told.prompts.drain(..) {
+        for text in self.received.prompts.drain(..) {
             self.prompt.remember(&text);
         }
     }
 
-    /// Shows the ask that is first now, if it is another one. Whether one appears, and how the one before was closed, if not
-    /// by this user.
-    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> (bool, Option<String>) {
+    /// Shows the first open ask, if it is not the one shown. Returns whether an ask appears, and
+    /// how the previous one was closed if not by this user.
+    pub(crate) fn ask(&mut self, begun: &mut StartedForms, now: Instant) -> (bool, Option<String>) {
         let first = self.snapshot.asks.first().filter(|_| !self.closed);
-        if first.map(|ask| &ask.id) == self.asking.as_ref().map(|view| &view.form.ask().id) {
+        if first.map(|ask| &ask.id) == self.open_ask.as_ref().map(|view| &view.form.ask().id) {
             return (false, None);
         }
         let mut closed = None;
-        if let Some(view) = self.asking.take() {
+        if let Some(view) = self.open_ask.take() {
             self.after.begin(now);
             let is_open = !self.closed && self.snapshot.asks.iter().any(|ask| ask.id == view.form.ask().id);
             if is_open {
@@ -199,67 +200,67 @@ impl Session {
                 closed = view.closed();
             }
         }
-        self.asking = first.map(|ask| begun.view(ask, now));
-        (self.asking.is_some(), closed)
+        self.open_ask = first.map(|ask| begun.view(ask, now));
+        (self.open_ask.is_some(), closed)
     }
 
-    /// Whether there is something to interrupt: a turn, or a run, which may be between two of its turns.
+    /// Whether there is something to interrupt: a turn, or a run, which may be between two turns.
     pub(crate) fn runs(&self) -> bool {
         self.snapshot.turn.is_some() || self.snapshot.run.is_some()
     }
 
-    /// Whether something moves on the screen.
+    /// Whether an animation is on the screen.
     pub(crate) fn spins(&self) -> bool {
         let working = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
         !self.closed && self.lost.is_none() && (working || self.snapshot.hold.shown() == HoldShown::Requested)
     }
 
-    /// Nothing was ever said in it, nor is about to be.
+    /// Whether a new session is still empty, with no prompt typed or on its way.
     pub(crate) fn is_untouched(&self) -> bool {
         let snapshot = &self.snapshot;
         self.fresh
-            && self.given == 0
+            && self.sent_count == 0
             && self.prompt.is_empty()
             && snapshot.turn.is_none()
             && snapshot.last_turn.is_none()
             && snapshot.queue.is_empty()
             && snapshot.clients <= 1
-            && self.told.transcript.entries().is_empty()
+            && self.received.transcript.entries().is_empty()
     }
 
-    pub(crate) fn look(&self) -> Look {
-        Look { width: self.shown.0, steps: self.steps }
+    pub(crate) fn layout_options(&self) -> LayoutOptions {
+        LayoutOptions { width: self.drawn_size.0, steps: self.steps }
     }
 
-    /// Shows the first line. Whether more of the past is wanted.
+    /// Scrolls to the first line. Returns whether to fetch more of the past.
     pub(crate) fn scroll_to_first(&mut self) -> bool {
         let shown = |entry: &&Entry| self.steps || !entry.kind.is_step();
-        if let Some(first) = self.told.transcript.entries().iter().find(shown) {
+        if let Some(first) = self.received.transcript.entries().iter().find(shown) {
             self.scroll = Scroll::At { key: first.key, row: 0 };
         }
         self.can_fetch()
     }
 
-    /// Whether there may be more of the past, and it can be had: of what was closed, only by opening it again.
+    /// Whether older facts may exist and can be fetched. A closed session would have to be opened
+    /// again.
     fn can_fetch(&self) -> bool {
         self.older && self.pending.is_none() && !self.closed
     }
 
-    /// Chooses a call: the one before, or the one after.
+    /// Selects the previous or the next tool call.
     pub(crate) fn choose(&mut self, earlier: bool) {
-        let look = self.look();
-        self.layouts.choose(&self.told.transcript, look, &mut self.scroll, self.shown.1, earlier);
+        let look = self.layout_options();
+        self.layouts.choose(&self.received.transcript, look, &mut self.scroll, self.drawn_size.1, earlier);
     }
 
-    /// No call is chosen any more.
     pub(crate) fn choose_none(&mut self) {
         self.layouts.folds.choose(None);
     }
 
-    /// Scrolls the transcript. Whether more of the past is wanted.
+    /// Scrolls the transcript. Returns whether to fetch more of the past.
     pub(crate) fn scroll(&mut self, rows: isize) -> bool {
-        let look = self.look();
-        let at_first = self.layouts.scroll(&self.told.transcript, look, &mut self.scroll, self.shown.1, rows);
+        let look = self.layout_options();
+        let at_first = self.layouts.scroll(&self.received.transcript, look, &mut self.scroll, self.drawn_size.1, rows);
         at_first && rows < 0 && self.can_fetch()
     }
 }

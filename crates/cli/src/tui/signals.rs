@@ -1,4 +1,5 @@
-//! Signals while the screen is shown: whatever the rest of the program is doing, the terminal is given back.
+//! Signal handling while the screen is shown. A signal that ends the program restores the terminal
+//! first, even if the rest of the program is blocked.
 
 use std::io;
 
@@ -6,23 +7,23 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use tokio::sync::mpsc;
 
-use super::run::Heard;
-use super::terminal::Terminal;
+use super::run::TerminalEvent;
+use super::terminal::ScreenTerminal;
 
-/// Watches from now on, on a thread of its own. Those that end the program leave the session as it is.
+/// Starts a thread that handles signals. Ending the program leaves the session as it is.
 ///
 /// # Errors
-/// They can't be watched.
-pub(super) fn watch(terminal: Terminal, hear: mpsc::Sender<Heard>) -> io::Result<()> {
+/// Fails if the handler or its thread can't be set up.
+pub(super) fn watch(terminal: ScreenTerminal, events: mpsc::Sender<TerminalEvent>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT])?;
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             match signal {
-                // If there is no room, something else is drawn, and at the size of then.
-                SIGWINCH => _ = hear.try_send(Heard::Resized),
-                // Whoever has the terminal is sent it, too, and it means them.
+                // If the channel is full, another frame is due anyway and uses the new size.
+                SIGWINCH => _ = events.try_send(TerminalEvent::Resized),
+                // The signal was meant for the program that has the terminal.
                 SIGINT | SIGQUIT if terminal.is_lent() => {}
-                SIGCONT => _ = hear.try_send(Heard::Continued),
+                SIGCONT => _ = events.try_send(TerminalEvent::Continued),
                 signal => {
                     terminal.leave_for_good();
                     std::process::exit(128 + signal);

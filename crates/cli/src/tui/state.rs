@@ -1,70 +1,69 @@
-//! All that the screen shows. Pure: it changes by `update` alone.
+//! The state of the whole screen. Only `update` changes it.
 
 use std::time::Duration;
 use std::time::Instant;
 
-use holdpoint_common::{Screen as Settings, SessionId, SessionSummary};
+use holdpoint_common::{ScreenSettings as Settings, SessionId, SessionSummary};
 use holdpoint_session::form::{Guard, Key};
 use holdpoint_session::model::DefaultModel;
 
-use super::ask::{AskView, Begun};
+use super::ask::{AskView, StartedForms};
 use super::hub::Hub;
 use super::keymap::{Keymap, Press};
-use super::message::Moment;
+use super::message::EventTime;
 use super::session::Session;
 use super::style::Tone;
 
-/// How often what moves is drawn anew.
+/// The interval between two frames of an animation.
 const SPIN: Duration = Duration::from_millis(125);
-/// How long a notice stays; one of what went wrong is read twice.
+/// How long a notice stays. Warnings and faults get time for a second reading.
 const NOTICE: Duration = Duration::from_secs(6);
 const WRONG: Duration = Duration::from_secs(12);
-/// How soon a second Ctrl+C leaves.
-pub(crate) const AGAIN: Duration = Duration::from_secs(2);
+/// A second Ctrl+C within this time leaves.
+pub(crate) const DOUBLE_PRESS: Duration = Duration::from_secs(2);
 
-/// Who looks, and from where.
+/// The process that shows the screen.
 #[derive(Debug, Clone)]
-pub(crate) struct Me {
-    /// This process.
+pub(crate) struct OwnProcess {
     pub(crate) pid: u32,
-    /// Its folder.
+    /// The process's working folder.
     pub(crate) folder: String,
-    /// The model of the sessions that are opened here, and why it is that one.
+    /// The model of sessions that are opened here, and the source of that choice.
     pub(crate) model: DefaultModel,
 }
 
-/// All that the screen shows.
+/// The state of the whole screen.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) me: Me,
+    pub(crate) process: OwnProcess,
     pub(crate) settings: Settings,
     pub(crate) keymap: Keymap,
     pub(crate) hub: Hub,
-    /// What was left while it was open, to be named when all is left.
-    pub(crate) left: Option<SessionId>,
-    /// The session that is open; without one, the hub is shown.
+    /// The session that was open when the user quit, named in the last line of output.
+    pub(crate) detached: Option<SessionId>,
+    /// The open session. Without one, the hub is shown.
     pub(crate) session: Option<Session>,
-    /// A session is being opened, by the attachment of this number.
+    /// The session that is being opened.
     pub(crate) opening: Option<Opening>,
-    /// What lies over all of it.
+    /// The panel above the screen.
     pub(crate) overlay: Option<Overlay>,
-    /// The first key of two.
+    /// The first key of a two-key chord, once pressed.
     pub(crate) prefix: Option<Press>,
     pub(crate) notice: Option<Notice>,
-    /// The terminal is the one that is looked at.
+    /// Whether the terminal has the focus.
     pub(crate) focused: bool,
-    /// The daemon is there.
+    /// Whether the daemon is running.
     pub(crate) daemon: bool,
-    pub(crate) now: Moment,
-    /// Attachments there have been.
+    pub(crate) now: EventTime,
+    /// How many attachments were made; the newest has this number.
     pub(crate) attachments: u64,
-    /// What was typed in sessions that were left, and prompts they did not take: typed again when they are shown.
+    /// Unsent text of sessions that were left, including prompts they refused. It goes back into
+    /// the prompt when the session is shown.
     pub(crate) drafts: Vec<(SessionId, String)>,
-    /// The prompts that were not taken.
-    refused: Vec<Refused>,
-    /// The same, of answers.
-    pub(crate) begun: Begun,
-    /// Ctrl+C was pressed in the hub.
+    refused: Vec<RefusedPrompt>,
+    /// Answers that the user has started in asks no longer shown.
+    pub(crate) started_forms: StartedForms,
+    /// When Ctrl+C was pressed in the hub.
     pub(crate) leaving: Option<Instant>,
 }
 
@@ -73,60 +72,60 @@ pub(crate) struct State {
 pub(crate) struct Opening {
     pub(crate) attachment: u64,
     pub(crate) fresh: bool,
-    /// The session that was shown before: shown again, if this one can't be.
+    /// The session that was shown before. It is shown again if this one can't be.
     pub(crate) back: Option<SessionId>,
 }
 
-/// A prompt that was not taken.
+/// A prompt that its session did not accept.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedPrompt {
     pub(crate) id: SessionId,
     pub(crate) text: String,
     pub(crate) why: String,
 }
 
-/// What lies over the rest, and takes the keys.
+/// A panel above the screen that takes the keys.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Overlay {
     Help {
         scroll: usize,
     },
-    /// The session runs: what becomes of it?
+    /// Asks what to do with a running session.
     Leave {
         quit: bool,
     },
-    /// The session would be deleted, or closed first.
+    /// Confirms deleting a saved session or closing a live one.
     Delete {
         id: SessionId,
         name: String,
         live: bool,
     },
-    /// The daemon was told to stop.
+    /// Reports that the daemon was stopped.
     Stopped {
-        /// From when that came, or a key was pressed that means nothing here.
+        /// Starts when the panel appears, and again with every key that has no meaning in it.
         guard: Guard,
     },
 }
 
-/// Something that is told for a while.
+/// A message that is shown for a while.
 #[derive(Debug, Clone)]
 pub(crate) struct Notice {
     pub(crate) tone: Tone,
     pub(crate) text: String,
     pub(crate) until: Instant,
-    /// It says what came of a key: with the next one it is read, or no longer so.
+    /// The notice reports the result of a key, so the next key removes it.
     pub(crate) of_key: bool,
 }
 
 impl State {
-    pub(crate) fn new(me: Me, settings: Settings, keymap: Keymap, now: Moment) -> Self {
+    pub(crate) fn new(me: OwnProcess, settings: Settings, keymap: Keymap, now: EventTime) -> Self {
         let hub = Hub::new(me.folder.clone(), me.model.clone());
         Self {
-            me,
+            process: me,
             settings,
             keymap,
             hub,
-            left: None,
+            detached: None,
             session: None,
             opening: None,
             overlay: None,
@@ -138,31 +137,31 @@ impl State {
             attachments: 0,
             drafts: Vec::new(),
             refused: Vec::new(),
-            begun: Begun::default(),
+            started_forms: StartedForms::default(),
             leaving: None,
         }
     }
 
-    /// Tells something for a while.
-    pub(crate) fn tell(&mut self, tone: Tone, text: impl Into<String>) {
+    /// Shows a notice.
+    pub(crate) fn show_notice(&mut self, tone: Tone, text: impl Into<String>) {
         let stays = if matches!(tone, Tone::Warning | Tone::Fault) { WRONG } else { NOTICE };
         self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays, of_key: false });
     }
 
-    /// Tells why what was chosen can't be shown, until something else is pressed.
-    pub(crate) fn tell_not_opened(&mut self, why: String) {
+    /// Reports why a session can't be shown. The next key removes the notice.
+    pub(crate) fn show_open_error(&mut self, why: String) {
         let until = self.now.instant + WRONG;
         self.notice = Some(Notice { tone: Tone::Fault, text: why, until, of_key: true });
     }
 
-    /// Tells that Ctrl+C leaves now, for as long as it does.
-    pub(crate) fn tell_leaving(&mut self) {
-        let (text, until) = ("Ctrl+C again leaves".to_owned(), self.now.instant + AGAIN);
+    /// Reports that Ctrl+C leaves now, for as long as it does.
+    pub(crate) fn show_leave_hint(&mut self) {
+        let (text, until) = ("Ctrl+C again to leave".to_owned(), self.now.instant + DOUBLE_PRESS);
         self.notice = Some(Notice { tone: Tone::Plain, text, until, of_key: true });
     }
 
-    /// Something else than Ctrl+C: the next one does not leave.
-    pub(crate) fn stay(&mut self) {
+    /// Handles input other than Ctrl+C: the next Ctrl+C does not leave.
+    pub(crate) fn cancel_leaving(&mut self) {
         self.leaving = None;
         if let Some(session) = &mut self.session {
             session.leaving = None;
@@ -170,10 +169,10 @@ impl State {
         self.notice.take_if(|notice| notice.of_key);
     }
 
-    /// Shows the session no longer, and keeps what was being typed. Returns which it was, if it can be come back to.
-    pub(crate) fn put_away(&mut self) -> Option<SessionId> {
+    /// Leaves the session and keeps its unsent text. Returns its id if the user can return to it.
+    pub(crate) fn leave_session(&mut self) -> Option<SessionId> {
         let mut session = self.session.take()?;
-        self.begun.keep(session.asking.take());
+        self.started_forms.keep(session.open_ask.take());
         let draft = session.prompt.text();
         if !draft.is_empty() {
             self.drafts.push((session.id.clone(), draft));
@@ -181,67 +180,68 @@ impl State {
         if session.closed || session.is_untouched() {
             return None;
         }
-        // Who is told of all sessions may not have been told of this one yet.
+        // The watch of all sessions may not have reported this one yet.
         if self.hub.get(&session.id).is_none() {
             self.hub.put(SessionSummary::from(&*session.snapshot));
         }
         Some(session.id)
     }
 
-    /// When the screen changes by itself: what spins, what counts seconds, what goes away. Nothing if it does not.
+    /// The time until the screen changes by itself: an animation, a counter of seconds or the end
+    /// of a notice. `None` if it does not.
     pub(crate) fn next_tick(&self) -> Option<Duration> {
         let moves = match &self.session {
             Some(session) if session.spins() => Some(SPIN),
             Some(_) => None,
-            None if self.hub.working.is_some() => Some(SPIN),
+            None if self.hub.followed_session.is_some() => Some(SPIN),
             None => self.hub.next_age(self.now.time),
         };
         let goes = self.notice.as_ref().map(|notice| notice.until.saturating_duration_since(self.now.instant));
         moves.into_iter().chain(goes.map(|left| left.max(Duration::from_millis(10)))).min()
     }
 
-    /// Whether what this attachment brings is shown, or is about to be.
+    /// Whether the session of this attachment is shown, or is about to be.
     pub(crate) fn awaits(&self, attachment: u64) -> bool {
         let opening = self.opening.as_ref().map(|opening| opening.attachment);
         let shown = self.session.as_ref().map(|session| session.attachment);
         opening.or(shown) == Some(attachment)
     }
 
-    /// What asks, in the session and in the hub.
+    /// The ask in the session and the ask in the hub.
     pub(crate) fn asks(&mut self) -> impl Iterator<Item = &mut AskView> {
-        let of_session = self.session.as_mut().and_then(|session| session.asking.as_mut());
-        of_session.into_iter().chain(self.hub.asking.as_mut())
+        let of_session = self.session.as_mut().and_then(|session| session.open_ask.as_mut());
+        of_session.into_iter().chain(self.hub.panel_ask.as_mut())
     }
 
-    /// The user, or the terminal, does something else than to answer.
-    pub(crate) fn put_off_asks(&mut self) {
+    /// Handles input that is not an answer: keys answer asks only after a pause.
+    pub(crate) fn delay_asks(&mut self) {
         let now = self.now.instant;
-        self.asks().for_each(|view| view.put_off(now));
+        self.asks().for_each(|view| view.delay(now));
         let of_session = self.session.as_mut().map(|session| &mut session.after);
         for after in of_session.into_iter().chain([&mut self.hub.after]) {
             after.swallows(Key::Other, now);
         }
     }
 
-    /// Something else is on the screen.
+    /// Marks the asks as hidden. They must be drawn again before a key can answer them.
     pub(crate) fn hide_asks(&mut self) {
         self.asks().for_each(AskView::hide);
     }
 
-    /// The asks that are on the screen have been drawn, and can be answered a moment later.
-    pub(crate) fn drawn(&mut self, now: Instant) {
+    /// Called after each frame: the visible asks can be answered a moment later.
+    pub(crate) fn after_frame(&mut self, now: Instant) {
         if self.overlay.is_none() {
             self.asks().for_each(|view| view.appear(now));
         }
     }
 
-    /// A session did not take a prompt.
-    pub(crate) fn refuse(&mut self, refused: Refused) {
+    /// Records a prompt that its session did not accept.
+    pub(crate) fn record_refused(&mut self, refused: RefusedPrompt) {
         self.forget_refused(&refused.id, &refused.text);
         self.refused.push(refused);
     }
 
-    /// Forgets that a session refused this prompt: it is sent again.
+    /// Forgets a refused prompt, because it is sent again.
     pub(crate) fn forget_refused(&mut self, id: &SessionId, text: &str) {
         self.refused.retain(|refused| refused.id != *id || refused.text != text);
     }
@@ -250,19 +250,18 @@ impl State {
         self.refused.iter().any(|refused| refused.id == *id && refused.text == text)
     }
 
-    /// The prompts that were not taken, nor sent again or cleared since.
-    pub(crate) fn unsent(&self) -> impl Iterator<Item = &Refused> {
+    /// The refused prompts that were neither sent again nor cleared since.
+    pub(crate) fn refused_prompts(&self) -> impl Iterator<Item = &RefusedPrompt> {
         let drafts = |id| self.drafts.iter().filter(move |(of, _)| of == id);
         self.refused.iter().filter(move |refused| drafts(&refused.id).any(|(_, text)| text.contains(&refused.text)))
     }
 
-    /// What a session is called, in a line.
+    /// The session's name as one safe line.
     pub(crate) fn name_of(&self, id: &SessionId) -> String {
         let name = self.hub.get(id).map_or(id.as_str(), |session| &session.name);
         holdpoint_tools::shown::prose_line(name).into_owned()
     }
 
-    /// The terminal's title.
     pub(crate) fn title(&self) -> String {
         let waiting = match self.hub.count_asks() {
             0 => String::new(),

@@ -1,23 +1,23 @@
-//! How things look: by the terminal's own sixteen colours, so that light and dark are the user's choice.
+//! Styles, in the terminal's own sixteen colours, which respect the user's light or dark theme.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 
-/// What something is, as far as its looks go.
+/// The role of a piece of text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// Told beside the main thing.
+    /// Secondary text.
     Dim,
     Strong,
-    /// What the user said.
+    /// The user's own words.
     User,
-    /// What can be pressed, what is ours.
+    /// Keys, and parts of the interface.
     Accent,
     Good,
     Warning,
     Fault,
-    /// It waits for the user.
+    /// Something that waits for the user.
     Waits,
 }
 
@@ -38,12 +38,12 @@ impl Tone {
     }
 }
 
-/// The row the cursor is on.
+/// The style of the row under the cursor.
 pub(crate) fn selected() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
 }
 
-/// Takes every colour away, for `NO_COLOR`; weight stays.
+/// Removes every colour, for `NO_COLOR`; bold and dim stay.
 pub(crate) fn without_colours(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         (cell.fg, cell.bg) = (Color::Reset, Color::Reset);

@@ -1,4 +1,5 @@
-//! The terminal as a screen: entered, left, and left as it was found whatever ends the program.
+//! The terminal as a full screen: entering it, leaving it, and restoring it however the program
+//! ends.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,53 +16,52 @@ use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternate
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
-/// How long whoever leaves in a hurry waits for a frame that is being written.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long leaving in a hurry waits for a frame that is being written.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long after it was lent signals of its keys may still come: they were sent before.
+/// How long signals from the terminal's keys may still arrive after another program had it.
 const LENT: Duration = Duration::from_secs(1);
 
-/// Keeps the terminal's title for later, and brings it back.
+/// Save and restore the terminal's title.
 const PUSH_TITLE: &str = "\x1b[22;2t";
 const POP_TITLE: &str = "\x1b[23;2t";
 
-/// Has terminals tell Enter from Shift+Enter: by kitty's protocol, by xterm's `modifyOtherKeys`. Terminals ignore the one that
-/// they do not know.
+/// Make the terminal distinguish Shift+Enter from Enter, by kitty's protocol and by xterm's
+/// `modifyOtherKeys`. Terminals ignore the one that they do not know.
 const REPORT_MODIFIERS: &str = "\x1b[>5u\x1b[>4;1m";
 const NO_MODIFIERS: &str = "\x1b[>4m\x1b[<u";
 
-/// What stands between these is shown at once.
+/// The start and end of a synchronized update, which is shown in one step.
 const BEGIN_FRAME: &[u8] = b"\x1b[?2026h";
 const END_FRAME: &[u8] = b"\x1b[?2026l";
 
-/// The screen. Clones are the same.
+/// The screen's terminal. Clones share the same state.
 #[derive(Debug, Clone)]
-pub(crate) struct Terminal(Arc<Shared>);
+pub(crate) struct ScreenTerminal(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     tty: File,
-    /// Held by whoever writes, for as long as the terminal takes it.
+    /// Held while bytes are written to the terminal.
     writing: Mutex<()>,
-    /// How the terminal was, while it is ours.
+    /// The original modes, while the screen is entered.
     before: Mutex<Option<Termios>>,
-    /// It is not to be entered any more.
+    /// Set when the program leaves the terminal for good: it is never entered again.
     over: AtomicBool,
     lent: Mutex<Lent>,
 }
 
-/// Whether somebody else has it, who is sent the signals of its keys with us.
+/// Whether another program has the terminal. Signals from its keys reach this process, too.
 #[derive(Debug, Default)]
 enum Lent {
     #[default]
     Never,
     Now,
-    /// It was, up to then.
+    /// The terminal was lent until this moment.
     Until(Instant),
 }
 
-impl Terminal {
-    /// The terminal behind this.
+impl ScreenTerminal {
     pub(crate) fn new(tty: OwnedFd) -> Self {
         let shared = Shared {
             tty: tty.into(),
@@ -73,10 +73,10 @@ impl Terminal {
         Self(Arc::new(shared))
     }
 
-    /// Takes the screen: every key comes as it is pressed, and what is written stands where it is put.
+    /// Enters the screen: the alternate buffer and raw mode, so that keys arrive one by one.
     ///
     /// # Errors
-    /// The terminal is gone.
+    /// Fails if the terminal is gone.
     pub(crate) fn enter(&self) -> io::Result<()> {
         let _writing = lock(&self.0.writing);
         if self.0.over.load(Ordering::SeqCst) {
@@ -92,7 +92,7 @@ impl Terminal {
         if first {
             codes.push_str(PUSH_TITLE);
         }
-        // One that was left behind there by somebody who was killed is not to be seen any more.
+        // A screen that was killed may have left its frame in the alternate buffer.
         let clear = &Clear(ClearType::All);
         for command in [&EnterAlternateScreen as &dyn Ansi, clear, &Hide, &EnableBracketedPaste, &EnableFocusChange] {
             command.put(&mut codes);
@@ -103,19 +103,19 @@ impl Terminal {
         (&self.0.tty).write_all(codes.as_bytes())
     }
 
-    /// Takes it again, if it was taken: whoever had it meanwhile may have changed it.
+    /// Enters again, if the screen is entered: another program may have changed the terminal.
     ///
     /// # Errors
-    /// The terminal is gone.
+    /// Fails if the terminal is gone.
     pub(crate) fn enter_again(&self) -> io::Result<()> {
         let is_ours = lock(&self.0.before).is_some();
         if is_ours { self.enter() } else { Ok(()) }
     }
 
-    /// Gives the screen to another program for as long as this takes, and takes it again.
+    /// Leaves the screen while `to` runs, then enters it again.
     ///
     /// # Errors
-    /// The terminal is gone.
+    /// Fails if the terminal is gone.
     pub(crate) fn lend<T>(&self, to: impl FnOnce() -> T) -> io::Result<T> {
         *lock(&self.0.lent) = Lent::Now;
         self.leave();
@@ -124,7 +124,7 @@ impl Terminal {
         self.enter().map(|()| done)
     }
 
-    /// Whether a signal that a key sends is for another program: Ctrl+C in an editor is the editor's.
+    /// Whether a key's signal is for another program: Ctrl+C in an editor is the editor's.
     pub(crate) fn is_lent(&self) -> bool {
         match *lock(&self.0.lent) {
             Lent::Never => false,
@@ -133,41 +133,42 @@ impl Terminal {
         }
     }
 
-    /// Gives the screen back, stops all that was started with us, as the terminal would, and takes the screen again
-    /// when we go on.
+    /// Leaves the screen, stops this process group as Ctrl+Z does in a terminal, and enters the
+    /// screen again when the process resumes.
     ///
     /// # Errors
-    /// The terminal is gone.
+    /// Fails if the terminal is gone.
     pub(crate) fn suspend(&self) -> io::Result<()> {
         self.leave();
-        // The kernel picks the thread that asks, if it is the first one, which it is: this returns when we go on.
+        // The main thread makes this call, and the kernel prefers it for the signal: the call
+        // returns only after the process resumes.
         let stopped = kill_current_process_group(Signal::TSTP);
         self.enter()?;
         stopped.map_err(Into::into)
     }
 
-    /// Gives the screen back as it was. Does nothing where it is not ours.
+    /// Leaves the screen and restores the terminal. Does nothing if the screen is not entered.
     pub(crate) fn leave(&self) {
         let _writing = lock(&self.0.writing);
-        self.give_back(true);
+        self.restore(true);
     }
 
-    /// The same, for good: for whoever ends the program. Where a frame can't be written, for nobody reads, only the
-    /// terminal's modes are put back.
+    /// Leaves for good, before the program ends. If a frame is stuck because the terminal is not
+    /// being read, only the modes are restored.
     pub(crate) fn leave_for_good(&self) {
         self.0.over.store(true, Ordering::SeqCst);
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + LEAVE_TIMEOUT;
         loop {
             match self.0.writing.try_lock() {
-                Ok(_writing) => return self.give_back(true),
-                Err(TryLockError::Poisoned(_)) => return self.give_back(true),
-                Err(TryLockError::WouldBlock) if Instant::now() > by => return self.give_back(false),
+                Ok(_writing) => return self.restore(true),
+                Err(TryLockError::Poisoned(_)) => return self.restore(true),
+                Err(TryLockError::WouldBlock) if Instant::now() > by => return self.restore(false),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
             }
         }
     }
 
-    fn give_back(&self, write: bool) {
+    fn restore(&self, write: bool) {
         let Some(before) = lock(&self.0.before).take() else { return };
         let mut codes = String::new();
         let commands: [&dyn Ansi; 6] = [
@@ -183,28 +184,28 @@ impl Terminal {
         }
         commands.into_iter().for_each(|command| command.put(&mut codes));
         codes.push_str(POP_TITLE);
-        // The terminal may be gone; then there is nothing to give back.
+        // Fails only if the terminal is gone; then there is nothing to restore.
         if write {
             let _ = (&self.0.tty).write_all(codes.as_bytes());
         }
         let _ = tcsetattr(&self.0.tty, OptionalActions::Now, &before);
     }
 
-    /// Writes what is no part of a frame, for example the title.
-    pub(crate) fn say(&self, codes: &str) -> io::Result<()> {
+    /// Writes codes outside of a frame, for example the title.
+    pub(crate) fn write_codes(&self, codes: &str) -> io::Result<()> {
         self.write(codes.as_bytes())
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let _writing = lock(&self.0.writing);
-        // A frame that comes too late would be written over the shell's.
+        // A frame after leaving would overwrite the shell's output.
         if lock(&self.0.before).is_none() {
             return Ok(());
         }
         (&self.0.tty).write_all(bytes)
     }
 
-    /// What a panic does, in whichever thread: the terminal is given back before it is told, and the program ends.
+    /// Installs a panic hook for all threads. It restores the terminal, prints the panic and exits.
     pub(crate) fn leave_on_panic(&self) {
         let terminal = self.clone();
         let tell = std::panic::take_hook();
@@ -216,12 +217,14 @@ impl Terminal {
     }
 }
 
-/// Whether the terminal can be asked for modifiers: the Linux console would take the request for colours.
+/// Whether the terminal may be sent [`REPORT_MODIFIERS`]: the Linux console would take it for
+/// colours.
 fn reports_modifiers() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "linux")
 }
 
-/// How the terminal is to be left that was found like this: a screen that was killed has left it without lines and echo.
+/// The modes to restore later. A screen that was killed may have left raw mode on, so line mode and
+/// echo are turned on again.
 fn sane(mut found: Termios) -> Termios {
     if !found.local_modes.contains(LocalModes::ICANON) {
         found.input_modes |= InputModes::ICRNL | InputModes::IXON;
@@ -231,34 +234,34 @@ fn sane(mut found: Termios) -> Termios {
     found
 }
 
-/// Nothing is left half done under these locks.
+/// Ignores poisoning: no critical section leaves the data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bytes of a frame, collected until it is whole: the cursor is placed after the rest, and would be seen to jump. Clones are
-/// the same.
+/// Collects a frame's bytes until it is complete. The cursor is positioned last and would visibly
+/// jump otherwise. Clones share the same buffer.
 #[derive(Debug, Clone)]
 pub(crate) struct Frames {
-    terminal: Terminal,
+    terminal: ScreenTerminal,
     frame: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Frames {
-    pub(crate) fn new(terminal: Terminal) -> Self {
+    pub(crate) fn new(terminal: ScreenTerminal) -> Self {
         Self { terminal, frame: Arc::new(Mutex::new(Vec::with_capacity(16 * 1024))) }
     }
 
-    /// Writes the frame, in one piece.
+    /// Writes the collected frame in one piece.
     ///
     /// # Errors
-    /// The terminal is gone.
+    /// Fails if the terminal is gone.
     pub(crate) fn show(&self) -> io::Result<()> {
         let mut frame = lock(&self.frame);
         if frame.is_empty() {
             return Ok(());
         }
-        // Shown as one, by terminals that can.
+        // A synchronized update, on terminals that support it.
         frame.splice(0..0, BEGIN_FRAME.iter().copied());
         frame.extend_from_slice(END_FRAME);
         let written = self.terminal.write(&frame);
@@ -278,7 +281,7 @@ impl Write for Frames {
     }
 }
 
-/// A command of crossterm, as what it writes.
+/// A crossterm command that writes its codes to a string.
 trait Ansi {
     fn put(&self, codes: &mut String);
 }
@@ -303,12 +306,12 @@ mod tests {
     /// The threads that panic.
     const THREADS: [&str; 5] = ["main", "plain", "task", "blocking", "frame"];
 
-    /// Takes the screen and panics: in a terminal, in a process of its own.
+    /// Enters the screen and panics, in a process of its own with its own terminal.
     fn panic_in(thread: &str) -> ! {
-        let terminal = Terminal::new(io::stdout().as_fd().try_clone_to_owned().unwrap());
+        let terminal = ScreenTerminal::new(io::stdout().as_fd().try_clone_to_owned().unwrap());
         terminal.leave_on_panic();
         terminal.enter().unwrap();
-        terminal.say("taken").unwrap();
+        terminal.write_codes("taken").unwrap();
         let fail = || panic!("on purpose");
         let runtime = crate::runtime::runtime().unwrap();
         match thread {
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn t_y1_a_panic_in_any_thread_gives_the_terminal_back() {
+    fn t_y1_a_panic_in_any_thread_restores_the_terminal() {
         if let Some(thread) = part() {
             panic_in(&thread);
         }
@@ -339,9 +342,9 @@ mod tests {
             program.env("RUST_BACKTRACE", "0");
             let mut tty = Tty::spawn(program);
             if *thread == "frame" {
-                // Nothing can be written then, and the program ends all the same.
+                // The blocked frame prevents any output, but the program still ends.
                 assert_eq!(tty.wait().exit_code(), 101, "{thread}");
-                tty.has_modes_of_before();
+                tty.assert_modes_restored();
                 continue;
             }
             tty.end(101);

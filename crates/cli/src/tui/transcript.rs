@@ -1,4 +1,4 @@
-//! What a session's events have come to: the entries that are shown, folded as the events come.
+//! Folds a session's events into the entries that the screen shows.
 
 mod ended;
 mod entry;
@@ -13,34 +13,34 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
-use crate::said::clock::Clock;
-use crate::said::{about, answered, cut, paused, runs, sent_again, setting, shorten, sum_up};
+use crate::summaries::clock::Clock;
+use crate::summaries::{about, answered, cut, paused, runs, sent_again, setting, shorten, sum_up};
 use crate::ui::Style;
 
-/// Everything that is shown of a session, the oldest first.
+/// The entries of a session, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     entries: Vec<Entry>,
-    /// Where open items are, and calls that have not finished.
+    /// The indices of open items and unfinished calls in `entries`.
     items: HashMap<ItemId, usize>,
-    /// Prompts that have not begun.
+    /// Accepted prompts that have not started, with their text and sender.
     prompts: HashMap<PromptId, (String, String)>,
-    /// Open asks: the call, the question in a line, and whether it only asks for the call itself.
+    /// Open asks: the call, the question in one line, and whether it is a Confirm.
     asks: HashMap<AskId, (CallId, String, bool)>,
     tasks: Tasks,
-    /// Of the turn that is open, as far as its beginning was told.
+    /// The clock of the open turn, if its start was received.
     clock: Option<Clock>,
     steps: u32,
-    /// The note that says that the turn was cut, until it says what that found.
+    /// The index of the open turn's interrupt note, until its receipt is added.
     cut: Option<usize>,
-    /// It is held.
+    /// Whether a hold is in force.
     held: bool,
-    /// The process whose answers need no name.
+    /// This process, whose prompts and answers are shown without a name.
     own: u32,
 }
 
 impl Transcript {
-    /// With nothing in it. Answers of this process are told without a name.
+    /// An empty transcript of the process `own`.
     pub(crate) fn new(own: u32) -> Self {
         Self { own, ..Self::default() }
     }
@@ -49,7 +49,7 @@ impl Transcript {
         &self.entries
     }
 
-    /// Shows no longer what has ended.
+    /// Removes all entries but the open items.
     pub(crate) fn clear(&mut self) {
         let open: std::collections::HashSet<usize> = self.items.values().copied().collect();
         let mut kept = HashMap::new();
@@ -69,7 +69,7 @@ impl Transcript {
         (self.entries, self.cut) = (entries, None);
     }
 
-    /// Adds what happened. Everything of others becomes visible text here.
+    /// Adds an event. Untrusted text is made safe to print here.
     pub(crate) fn add(&mut self, event: &Event) {
         match &event.body {
             Body::Delta(delta) => self.delta(event.seq, delta),
@@ -87,7 +87,7 @@ impl Transcript {
             }
             Delta::ItemSoFar { item, kind, so_far } => {
                 let kind = if *kind == ItemKind::Thought { BlockKind::Thought } else { BlockKind::Text };
-                self.whole(*item, kind, &so_far.head, true);
+                self.set_text(*item, kind, &so_far.head, true);
             }
             Delta::Retrying { next, tries, wait_ms, reason } => {
                 let wait = wait_ms.div_ceil(1000);
@@ -115,14 +115,18 @@ impl Transcript {
             self.note(seq, tone, line);
         }
         match fact {
-            // A cut ends what it is held for, and goes on with nothing.
+            // A cut also ends the hold, so its release gets no note.
             Fact::TurnCut { .. } => {
                 self.held = false;
                 self.note(seq, Tone::Strong, "Agent interrupted".to_owned());
                 self.cut = Some(self.entries.len() - 1);
             }
             Fact::PromptAccepted { prompt, text, by } => {
-                let by = if by.pid == Some(self.own) { String::new() } else { prose_line(&by.place()).into_owned() };
+                let by = if by.pid == Some(self.own) {
+                    String::new()
+                } else {
+                    prose_line(&by.origin_without_pid()).into_owned()
+                };
                 self.prompts.insert(*prompt, (prose(text).into_owned(), by));
             }
             Fact::PromptReturned { prompt, text } => {
@@ -151,8 +155,8 @@ impl Transcript {
                 let is_confirm = matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm);
                 self.asks.insert(ask.id.clone(), (ask.call, about(&ask.request), is_confirm));
             }
-            Fact::AskAnswered { ask, answer, by } => self.settled(seq, ask, &answered(answer, by, self.own)),
-            Fact::AskClosed { ask, cause } => self.settled(seq, ask, &format!("closed: {cause}")),
+            Fact::AskAnswered { ask, answer, by } => self.add_ask_result(seq, ask, &answered(answer, by, self.own)),
+            Fact::AskClosed { ask, cause } => self.add_ask_result(seq, ask, &format!("closed: {cause}")),
             Fact::HoldChanged { hold } => self.hold(seq, hold),
             Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
                 self.note(seq, Tone::Dim, setting(fact).unwrap_or_default());
@@ -162,18 +166,19 @@ impl Transcript {
                 self.note(seq, Tone::Warning, "the session failed and was rebuilt from its log".to_owned());
             }
             Fact::SessionRestored { cause: RestoreCause::Restart } => {
-                self.note(seq, Tone::Dim, "the daemon was started anew".to_owned());
+                self.note(seq, Tone::Dim, "the daemon was restarted".to_owned());
             }
             Fact::SessionClosed { by } => {
                 self.note(seq, Tone::Strong, format!("closed {}", prose_line(&by.origin())));
             }
-            // Runs and tasks are told above.
+            // Runs and tasks are handled above.
             _ => {}
         }
     }
 
-    /// Notes a change of the hold. An answer to a restored ask turns the hold into a request for the rest of the turn: the
-    /// session is still held, and its note is not repeated right behind itself.
+    /// Notes a change of the hold. An answer to a restored ask turns the hold into a request for
+    /// the rest of the turn. The session counts as held meanwhile, so that the same note does not
+    /// appear twice in a row.
     fn hold(&mut self, seq: u64, hold: &Hold) {
         let was_held = self.held;
         self.held = match hold {
@@ -182,7 +187,7 @@ impl Transcript {
             Hold::Standing { .. } => true,
         };
         let text = match hold {
-            Hold::Off if was_held => "▶ no longer held".to_owned(),
+            Hold::Off if was_held => "▶ released".to_owned(),
             Hold::Off | Hold::Requested { .. } => return,
             Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => "⏸ PAUSED".to_owned(),
             Hold::Standing { cause, .. } => paused(cause),
@@ -193,8 +198,9 @@ impl Transcript {
         }
     }
 
-    /// An ask was settled: its call says how, or a note does where the past that is shown begins behind the call.
-    fn settled(&mut self, seq: u64, ask: &AskId, how: &str) {
+    /// Adds the result of an ask to its call, or as a note if the call is older than the received
+    /// events.
+    fn add_ask_result(&mut self, seq: u64, ask: &AskId, how: &str) {
         let Some((call, question, is_confirm)) = self.asks.remove(ask) else {
             return self.note(seq, Tone::Dim, format!("→ {how}"));
         };
@@ -206,14 +212,14 @@ impl Transcript {
         }
     }
 
-    /// What the user said is begun with.
+    /// Adds the entry of a prompt that has started.
     fn begin(&mut self, seq: u64, prompt: PromptId) {
         if let Some((text, by)) = self.prompts.remove(&prompt) {
             self.push(Key::Event(seq), Kind::Prompt { text, by });
         }
     }
 
-    /// A piece of text or thought.
+    /// Appends a piece of text or thought.
     fn piece(&mut self, item: ItemId, kind: BlockKind, piece: &str) {
         let piece = prose(piece);
         match self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) {
@@ -223,12 +229,12 @@ impl Transcript {
                     text.push_str(&piece);
                 }
             }
-            None => self.whole(item, kind, &piece, true),
+            None => self.set_text(item, kind, &piece, true),
         }
     }
 
-    /// All of a text or thought, as far as it has come.
-    fn whole(&mut self, item: ItemId, kind: BlockKind, whole: &str, open: bool) {
+    /// Sets the whole text or thought so far.
+    fn set_text(&mut self, item: ItemId, kind: BlockKind, whole: &str, open: bool) {
         let text = prose(whole).into_owned();
         let kind = match kind {
             BlockKind::Text => Kind::Text { text, open },
@@ -243,14 +249,14 @@ impl Transcript {
         }
     }
 
-    /// A finished answer: what deltas have not shown of it, and its calls.
+    /// Adds a finished answer: its texts, which replace those from deltas, and its calls.
     fn message(&mut self, seq: u64, message: &AssistantMessage) {
         let before = self.entries.len();
         for part in message.parts() {
             match part {
                 Part::Block(block) if block.text.is_empty() => {}
                 Part::Block(block) => {
-                    self.whole(block.item, block.kind, &block.text, false);
+                    self.set_text(block.item, block.kind, &block.text, false);
                     self.items.remove(&block.item);
                 }
                 Part::Call(call) => {
@@ -260,7 +266,8 @@ impl Transcript {
                 }
             }
         }
-        // Of a past that is read, what had come of it comes only now; it was cut after that.
+        // In a replay there are no deltas, so the answer's entries follow the note of the cut. The
+        // note moves behind them.
         if let Some(at) = self.cut.filter(|_| self.entries.len() > before) {
             self.entries[at..].rotate_left(1);
             self.items.values_mut().filter(|place| **place > at).for_each(|place| *place -= 1);
@@ -268,16 +275,16 @@ impl Transcript {
         }
         let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
         if let Some(last) = last.filter(|block| message.partial && block.kind == BlockKind::Text) {
-            self.note_behind(Key::Item(last.item), seq, Tone::Dim, "(cut here)".to_owned());
+            self.insert_note_after(Key::Item(last.item), seq, Tone::Dim, "(cut here)".to_owned());
         }
     }
 
-    /// A note right behind an entry, whatever has come after that.
-    fn note_behind(&mut self, key: Key, seq: u64, tone: Tone, text: String) {
+    /// Inserts a note right after the entry `key`.
+    fn insert_note_after(&mut self, key: Key, seq: u64, tone: Tone, text: String) {
         self.note(seq, tone, text);
         let last = self.entries.len() - 1;
         let Some(at) = self.entries.iter().rposition(|entry| entry.key == key).map(|at| at + 1) else { return };
-        // What stood there moves on by one.
+        // The entries after it move by one, and so do their indices.
         self.entries[at..].rotate_right(1);
         let moved = self.items.values_mut().chain(&mut self.cut).filter(|place| (at..last).contains(&**place));
         moved.for_each(|place| *place += 1);
@@ -291,7 +298,7 @@ impl Transcript {
         self.items.remove(&result.call.item());
     }
 
-    /// Nothing of the turn comes any more.
+    /// Closes the items that the ended turn left open.
     fn close_items(&mut self) {
         for (_, at) in self.items.drain() {
             let Some(entry) = self.entries.get_mut(at) else { continue };

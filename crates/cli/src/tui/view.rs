@@ -1,4 +1,4 @@
-//! The state as a frame.
+//! Draws the state as a frame.
 
 mod ask;
 mod help;
@@ -20,13 +20,13 @@ use super::style::Tone;
 use super::wrap::wrap;
 use crate::table::fit;
 
-/// Rows that a notice may take on a small screen. On a larger one it may take a third.
+/// Rows that a notice may always take; on a large screen it may take a third of them.
 const NOTICE: usize = 4;
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let area = frame.area();
-    state.asks().for_each(|view| view.in_sight = false);
+    state.asks().for_each(|view| view.readable = false);
     if area.width < 10 || area.height < 4 {
         return too_small(frame.buffer_mut(), area);
     }
@@ -36,7 +36,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     };
     let overlay = state.overlay.clone();
     if let Some(cursor) = cursor.filter(|_| overlay.is_none()) {
-        // The terminal's own cursor: input methods show their text there.
+        // Sets the terminal's own cursor, because input methods show their text there.
         frame.set_cursor_position(cursor);
     }
     match overlay {
@@ -46,12 +46,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
             let name = holdpoint_tools::shown::prose_line(&name).into_owned();
             let to = if quit { "" } else { ", back to the hub" };
             let asks = state.session.as_ref().is_some_and(|session| !session.snapshot.asks.is_empty());
-            let does = if asks { "waits for your answer" } else { "is still working" };
+            let does = if asks { "is waiting for your answer" } else { "is still working" };
             let lines = [
                 format!("{name} {does}."),
                 String::new(),
-                format!("[D] Detach: it goes on{to} (Enter)"),
-                "[C] Close it: what it does is interrupted".to_owned(),
+                format!("[D] Detach: it keeps running{to} (Enter)"),
+                "[C] Close it: its work is interrupted".to_owned(),
                 "[Esc] Stay".to_owned(),
             ];
             dialog(frame.buffer_mut(), area, &lines);
@@ -59,8 +59,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         Some(Overlay::Delete { name, live, .. }) => {
             let name = holdpoint_tools::shown::prose_line(&name).into_owned();
             let what = match live {
-                true => format!("Close {name}? What it does is interrupted; it stays saved."),
-                false => format!("Delete {name}, with all that was said in it?"),
+                true => format!("Close {name}? Its work is interrupted; it stays saved."),
+                false => format!("Delete {name} and its whole conversation?"),
             };
             dialog(frame.buffer_mut(), area, &[what, String::new(), "[Y] Yes  [N] No".to_owned()]);
         }
@@ -76,7 +76,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     }
 }
 
-/// Says that there is no room for anything else, if there is for that.
+/// Reports that the screen is too small, if the words fit.
 fn too_small(buffer: &mut Buffer, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let ways: [&[&str]; 2] = [&["too small"], &["too", "small"]];
@@ -85,7 +85,7 @@ fn too_small(buffer: &mut Buffer, area: Rect) {
     said.iter().fold(area, |rest, words| put(buffer, rest, &Line::raw(*words)));
 }
 
-/// Writes a line at the top of this area, and returns the rest of it.
+/// Writes a line at the top of an area. Returns the area below it.
 fn put(buffer: &mut Buffer, area: Rect, line: &Line<'_>) -> Rect {
     if area.height == 0 {
         return area;
@@ -94,20 +94,20 @@ fn put(buffer: &mut Buffer, area: Rect, line: &Line<'_>) -> Rect {
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-/// The cell of this row and column of an area, if it has one.
+/// Converts a row and a column of an area to a position on the screen.
 fn position(area: Rect, (row, column): (usize, usize)) -> Option<Position> {
     let (x, y) = (area.x + u16::try_from(column).ok()?, area.y + u16::try_from(row).ok()?);
-    // Behind the last column there is none: the cursor stays in the line.
+    // A cursor after the last column stays inside the line.
     let x = x.min((area.x + area.width).saturating_sub(1));
     area.contains(Position { x, y }).then_some(Position { x, y })
 }
 
-/// A line of one text, shortened to the width.
+/// A line of text, shortened to the width.
 fn line(text: &str, tone: Tone, width: u16) -> Line<'static> {
     Line::styled(fit(text, usize::from(width)), tone.style())
 }
 
-/// What can be pressed: as many whole hints as fit, the first ones first.
+/// The key hints, in order, that fit into the width.
 fn hints(hints: &[(String, &str)], width: usize) -> Line<'static> {
     let mut line = Line::default();
     let mut cells = 0;
@@ -124,18 +124,18 @@ fn hints(hints: &[(String, &str)], width: usize) -> Line<'static> {
     line
 }
 
-/// The last lines of the screen: what is told for a while, or what can be pressed.
+/// The last lines of the screen: a notice or the key hints.
 fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'static>> {
     let width = area.width;
     if let Some(prefix) = state.prefix {
         let mut spans = vec![Span::styled(format!("{prefix} "), Tone::Strong.style())];
-        let next = |action, does| state.keymap.behind(prefix, action).map(|key| (key, does));
+        let next = |action, does| state.keymap.key_after_prefix(prefix, action).map(|key| (key, does));
         let hold = if is_held(state) { "play" } else { "pause" };
         let of_session = [(Action::Hold, hold), (Action::Detach, "detach"), (Action::Sessions, "sessions")];
         let of_all = [(Action::Inbox, "inbox"), (Action::New, "new"), (Action::Help, "help")];
         let of_session = of_session.into_iter().filter(|_| state.session.is_some());
         let mut all: Vec<_> = of_session.chain(of_all).filter_map(|(action, does)| next(action, does)).collect();
-        all.push(("Esc".to_owned(), "back"));
+        all.push(("Esc".to_owned(), "cancel"));
         let used: usize = spans.iter().map(Span::width).sum();
         spans.extend(hints(&all, usize::from(width).saturating_sub(used)).spans);
         return vec![Line::from(spans)];
@@ -145,25 +145,25 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
         wrap(&Line::styled(notice.text.clone(), notice.tone.style()), usize::from(width), "", &mut lines);
         let most = usize::from(area.height / 3).max(NOTICE);
         if lines.len() > most {
-            // Its end says how to go on.
+            // The middle is cut, because the end of a message is often the hint.
             let cut = Line::styled("…", notice.tone.style());
             lines.splice(most / 2..lines.len() - (most - 1) / 2, [cut]);
         }
         return lines;
     }
     if !state.daemon {
-        return vec![line("the daemon is gone, and is started again", Tone::Warning, width)];
+        return vec![line("the daemon is gone; restarting it", Tone::Warning, width)];
     }
     vec![hints(hints_now, usize::from(width))]
 }
 
-/// Whether what is shown is held, or is about to be.
+/// Whether the shown session is held, or will be at its next boundary.
 fn is_held(state: &State) -> bool {
     let hold = state.session.as_ref().map(|session| session.snapshot.hold.shown()).unwrap_or_default();
     hold != holdpoint_common::HoldShown::Off
 }
 
-/// A few lines in the middle.
+/// Draws a box with a few lines in the middle of the screen.
 fn dialog(buffer: &mut Buffer, area: Rect, texts: &[String]) {
     let widest = texts.iter().map(|text| text.width()).max().unwrap_or_default();
     let width = (widest + 4).min(usize::from(area.width));
@@ -171,12 +171,12 @@ fn dialog(buffer: &mut Buffer, area: Rect, texts: &[String]) {
     for text in texts {
         wrap(&Line::raw(text.clone()), width.saturating_sub(4), "", &mut lines);
     }
-    let inside = over(buffer, area, width, lines.len(), "");
+    let inside = open_box(buffer, area, width, lines.len(), "");
     lines.iter().fold(inside, |rest, line| put(buffer, rest, line));
 }
 
-/// A frame over the rest, of a size for so much in it, in the middle; returns what is inside.
-fn over(buffer: &mut Buffer, area: Rect, width: usize, lines: usize, title: &str) -> Rect {
+/// Draws an empty box for this many lines in the middle of the screen. Returns the area inside.
+fn open_box(buffer: &mut Buffer, area: Rect, width: usize, lines: usize, title: &str) -> Rect {
     let width = u16::try_from(width).unwrap_or(area.width).min(area.width);
     let height = u16::try_from(lines + 2).unwrap_or(area.height).min(area.height);
     let place = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
@@ -187,7 +187,7 @@ fn over(buffer: &mut Buffer, area: Rect, width: usize, lines: usize, title: &str
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// A rule across, with a text in it.
+/// A horizontal rule with a title.
 fn rule(width: u16, text: &str, style: Style) -> Line<'static> {
     let text = fit(text, usize::from(width).saturating_sub(4));
     let begin = if text.is_empty() { "─".to_owned() } else { format!("─ {text} ") };

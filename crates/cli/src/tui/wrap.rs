@@ -1,20 +1,20 @@
-//! Styled lines broken to a width, at words where that is possible, by what characters take on a terminal.
+//! Wraps styled lines to a width in terminal cells, at words where possible.
 
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Cells of a tab. A terminal's own would depend on where it stands.
+/// The expansion of a tab. A terminal's own would depend on its column.
 const TAB: &str = "    ";
 
-/// A line as the lines it takes up at this width; `indent` stands before all but the first. A space at the end of a row
-/// is not seen, and goes.
+/// Wraps a line. All rows but the first begin with `indent`; spaces at the end of a row are
+/// dropped.
 pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Vec<Line<'static>>) {
     broken(line, width, indent, false, wrapped);
 }
 
-/// The same for what has to be exact: no space goes. A row that is broken at one has it at the beginning of the next row,
-/// where it is seen; without one there, what is before and behind the break stands together.
+/// Wraps a line without losing a space. A row that breaks at a space begins with it, so that it can
+/// be seen; a row that begins without one continues a word.
 pub(crate) fn wrap_exact(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Vec<Line<'static>>) {
     broken(line, width, indent, true, wrapped);
 }
@@ -23,7 +23,7 @@ fn broken(line: &Line<'_>, width: usize, indent: &str, exact: bool, wrapped: &mu
     let width = width.max(2);
     let mut row = Row { line: Line::default().style(line.style), cells: 0 };
     row.line.alignment = line.alignment;
-    // Where there is hardly room for a word, there is none for an indent.
+    // A narrow width has no room for an indent.
     let indent = if indent.width() <= width / 2 { indent } else { "" };
     let hanging = indent.width();
     let mut next = |row: &mut Row| {
@@ -41,7 +41,7 @@ fn broken(line: &Line<'_>, width: usize, indent: &str, exact: bool, wrapped: &mu
         let content = span.content.replace('\t', TAB);
         let mut put = |word: &str| {
             let cells = word.width();
-            // Of what is exact, a row is left early only for what begins with a space.
+            // In exact mode, a row ends early only before a space.
             let moves = if exact { word.starts_with(' ') } else { !word.trim().is_empty() };
             if row.cells + cells <= width {
                 row.push(word, span.style);
@@ -79,7 +79,7 @@ fn spaced_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The words and spaces of a text; what opens or closes a word stays with it.
+/// The words and spaces of a text. Opening and closing marks stay with their word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut bounds = text.split_word_bound_indices().peekable();
     let opens = |word: &str| word.chars().all(|mark| matches!(mark, '(' | '[' | '{' | '<' | '"' | '“' | '„' | '‘'));
@@ -117,7 +117,7 @@ impl Row {
         }
     }
 
-    /// Without the spaces at its end, which would only be selected with it.
+    /// Removes trailing spaces, which would show up only in a selection.
     fn trim(&mut self) {
         if let Some(last) = self.line.spans.last_mut() {
             let kept = last.content.trim_end_matches(' ').len();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn no_space_of_what_is_exact_goes() {
+    fn exact_wrapping_keeps_every_space() {
         let wrapped = |text: &str, width: usize| {
             let mut lines = Vec::new();
             wrap_exact(&Line::raw(text.to_owned()), width, "┆ ", &mut lines);

@@ -1,18 +1,18 @@
-//! The program as its users meet it: started as a process, in a pipe and in a terminal, and ended by signals.
+//! End-to-end tests of the program as a process: in a pipe, in a terminal, and ended by signals.
 
-mod asking;
 mod config;
 mod confirm;
 mod help;
 mod looping;
 mod looping_followed;
+mod many_sessions;
 mod model_faults;
 mod models;
 mod pages;
 mod policy;
 mod pty;
+mod questions;
 mod run;
 mod sessions;
-mod several;
 mod signals;
 mod terminal;

@@ -1,4 +1,5 @@
-//! The daemon's life as its users meet it: started by whoever needs it, one at a time, private, and gone when told to.
+//! End-to-end tests of the daemon: started on demand, one at a time, private, and stopped by
+//! request.
 #![cfg(target_os = "linux")]
 
 mod answering;
@@ -6,22 +7,22 @@ mod attaching;
 mod client;
 mod cursors;
 mod description;
+mod disconnects;
 mod disk;
-mod ending;
 mod every_path;
+pub(crate) mod harness;
 mod hostile;
-pub(crate) mod house;
 mod killed;
-mod leaving;
 mod logs;
 mod looping;
 mod memory;
 mod notify;
-mod one;
 mod other_user;
 mod private;
+mod proxies_and_certificates;
+mod single_instance;
 mod socket;
 mod starting;
 mod status;
-mod ways;
+mod stopping;
 mod web;

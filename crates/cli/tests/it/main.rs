@@ -1,4 +1,4 @@
-//! The program from outside: commands, the daemon, the screen, and all of them at once for a while.
+//! End-to-end tests of the program: commands, the daemon, the screen, and a soak of all of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 mod cli;

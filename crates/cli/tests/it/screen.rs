@@ -1,10 +1,11 @@
-//! The screen as its users meet it: the real program in a real terminal, with keys pressed and a screen to read.
+//! End-to-end tests of the screen: the real program in a real terminal, with keys pressed and the
+//! screen read.
 #![cfg(target_os = "linux")]
 
 mod asks;
+mod daemon_lost;
 mod hostile;
 mod leaving;
-mod lost;
 mod picture;
 mod plain;
 mod saving;

@@ -1,9 +1,11 @@
-//! The soak: people who do everything at once to a real daemon, round after round, while it is stopped and killed under
-//! them; after each round every session's log is held against the invariants and against what anybody saw or was told.
+//! The soak: people do everything at once to a real daemon, round after round, while it is stopped
+//! and killed under them. After each round, every session's log is checked against the invariants
+//! and against everything that clients saw or that was acknowledged.
 //!
-//! `HOLDPOINT_SOAK_SECONDS` says for how long (20 if not said, 60 in the long version), `HOLDPOINT_SOAK_SEED` who does what when: the same seed
-//! makes the same choices. The first half is one daemon that is never stopped, whose memory, threads and descriptors
-//! are measured between rounds; in the second half each round ends with a stop or a kill.
+//! `HOLDPOINT_SOAK_SECONDS` sets the duration (20 by default, 60 in the long version) and
+//! `HOLDPOINT_SOAK_SEED` the random choices: the same seed makes the same choices. In the first
+//! half one daemon runs without a stop, and its memory, threads and descriptors are measured
+//! between rounds; in the second half each round ends with a stop or a kill.
 #![cfg(target_os = "linux")]
 
 mod client;
@@ -19,26 +21,26 @@ use holdpoint_session::Sessions;
 use rustix::process::Signal;
 use tokio::task::JoinSet;
 
-use crate::daemon::house::House;
+use crate::daemon::harness::DaemonWorld;
 use crate::world::rounds;
 use gauge::Gauge;
 use ledger::Ledger;
 use person::Person;
 
-/// Who does something at the same time.
+/// How many people act at the same time.
 const PEOPLE: u64 = 8;
 
-/// How long a round is, in ms: long enough for turns to end, short enough for many ends.
+/// The length of a round in ms: long enough for turns to end, short enough for many rounds.
 const ROUND_MS: std::ops::Range<u64> = 1_500..5_000;
 
 /// How a round ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Everybody leaves; the daemon goes on.
+    /// All people leave; the daemon continues.
     Calm,
-    /// It is told to stop while everybody is at it.
+    /// The daemon is stopped while all people act.
     Stopped,
-    /// It is killed while everybody is at it.
+    /// The daemon is killed while all people act.
     Killed,
 }
 
@@ -52,7 +54,7 @@ async fn the_invariants_hold_under_load_and_fault() {
     let seed = number("HOLDPOINT_SOAK_SEED", fastrand::u64(..));
     println!("HOLDPOINT_SOAK_SECONDS={seconds} HOLDPOINT_SOAK_SEED={seed}");
     let mut dice = fastrand::Rng::with_seed(seed);
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.0.config("[limits]\ngrace_ms = 100\n");
     house.start();
 
@@ -106,12 +108,12 @@ async fn the_invariants_hold_under_load_and_fault() {
         }
     }
     println!("{done} rounds, {acts} acts ({unsaved} not saved in time), {kills} kills, {stops} stops; {gauge}");
-    // How many were not saved in time is the disk's affair; that some were is not.
+    // The number of late saves depends on the disk; that some saves are in time does not.
     assert!(unsaved < acts, "seed {seed}: of {acts} acts, {unsaved} were not saved in time");
     gauge.check();
 }
 
-/// Closes and deletes every session, so that the next round begins with none.
+/// Closes and deletes every session, so that the next round starts without any.
 async fn all_gone(sessions: &Sessions, round: &str) {
     for session in sessions.list().await.unwrap() {
         if session.live {

@@ -1,4 +1,4 @@
-//! The program in a terminal of a world.
+//! The program in a terminal, inside a world.
 
 use portable_pty::CommandBuilder;
 
@@ -20,12 +20,12 @@ impl Tty {
         Self::start(world, command, &[("P", program().to_str().unwrap()), ("PS1", "$ ")])
     }
 
-    /// Runs this, with these variables as well.
+    /// Runs `command` with `env` added to the world's environment.
     pub(crate) fn start(world: &World, command: CommandBuilder, env: &[(&str, &str)]) -> Self {
         Self::start_on(world, command, env, 80, 24)
     }
 
-    /// The same, on a terminal of this size.
+    /// Like `start`, on a terminal of this size.
     pub(crate) fn start_on(
         world: &World,
         mut command: CommandBuilder,

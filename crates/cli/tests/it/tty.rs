@@ -1,4 +1,4 @@
-//! A terminal whose every byte and mode can be looked at, with the program in it and nothing between.
+//! A terminal that runs the program directly and exposes every byte and mode.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,30 +12,30 @@ use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{LocalModes, Termios, tcgetattr};
 
-/// A key that answers counts this long after the ask appeared, and after a key that answers nothing.
+/// An answering key counts this long after its ask appeared, and after a key that answers nothing.
 pub(crate) const GUARD: Duration = Duration::from_millis(300);
 
-/// The begin and the end of a frame (synchronized output).
+/// The start and the end of a frame (synchronized output).
 const BEGIN_FRAME: &[u8] = b"\x1b[?2026h";
 const END_FRAME: &[u8] = b"\x1b[?2026l";
 
-/// What has come out, as a screen and as it came.
+/// The output so far, as a screen and as bytes.
 struct Shown {
     screen: vt100::Parser,
     bytes: Vec<u8>,
     /// How many of the bytes are on the screen.
     drawn: usize,
-    /// Nothing more is read.
+    /// The reader has ended.
     over: bool,
 }
 
-/// A terminal with a program in it.
+/// A terminal that runs a program.
 pub(crate) struct Tty {
     shown: Arc<(Mutex<Shown>, Condvar)>,
     child: Box<dyn Child + Send + Sync>,
-    /// Our end. Nobody is at the terminal without it.
+    /// Our end. Without it, the terminal is hung up.
     master: Option<(Box<dyn MasterPty + Send>, File)>,
-    /// Its end stops the reading, so that nothing else has our end.
+    /// Dropping this ends the reader, so that no other copy of our end remains.
     #[allow(dead_code, reason = "dropped, it wakes the reader")]
     wake: Option<UnixStream>,
     before: Termios,
@@ -46,7 +46,8 @@ fn cells(count: u16) -> std::num::NonZero<u16> {
 }
 
 impl Shown {
-    /// Takes what came out. A frame is on the screen when all of it is there, as on terminals that know the mode.
+    /// Records output. A frame is drawn only when it is complete, as on terminals that know the
+    /// mode.
     fn take(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         let open = open_frame(&self.bytes[self.drawn..]);
@@ -64,7 +65,7 @@ impl Shown {
     }
 }
 
-/// Where a frame begins that has not ended, or may begin.
+/// The start of a frame that has not ended, or of bytes that may become one.
 fn open_frame(bytes: &[u8]) -> Option<usize> {
     let last = |wanted: &[u8]| bytes.windows(wanted.len()).rposition(|found| found == wanted);
     let begun = last(BEGIN_FRAME).filter(|begin| last(END_FRAME).is_none_or(|end| end < *begin));
@@ -73,12 +74,12 @@ fn open_frame(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Tty {
-    /// Runs this on 80 × 24.
+    /// Runs `command` on a terminal of 80 × 24.
     pub(crate) fn spawn(command: CommandBuilder) -> Self {
         Self::spawn_on(command, 80, 24)
     }
 
-    /// Runs this on a terminal of this size.
+    /// Runs `command` on a terminal of this size.
     pub(crate) fn spawn_on(command: CommandBuilder, cols: u16, rows: u16) -> Self {
         let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
@@ -111,37 +112,37 @@ impl Tty {
         self.shown.0.lock().unwrap()
     }
 
-    /// What is on the screen.
+    /// The screen's text, without trailing blanks.
     pub(crate) fn text(&self) -> String {
         text_of(&self.shown())
     }
 
-    /// The same with the blanks at the ends of lines.
+    /// The screen's text, with trailing blanks.
     pub(crate) fn contents(&self) -> String {
         self.shown().screen.screen().contents()
     }
 
-    /// What the screen is, cell by cell.
+    /// Inspects the screen, cell by cell.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
         look(self.shown().screen.screen())
     }
 
-    /// How often this is on the screen.
+    /// How often `text` is on the screen.
     pub(crate) fn count(&self, text: &str) -> usize {
         self.text().matches(text).count()
     }
 
-    /// All that came out, as it came.
+    /// The raw output so far.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.shown().bytes.clone()
     }
 
-    /// Whether the screen is the program's own one.
+    /// Whether the alternate screen is active.
     pub(crate) fn is_taken(&self) -> bool {
         self.shown().screen.screen().alternate_screen()
     }
 
-    /// Waits until keys come one by one.
+    /// Waits until the terminal delivers keys one by one.
     #[track_caller]
     pub(crate) fn wait_taken(&self) {
         let modes = || tcgetattr(&self.master.as_ref().unwrap().1).unwrap().local_modes;
@@ -152,13 +153,13 @@ impl Tty {
         }
     }
 
-    /// Waits until the screen is like this.
+    /// Waits until the screen's text matches `wanted`.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, wanted: impl Fn(&str) -> bool) {
         assert!(self.becomes(wanted, patience()), "not {what} on the screen:\n{}", self.text());
     }
 
-    /// Whether the screen has this within that time.
+    /// Whether the screen shows `text` within this time.
     pub(crate) fn shows(&self, text: &str, within: Duration) -> bool {
         self.becomes(|screen| screen.contains(text), within)
     }
@@ -182,7 +183,8 @@ impl Tty {
         self.master.as_mut().unwrap().1.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits for this. Returns a time at which it was not on the screen yet, unless it is there at once.
+    /// Waits for `text`. Returns the last time at which it was not on the screen, or `None` if it
+    /// was there at once.
     #[track_caller]
     pub(crate) fn wait_from(&self, text: &str) -> Option<Instant> {
         let by = Instant::now() + patience();
@@ -198,8 +200,8 @@ impl Tty {
         }
     }
 
-    /// Presses a key once it counts, and waits for its effect. A program that stalled may have taken it as too early: it is
-    /// pressed again.
+    /// Presses a key once it counts, and waits for its effect. Presses it again if a stalled
+    /// program took it as too early.
     #[track_caller]
     pub(crate) fn press_until(&mut self, key: &str, text: &str) {
         let by = Instant::now() + patience();
@@ -213,7 +215,7 @@ impl Tty {
         }
     }
 
-    /// Gives the terminal another size.
+    /// Changes the size of the terminal.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         if let (Some(columns), Some(rows)) = (std::num::NonZero::new(columns), std::num::NonZero::new(rows)) {
             self.shown().screen.screen_mut().set_size(rows, columns);
@@ -226,32 +228,32 @@ impl Tty {
         signal_to(self.pid(), signal);
     }
 
-    /// Stops the program, and waits until all of its threads are stopped.
+    /// Stops the program and waits until all of its threads are stopped.
     pub(crate) fn stop(&self) {
         self.signal("STOP");
         let by = Instant::now() + patience();
         let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
-            // The state is behind the name, which may have anything in it.
+            // The state follows the name, which may contain anything.
             let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
             stat.rsplit_once(") ").unwrap().1.starts_with('T')
         };
         while !std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap().all(is_stopped) {
-            assert!(Instant::now() < by, "it is not stopped");
+            assert!(Instant::now() < by, "the program is not stopped");
             std::thread::yield_now();
         }
     }
 
-    /// What it writes is no longer taken.
+    /// Stops reading the program's output.
     pub(crate) fn stop_reading(&mut self) {
         self.wake = None;
     }
 
-    /// Nobody is at the terminal any more.
+    /// Hangs up the terminal.
     pub(crate) fn hang_up(&mut self) {
         (self.master, self.wake) = (None, None);
     }
 
-    /// Waits for the program's end.
+    /// Waits for the program to end.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let by = Instant::now() + patience();
@@ -259,35 +261,36 @@ impl Tty {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < by, "it does not end:\n{}", self.text());
+            assert!(Instant::now() < by, "the program does not end:\n{}", self.text());
             // There is no wait with a timeout.
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// The program ended with this code, all that it wrote is on the screen, and the terminal is as it was, byte for
-    /// byte.
+    /// Waits until the program has ended and all of its output is on the screen. Checks the exit
+    /// code and that the terminal is restored, byte for byte.
     #[track_caller]
     pub(crate) fn end(&mut self, code: u32) {
         let status = self.wait();
-        // Something else that was started in it may keep it.
+        // Another program in the terminal may keep it open.
         let _ = self.shown.1.wait_timeout_while(self.shown(), patience(), |shown| !shown.over).unwrap();
         assert_eq!(status.exit_code(), code, "{}", self.text());
-        self.is_as_before();
+        self.assert_restored();
     }
 
-    /// The terminal's modes are as they were, byte for byte.
+    /// Checks that the terminal's modes are as before, byte for byte.
     #[track_caller]
-    pub(crate) fn has_modes_of_before(&self) {
+    pub(crate) fn assert_modes_restored(&self) {
         let now = tcgetattr(&self.master.as_ref().unwrap().1).unwrap();
         assert_eq!(format!("{now:?}"), format!("{:?}", self.before));
     }
 
-    /// The terminal is as it was: its modes, and what the program has switched on is off.
+    /// Checks that the terminal is restored: its modes, and everything that the program switched
+    /// on.
     #[track_caller]
-    pub(crate) fn is_as_before(&self) {
-        self.has_modes_of_before();
-        // What was written last may be on its way from the program to us.
+    pub(crate) fn assert_restored(&self) {
+        self.assert_modes_restored();
+        // The last output may still be in transit.
         let by = Instant::now() + patience();
         while !self.is_off() {
             assert!(Instant::now() < by, "left on: {:?}", String::from_utf8_lossy(&self.bytes()));
@@ -300,7 +303,7 @@ impl Tty {
         let bytes = self.bytes();
         let text = String::from_utf8_lossy(&bytes);
         let last = |on: &str, off: &str| (text.rfind(on), text.rfind(off));
-        // The cursor is shown where these are hidden: the other way round.
+        // The cursor is the other way round: it must be shown again.
         let modes = ["1049", "2004", "1004", "1000", "1002", "1003", "1006", "2026"];
         let off = |mode: &&str| {
             let (on, off) = last(&format!("\x1b[?{mode}h"), &format!("\x1b[?{mode}l"));
@@ -316,20 +319,20 @@ impl Tty {
 
 impl Drop for Tty {
     fn drop(&mut self) {
-        // A program that has ended can't be ended.
+        // Killing a program that has ended fails.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A file of our own at this end.
+/// Our own descriptor for our end.
 #[allow(unsafe_code, reason = "portable-pty gives its descriptor as a number")]
 fn file(master: &dyn MasterPty) -> File {
     let master = unsafe { BorrowedFd::borrow_raw(master.as_raw_fd().unwrap()) };
     master.try_clone_to_owned().unwrap().into()
 }
 
-/// Waits for output: false if it is time to stop.
+/// Waits for output. Returns false when the reader must stop.
 fn readable(output: &File, woken: &UnixStream) -> bool {
     let mut fds = [PollFd::new(output, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
     loop {
@@ -340,7 +343,7 @@ fn readable(output: &File, woken: &UnixStream) -> bool {
     }
 }
 
-/// The screen's text, line by line, without what only fills the lines.
+/// The screen's text, line by line, without trailing blanks.
 fn text_of(shown: &Shown) -> String {
     let text = shown.screen.screen().contents();
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
@@ -350,7 +353,8 @@ pub(crate) fn signal_to(pid: u32, signal: &str) {
     assert!(std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap().success());
 }
 
-/// Tries until a try says something: where a key must be early, a machine that stalls can make it late.
+/// Repeats an attempt until it is conclusive: when the machine stalls, a key that must be early can
+/// be late.
 #[track_caller]
 pub(crate) fn until_conclusive(mut attempt: impl FnMut() -> bool) {
     let by = Instant::now() + patience();
@@ -359,8 +363,8 @@ pub(crate) fn until_conclusive(mut attempt: impl FnMut() -> bool) {
     }
 }
 
-/// A key that was meant to be too early has answered an ask, which was not on the screen at `absent`. That is right only
-/// if it was late: the attempt says nothing.
+/// A key that should have been too early has answered an ask, which was not on the screen at
+/// `absent`. That is right only if the key was late, and then the attempt is inconclusive.
 #[track_caller]
 pub(crate) fn pressed_late(absent: Option<Instant>, terminal: &Tty) -> bool {
     let late = absent.is_none_or(|absent| absent.elapsed() >= GUARD);

@@ -1,4 +1,4 @@
-//! A world of its own for each test: an empty home, an empty folder to work in, a cleared environment.
+//! A world of its own for each test: an empty home, an empty work folder, a cleared environment.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,14 +13,14 @@ pub(crate) use holdpoint_tools::testing::{patience, rounds};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A world of its own.
+/// An isolated environment for one test.
 pub(crate) struct World {
     root: tempfile::TempDir,
-    /// Everything that is started here carries its mark, tools' processes too.
+    /// Marks every process that is started here, including those of tools.
     pub census: Census,
 }
 
-/// What a run of the program came to.
+/// The exit code and the output of a finished program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub code: Option<i32>,
@@ -40,7 +40,7 @@ impl World {
         Self::within(&std::env::temp_dir())
     }
 
-    /// One whose folder is in this one: where how long its path is matters.
+    /// A world inside `folder`, for tests that depend on the length of its path.
     pub(crate) fn within(folder: &Path) -> Self {
         let root = tempfile::tempdir_in(folder).unwrap();
         for folder in ["home", "config/holdpoint", "work"] {
@@ -63,7 +63,7 @@ impl World {
         path
     }
 
-    /// The environment: nothing but this.
+    /// The whole environment of the program.
     pub(crate) fn env(&self) -> Vec<(&'static str, String)> {
         let path = |inside| self.path(inside).display().to_string();
         vec![
@@ -73,12 +73,12 @@ impl World {
             ("XDG_DATA_HOME", path("data")),
             ("XDG_RUNTIME_DIR", path("run")),
             ("LANG", "C.UTF-8".into()),
-            // On the list of what tools may see.
+            // One of the variables that tools may see.
             ("XDG_TEST_MARK", self.census.mark().into()),
         ]
     }
 
-    /// The program, in the folder to work in.
+    /// The program, in the work folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(args).current_dir(self.path("work")).env_clear().envs(self.env());
@@ -86,7 +86,7 @@ impl World {
         command
     }
 
-    /// The process that holds the claim to be the daemon, if one does.
+    /// The process that holds the daemon's lock, if one does.
     pub(crate) fn daemon(&self) -> Option<Pid> {
         let path = self.path("data/holdpoint/daemon.lock");
         let file = File::open(&path).ok()?;
@@ -107,7 +107,7 @@ impl World {
         self.run(&[&["run"], args, &[script]].concat())
     }
 
-    /// Begins to play a script.
+    /// Starts to play a script.
     pub(crate) fn start(&self, args: &[&str], script: &str) -> Running {
         let mut child = self.command(&[&["run", "--json"], args, &[script]].concat()).spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap());
@@ -115,17 +115,17 @@ impl World {
     }
 }
 
-/// The daemon that the program has started, if it has, ends with the world, also when a test fails.
+/// Ends the daemon that the program may have started, even when a test fails.
 impl Drop for World {
     fn drop(&mut self) {
         if let Some(pid) = self.daemon() {
-            // It may have ended meanwhile.
+            // The daemon may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// The patience as what `--timeout` takes.
+/// The patience as a value of `--timeout`.
 pub(crate) fn timeout() -> String {
     format!("{}s", patience().as_secs())
 }
@@ -156,7 +156,7 @@ impl Ran {
 }
 
 impl Running {
-    /// Reads events until one is as wanted.
+    /// Reads events until one matches `wanted`.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) {
         let mut line = String::new();
@@ -172,7 +172,7 @@ impl Running {
         panic!("the program ended before {what}: {:#?}", self.seen);
     }
 
-    /// Until a tool has said this.
+    /// Waits until a tool has printed this.
     #[track_caller]
     pub(crate) fn wait_output(&mut self, text: &str) {
         self.wait_for(text, |event| {
@@ -185,12 +185,12 @@ impl Running {
         assert!(done.success());
     }
 
-    /// Waits until what it writes fills the pipe, so that it can't write more.
+    /// Waits until the program's output fills the pipe and blocks it.
     pub(crate) fn wait_full(&self) {
         wait_full(self.events.get_ref());
     }
 
-    /// Its last words.
+    /// Waits for the end. Returns the status, all events and standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, Vec<Event>, String) {
         for line in self.events.by_ref().lines() {
             self.seen.push(serde_json::from_str(&line.unwrap()).unwrap());
@@ -200,16 +200,16 @@ impl Running {
         (wait(&mut self.child), self.seen, err)
     }
 
-    /// No longer reads what it writes.
+    /// Stops reading the output.
     pub(crate) fn stop_reading(self) -> Child {
         self.child
     }
 }
 
-/// Waits until what a program writes fills its pipe, so that it can't write more.
+/// Waits until a program's output fills its pipe and blocks the program.
 #[track_caller]
 pub(crate) fn wait_full(pipe: &ChildStdout) {
-    // A pipe holds 16 pages of 4 KiB, and none of them has to be full: so much in them means that most are taken.
+    // A pipe holds 16 pages of 4 KiB, which need not be full: with 40 KiB in them, most are taken.
     let by = Instant::now() + patience();
     while rustix::io::ioctl_fionread(pipe).unwrap() < 40 * 1024 {
         assert!(Instant::now() < by, "the pipe does not fill");
@@ -217,7 +217,7 @@ pub(crate) fn wait_full(pipe: &ChildStdout) {
     }
 }
 
-/// Waits for a process's end.
+/// Waits for a process to end.
 #[track_caller]
 pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     let by = Instant::now() + patience();
@@ -225,7 +225,7 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        assert!(Instant::now() < by, "it did not end within {:?}", patience());
+        assert!(Instant::now() < by, "the program did not end within {:?}", patience());
         // There is no wait with a timeout in the standard library.
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -239,7 +239,7 @@ pub(crate) fn say(stdin: &mut ChildStdin, text: &str) {
     stdin.write_all(text.as_bytes()).unwrap();
 }
 
-/// The turn's end.
+/// The end of the turn.
 pub(crate) fn finished(events: &[Event]) -> &Fact {
     let mut facts = events.iter().filter_map(Event::fact);
     facts.find(|fact| matches!(fact, Fact::TurnFinished { .. })).expect("the turn ends")

@@ -1,38 +1,38 @@
-//! What an event says: a fact or a delta.
+//! The content of an event, a fact or a delta, and its deserialization.
 
 use schemars::JsonSchema;
 use serde::de::{Deserializer, MapAccess};
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{Kind, OfKinds, of_kinds};
+use super::kinds::{FromKind, Kind, deserialize_kind};
 use super::{Delta, Fact};
 
-/// What an [`Event`](super::Event) says.
+/// The content of an event: a fact or a delta.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Body {
-    /// Logged.
+    /// An event that is logged.
     Fact(Fact),
-    /// Not logged.
+    /// An event that is not logged.
     Delta(Delta),
 }
 
-/// The kinds that are deltas. All others are facts.
+/// Kinds that are deltas. All other kinds are facts.
 const DELTAS: [&str; 9] =
     ["text", "thought", "output", "status", "itemSoFar", "retrying", "gap", "notSaved", "savedAgain"];
 
 impl<'de> Deserialize<'de> for Body {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        of_kinds(deserializer)
+        deserialize_kind(deserializer)
     }
 }
 
-impl OfKinds for Body {
-    fn of_kind<'de, M: MapAccess<'de>>(kind: Kind<'de, M>) -> Result<Self, M::Error> {
+impl FromKind for Body {
+    fn from_kind<'de, M: MapAccess<'de>>(kind: Kind<'de, M>) -> Result<Self, M::Error> {
         if DELTAS.contains(&kind.name()) {
-            Delta::of_kind(kind).map(Self::Delta)
+            Delta::from_kind(kind).map(Self::Delta)
         } else {
-            Fact::of_kind(kind).map(Self::Fact)
+            Fact::from_kind(kind).map(Self::Fact)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How much memory an event takes besides itself: every word whose length somebody else decides.
+//! The heap memory of an event: all text whose length is not bounded by this code.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::message::{AssistantMessage, Block, FileMark, ToolCall, ToolResult};
 use crate::output::Kept;
 use crate::turn::Receipt;
 
-pub(super) fn of_delta(delta: &Delta) -> usize {
+pub(super) fn delta_bytes(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => text.len(),
         Delta::ItemSoFar { so_far, .. } => kept(so_far),
@@ -18,7 +18,7 @@ pub(super) fn of_delta(delta: &Delta) -> usize {
     }
 }
 
-pub(super) fn of_fact(fact: &Fact) -> usize {
+pub(super) fn fact_bytes(fact: &Fact) -> usize {
     match fact {
         Fact::PromptAccepted { text, .. } | Fact::PromptReturned { text, .. } => text.len(),
         Fact::AssistantMessage(said) => message(said),
@@ -34,8 +34,10 @@ pub(super) fn of_fact(fact: &Fact) -> usize {
         Fact::RunStarted { run, .. } => run.goal.len(),
         Fact::TaskAdded { title, .. } => title.len(),
         Fact::NoteTaken { note } => note.text.len(),
-        Fact::TurnFinished { error, receipt: found, .. } => words(error) + found.as_ref().map_or(0, receipt),
-        // The user's own configuration, and names, times and counts.
+        Fact::TurnFinished { error, receipt: found, .. } => {
+            optional_text_bytes(error) + found.as_ref().map_or(0, receipt)
+        }
+        // The user's own configuration, or names, times and counts.
         Fact::SessionOpened { .. }
         | Fact::SessionRestored { .. }
         | Fact::SessionClosed { .. }
@@ -58,17 +60,17 @@ pub(super) fn of_fact(fact: &Fact) -> usize {
 }
 
 fn message(message: &AssistantMessage) -> usize {
-    let block = |block: &Block| size_of_val(block) + block.text.len() + words(&block.signature);
+    let block = |block: &Block| size_of_val(block) + block.text.len() + optional_text_bytes(&block.signature);
     let call = |call: &ToolCall| {
-        let back = words(&call.provider_id) + words(&call.signature);
+        let back = optional_text_bytes(&call.provider_id) + optional_text_bytes(&call.signature);
         size_of_val(call) + call.name.len() + json(&call.input) + back
     };
     let blocks: usize = message.blocks.iter().map(block).sum();
-    blocks + message.calls.iter().map(call).sum::<usize>() + words(&message.model)
+    blocks + message.calls.iter().map(call).sum::<usize>() + optional_text_bytes(&message.model)
 }
 
 fn result(result: &ToolResult) -> usize {
-    let mark = |mark: &FileMark| size_of_val(mark) + mark.path.len() + words(&mark.hash);
+    let mark = |mark: &FileMark| size_of_val(mark) + mark.path.len() + optional_text_bytes(&mark.hash);
     let marks: usize = result.read.iter().chain(&result.wrote).map(mark).sum();
     kept(&result.output) + result.result.len() + marks
 }
@@ -79,18 +81,18 @@ fn ask(ask: &Ask) -> usize {
         let words = question.id.len() + question.header.len() + question.question.len();
         size_of_val(question) + words + question.options.iter().map(option).sum::<usize>()
     };
-    words(&ask.always)
+    optional_text_bytes(&ask.always)
         + ask.request.tool_name().len()
         + match &ask.request {
-            AskRequest::Pause(pause) => pause.message.len() + words(&pause.details),
+            AskRequest::Pause(pause) => pause.message.len() + optional_text_bytes(&pause.details),
             AskRequest::Question(request) => request.questions.iter().map(question).sum(),
         }
 }
 
 fn answer(answer: &Answer) -> usize {
-    let reply = |reply: &QuestionReply| size_of_val(reply) + reply.id.len() + words(&reply.answer);
+    let reply = |reply: &QuestionReply| size_of_val(reply) + reply.id.len() + optional_text_bytes(&reply.answer);
     match answer {
-        Answer::Deny { reason } => words(reason),
+        Answer::Deny { reason } => optional_text_bytes(reason),
         Answer::Reply { answers } => answers.iter().map(reply).sum(),
         Answer::Resume | Answer::Approve { .. } | Answer::Cancel => 0,
     }
@@ -105,7 +107,7 @@ fn kept(kept: &Kept) -> usize {
     kept.head.len() + kept.tail.len()
 }
 
-fn words(words: &Option<String>) -> usize {
+fn optional_text_bytes(words: &Option<String>) -> usize {
     words.as_ref().map_or(0, String::len)
 }
 

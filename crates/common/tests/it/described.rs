@@ -1,5 +1,6 @@
-//! The description of the API against the JSON of the types: a field of an answer is required there exactly if it is
-//! always sent. The declarations of the Node.js package are made of the same description.
+//! Compares the OpenAPI description with the JSON of the types. A field of an answer must be
+//! required exactly if it is always sent. The declarations of the Node.js package are generated
+//! from the same description.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +15,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// A document, and where its schemas are.
+/// A document with its schemas.
 #[derive(Clone, Copy)]
 struct Schemas<'a> {
     root: &'a Value,
 }
 
 impl<'a> Schemas<'a> {
-    /// The schema that is referred to, if there is nothing beside the reference.
+    /// Returns the target of a reference, unless the reference has properties beside it.
     fn resolve(self, schema: &'a Value) -> &'a Value {
         match self.target(schema) {
             Some(target) if schema.get("properties").is_none() => self.resolve(target),
@@ -33,13 +34,14 @@ impl<'a> Schemas<'a> {
         schema["$ref"].as_str().and_then(|target| self.root.pointer(target.trim_start_matches('#')))
     }
 
-    /// The schemas of which one or all hold besides.
+    /// Returns the alternatives and additions of a schema.
     fn alternatives(self, schema: &'a Value) -> Vec<&'a Value> {
         let lists = ["oneOf", "anyOf", "allOf"].into_iter().filter_map(|how| schema[how].as_array()).flatten();
         lists.chain(self.target(schema)).collect()
     }
 
-    /// Instances with as little as each allows, so that every alternative and every optional field is in one of them.
+    /// Returns minimal instances of a schema, so that each alternative and each optional field
+    /// occurs in one of them.
     fn instances(self, schema: &'a Value) -> Vec<Value> {
         if schema["$ref"].as_str().is_some_and(|target| target.ends_with("AskId")) {
             return vec![json!("k3v9x2m7qa.41")];
@@ -97,7 +99,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// The type of a schema, `null` aside.
+/// Returns the type of a schema, ignoring `null`.
 fn kind(schema: &Value) -> Option<&str> {
     match &schema["type"] {
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
@@ -118,36 +120,36 @@ fn joined(one: &Value, other: &Value) -> Value {
     Value::Object(both.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// The fields of sent objects, by the schema they are of.
+/// The fields of sent objects, by the path of their schema.
 #[derive(Default)]
 struct Sent {
-    /// Optional fields, and whether an object was without one.
+    /// Optional fields, and whether some object lacked the field.
     optional: BTreeMap<String, bool>,
-    /// Fields that are required and were not there.
+    /// Required fields that some object lacked.
     missing: BTreeSet<String>,
-    /// Types that were sent.
+    /// Names of the types that were sent.
     types: BTreeSet<String>,
 }
 
 impl Sent {
-    fn look(&mut self, schemas: Schemas<'_>, schema: &Value, value: &Value, place: &str) {
+    fn record(&mut self, schemas: Schemas<'_>, schema: &Value, value: &Value, place: &str) {
         let name = schema["$ref"].as_str().and_then(|target| target.rsplit('/').next());
         let place = name.unwrap_or(place);
         self.types.extend(name.map(str::to_owned));
         let schema = schemas.resolve(schema);
         for alternative in schemas.alternatives(schema).into_iter().filter(|other| fits(schemas, other, value)) {
             let variant = fields(alternative).find_map(|(_, schema)| schema["const"].as_str()).unwrap_or("");
-            self.look(schemas, alternative, value, &format!("{place} {variant}"));
+            self.record(schemas, alternative, value, &format!("{place} {variant}"));
         }
         if let Some(items) = value.as_array() {
-            items.iter().for_each(|item| self.look(schemas, &schema["items"], item, &format!("{place} item")));
+            items.iter().for_each(|item| self.record(schemas, &schema["items"], item, &format!("{place} item")));
         }
         let Some(object) = value.as_object() else { return };
         let required = names(schema);
         for (name, schema) in fields(schema) {
             let place = format!("{}.{name}", place.trim_end());
             match object.get(name) {
-                Some(value) => self.look(schemas, schema, value, &place),
+                Some(value) => self.record(schemas, schema, value, &place),
                 None if required.contains(name.as_str()) => _ = self.missing.insert(place.clone()),
                 None => {}
             }
@@ -158,7 +160,7 @@ impl Sent {
     }
 }
 
-/// Whether a value may be of this schema, by its type and by the words that its fields must have.
+/// Whether a value may match this schema, by its type and by its constant fields.
 fn fits(schemas: Schemas<'_>, schema: &Value, value: &Value) -> bool {
     let schema = schemas.resolve(schema);
     let is_word = |name: &str, word: &Value| value.get(name) == Some(word);
@@ -177,7 +179,7 @@ fn send<T: JsonSchema + Serialize + DeserializeOwned>(document: &Value, sent: &m
     let schema = json!({ "$ref": format!("#/components/schemas/{}", T::schema_name()) });
     for given in (Schemas { root: &root }).instances(&root) {
         let value: T = serde_json::from_value(given.clone()).unwrap_or_else(|error| panic!("{error}: {given}"));
-        sent.look(Schemas { root: document }, &schema, &serde_json::to_value(&value).unwrap(), "");
+        sent.record(Schemas { root: document }, &schema, &serde_json::to_value(&value).unwrap(), "");
     }
 }
 
@@ -202,27 +204,27 @@ fn a_field_of_an_answer_is_required_exactly_if_it_is_always_sent() {
     assert!(always.is_empty(), "optional, but always sent: {always:#?}");
     assert!(sent.optional.len() > 30, "{:#?}", sent.optional);
 
-    // And every type that an answer has was sent here.
+    // Every type in an answer must have been sent above.
     let mut answered = BTreeSet::new();
     let answers = document["paths"].as_object().unwrap().values();
     for operation in answers.flat_map(|methods| methods.as_object().unwrap().values()) {
-        reach(Schemas { root: &document }, &operation["responses"], &mut answered);
+        collect_types(Schemas { root: &document }, &operation["responses"], &mut answered);
     }
     assert_eq!(answered.difference(&sent.types).collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
-/// The types that are referred to, and those that these refer to.
-fn reach(schemas: Schemas<'_>, value: &Value, reached: &mut BTreeSet<String>) {
+/// Collects the names of all types that a value refers to, directly or indirectly.
+fn collect_types(schemas: Schemas<'_>, value: &Value, reached: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
             if let Some(target) = value["$ref"].as_str()
                 && reached.insert(target.rsplit('/').next().unwrap().to_owned())
             {
-                reach(schemas, schemas.resolve(value), reached);
+                collect_types(schemas, schemas.resolve(value), reached);
             }
-            object.values().for_each(|value| reach(schemas, value, reached));
+            object.values().for_each(|value| collect_types(schemas, value, reached));
         }
-        Value::Array(values) => values.iter().for_each(|value| reach(schemas, value, reached)),
+        Value::Array(values) => values.iter().for_each(|value| collect_types(schemas, value, reached)),
         _ => {}
     }
 }

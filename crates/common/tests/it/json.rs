@@ -1,4 +1,4 @@
-//! The JSON that clients see: its names are stable, so a change here is a change of the API.
+//! The JSON that clients see. Its names are stable: a change here is a change of the API.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ fn facts() -> Vec<Fact> {
         Fact::AssistantMessage(message),
         Fact::ToolStarted { call: CallId(3) },
         Fact::ToolFinished(result),
-        Fact::ProjectCut { reason: "AGENTS.md is left out: it is no file".into() },
+        Fact::ProjectCut { reason: "AGENTS.md is left out: it is not a file".into() },
         Fact::HistoryCut(HistoryCut {
             messages: 7,
             results: 1,
@@ -227,7 +227,7 @@ fn deltas() -> Vec<Delta> {
     ]
 }
 
-/// The lines that these values are, each read back to the same value.
+/// Serialises each value to one line, and checks that the line is read back as the same value.
 fn lines<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(values: &[T]) -> String {
     let line = |value: &T| {
         let line = serde_json::to_string(value).unwrap();
@@ -247,9 +247,9 @@ fn events() {
     insta::assert_snapshot!(lines(&events));
 }
 
-/// Whoever writes it, and in whatever order.
+/// Checks that fields are read in any order, as other writers may send them.
 #[test]
-fn an_event_is_read_whatever_its_fields_order() {
+fn an_event_is_read_with_its_fields_in_any_order() {
     let bodies = facts().into_iter().map(Body::Fact).chain(deltas().into_iter().map(Body::Delta));
     for body in bodies {
         let fields = serde_json::to_value(&body).unwrap();

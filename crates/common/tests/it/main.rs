@@ -1,4 +1,4 @@
-//! The vocabulary as clients see it.
+//! Tests of the vocabulary as clients see it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 mod described;

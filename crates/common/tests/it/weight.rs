@@ -1,23 +1,23 @@
-//! How much an event weighs: queues that count by it are bounded by it.
+//! Tests of the weight of events, which bounds the queues that count it.
 
 use holdpoint_common::Event;
 use serde_json::{Value, json};
 
 const BYTES: usize = 10_000;
 
-/// Of an event with this fact.
+/// Returns the weight of an event with this fact.
 fn weight(fact: &Value) -> usize {
     let event: Event = serde_json::from_value(json!({"seq": 1, "at": 0, "body": fact})).expect("an event");
     event.weight()
 }
 
-/// The same with more of everything that is `…` in it.
+/// Returns the fact with every `…` replaced.
 fn filled(fact: &Value, with: &str) -> Value {
     serde_json::from_str(&fact.to_string().replace('…', with)).expect("still JSON")
 }
 
 #[test]
-fn all_words_of_a_fact_that_may_be_long_count() {
+fn every_unbounded_text_of_a_fact_counts() {
     let ask = "0123456789abcdef.7";
     let asked = |request: Value| {
         json!({"type": "askRaised", "ask":

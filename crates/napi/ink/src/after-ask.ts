@@ -1,4 +1,5 @@
-// The time after an ask: keys that were meant for it are swallowed, and a line says who closed it.
+// The time after an ask: keys that were meant for it are swallowed, and a line says how it was
+// closed.
 
 import type { AskCloseCause, Event } from '../../index.mjs'
 import { AfterAsk, clientOrigin } from '../../index.mjs'
@@ -18,7 +19,7 @@ const CAUSES: Record<AskCloseCause, string> = {
   panicked: 'the session failed',
 }
 
-/** Follows the asks that the part `inner` shows. `askId` is the one that is shown now. */
+/** Follows the asks of the component that `inner` describes. `askId` is the current ask. */
 export function useAfterAsk(sessionId: string, askId: string | undefined, inner: RefObject<Inner>) {
   const [after] = useState(() => new AfterAsk())
   const [notice, setNotice] = useState<string | null>(null)
@@ -40,7 +41,7 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
     if (line !== null) setNotice(line)
   })
   return {
-    /** How the last ask was closed, if not by this user. */
+    /** Line on how the last ask was closed, if not by this user. */
     notice,
     /** Hides the notice. */
     hide: () => setNotice(null),
@@ -49,12 +50,12 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
   }
 }
 
-/** A line on how an ask was closed that was shown here, unless this user closed it. */
+/** Returns a line on how a shown ask was closed, or `null` if this user closed it. */
 function closedByOther({ turn, body }: Event, inner: Inner): string | null {
   const { forms, answered, interrupted } = inner
   if (body.type !== 'askAnswered' && body.type !== 'askClosed') return null
   const form = forms.get(body.ask)
-  const isAnswered = answered.delete(body.ask)
+  const isAnsweredHere = answered.delete(body.ask)
   forms.delete(body.ask)
   if (!form) return null
   const words = form.isBegun ? '; your words were not sent' : ''
@@ -62,7 +63,7 @@ function closedByOther({ turn, body }: Event, inner: Inner): string | null {
     return turn != null && turn === interrupted ? null : `Ask closed: ${CAUSES[body.cause]}${words}`
   }
   const { by } = body
-  if (by.type === 'setting') return `Answered by asks = ${by.asks}${words}`
-  if (isAnswered && by.pid === process.pid) return null
+  if (by.type === 'setting') return `Answered by the setting asks = ${by.asks}${words}`
+  if (isAnsweredHere && by.pid === process.pid) return null
   return `Answered ${shownLine(clientOrigin(by.name, by.pid ?? undefined))}${words}`
 }

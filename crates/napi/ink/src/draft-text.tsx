@@ -1,4 +1,4 @@
-// A draft as it is shown: with a cursor.
+// The display of a draft and its cursor.
 
 import { Text } from 'ink'
 import type { ReactElement } from 'react'
@@ -6,7 +6,7 @@ import type { ReactElement } from 'react'
 import type { Draft } from './draft.js'
 import { shown } from './shown.js'
 
-/** What is typed, behind a prompt mark; what could be, where nothing is. */
+/** Shows a draft after a prompt mark, or the placeholder if the draft is empty. */
 export function DraftText({ draft, placeholder = '' }: { draft: Draft; placeholder?: string }): ReactElement {
   const { text, cursor } = draft
   const at = new Intl.Segmenter().segment(text).containing(cursor)?.segment ?? ''

@@ -1,8 +1,8 @@
-// A text that is being typed, and what keys do to it. Pure.
+// A draft, and the changes that keys make to it. Pure.
 
 import type { Press } from './keys.js'
 
-/** A text, and the place in it where what is typed goes. */
+/** The text that is being typed, with the position of the cursor in UTF-16 code units. */
 export interface Draft {
   readonly text: string
   readonly cursor: number
@@ -10,12 +10,12 @@ export interface Draft {
 
 export const EMPTY: Draft = { text: '', cursor: 0 }
 
-/** A text with the cursor behind it. */
+/** Creates a draft with the cursor at the end. */
 export function draftOf(text: string): Draft {
   return { text, cursor: text.length }
 }
 
-/** The draft after a key; the same one if the key does nothing to it. */
+/** Returns the draft after a key; the same object if the key has no effect. */
 export function edit(draft: Draft, press: Press): Draft {
   const { text, cursor } = draft
   switch (press.name) {
@@ -62,18 +62,18 @@ function without(draft: Draft, from: number, to: number): Draft {
   return { text: draft.text.slice(0, from) + draft.text.slice(to), cursor: from }
 }
 
-/** Where the character begins that ends here. */
+/** Returns the start of the character that ends at the cursor. */
 function before(text: string, cursor: number): number {
   return cursor === 0 ? 0 : (new Intl.Segmenter().segment(text).containing(cursor - 1)?.index ?? 0)
 }
 
-/** Where the character ends that begins here. */
+/** Returns the end of the character that starts at the cursor. */
 function behind(text: string, cursor: number): number {
   return cursor + (new Intl.Segmenter().segment(text).containing(cursor)?.segment.length ?? 0)
 }
 
 function lineStart(text: string, cursor: number): number {
-  // `lastIndexOf` looks at the first character also from before it.
+  // With a negative position, `lastIndexOf` still searches the first character.
   return cursor === 0 ? 0 : text.lastIndexOf('\n', cursor - 1) + 1
 }
 

@@ -1,4 +1,4 @@
-// Prompts that were sent from this process and handed back by an interrupt: they are typed again.
+// Restores prompts that this process sent and an interrupt handed back.
 
 import type { PromptId } from '../../index.js'
 import { useSessionEvents } from '../../react/index.mjs'
@@ -7,24 +7,24 @@ import { useMemo } from 'react'
 import { draftOf, type Draft } from './draft.js'
 import type { Latest } from './latest.js'
 
-/** Has what is handed back be the draft, unless something else is being typed. */
+/** Makes prompts that were handed back the draft, unless the user is typing something else. */
 export function useHandedBack(sessionId: string, draft: Latest<Draft>, setDraft: (draft: Draft) => void): void {
-  // Prompts are numbered by session.
-  const of = useMemo(() => ({ sent: new Set<PromptId>(), back: '' }), [sessionId])
+  // Each session numbers its prompts.
+  const returned = useMemo(() => ({ sent: new Set<PromptId>(), draft: '' }), [sessionId])
   useSessionEvents(sessionId, ({ body }) => {
     switch (body.type) {
       case 'promptAccepted':
-        if (body.by.pid === process.pid) of.sent.add(body.prompt)
+        if (body.by.pid === process.pid) returned.sent.add(body.prompt)
         break
       case 'turnStarted':
       case 'promptDelivered':
-        of.sent.delete(body.prompt)
+        returned.sent.delete(body.prompt)
         break
       case 'promptReturned': {
         const { text } = draft.current
-        if (!of.sent.delete(body.prompt) || (text !== '' && text !== of.back)) break
-        of.back = text === '' ? body.text : `${text}\n${body.text}`
-        setDraft(draftOf(of.back))
+        if (!returned.sent.delete(body.prompt) || (text !== '' && text !== returned.draft)) break
+        returned.draft = text === '' ? body.text : `${text}\n${body.text}`
+        setDraft(draftOf(returned.draft))
       }
     }
   })

@@ -1,4 +1,4 @@
-// Parts of an Ink program that shows a session: where one types and answers, and what it is doing.
+// Components for an Ink program that shows a session: the input with its asks, and the status bar.
 
 export { InputTransition, type InputTransitionProps } from './input-transition.js'
 export { PauseIndicator, type PauseIndicatorProps } from './pause-indicator.js'

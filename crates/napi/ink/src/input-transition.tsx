@@ -1,52 +1,55 @@
-// Where a person types to a session: the input, what stands there while it works, and whatever it asks.
+// The input of a session, which gives way to a line while the session works, and to its asks.
 
 import { useRustSessionState, useSessions, useSessionSnapshot } from '../../react/index.mjs'
 import { Box, Text, useApp } from 'ink'
 import { useEffect, useReducer, useRef, useState, type ReactElement } from 'react'
 
 import { useAfterAsk } from './after-ask.js'
-import { said, useInterrupt } from './answering.js'
+import { formatError, useInterrupt } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { draftOf, edit, EMPTY } from './draft.js'
 import { useHandedBack } from './handed-back.js'
-import { InnerOf, UNKNOWN, useKeys, type Inner, type Press } from './keys.js'
+import { InnerContext, UNKNOWN, useKeys, type Inner, type Press } from './keys.js'
 import { PauseIndicator } from './pause-indicator.js'
 import { QuestionPrompt } from './question-prompt.js'
 import { useLatest } from './latest.js'
 import { shownLine } from './shown.js'
 
-/** Milliseconds in which a second Ctrl+C leaves. */
-const AGAIN = 2_000
+/** Milliseconds within which a second Ctrl+C leaves the program. */
+const LEAVE_WINDOW_MS = 2_000
 
-/** Lines about a daemon that is gone. */
-const GONE = {
-  lost: 'The daemon is gone. This goes on when it is back.',
-  stopped: 'The daemon was stopped. Every session is saved. This goes on when it is back.',
+/** Messages while the daemon is gone. */
+const DISCONNECTED_TEXT = {
+  lost: 'The daemon is gone. The session continues when it is back.',
+  stopped: 'The daemon was stopped. Every session is saved. The session continues when it is back.',
 }
 
-/** What it is about, and what it says and does. */
+/** The props of `InputTransition`. */
 export interface InputTransitionProps {
-  /** The session. */
+  /** Id or name of the session. */
   sessionId: string
-  /** What stands, dimmed, where nothing is typed. */
+  /** Dimmed text in the empty input. */
   placeholder?: string
-  /** What stands there, dimmed, while it works: `Thinking...`. */
+  /** Dimmed text while the session works. Default: `Thinking...`. */
   thinking?: string
-  /** What Enter does with what is typed: gives it to the session as a prompt. */
+  /** Called by Enter with the typed text. Default: sends it to the session as a prompt. */
   onSubmit?: (text: string) => void | Promise<unknown>
-  /** What a second Ctrl+C does: ends the Ink program. Render that with `exitOnCtrlC: false`. */
+  /**
+   * Called by a second Ctrl+C. Default: ends the Ink program, which must be rendered with
+   * `exitOnCtrlC: false`.
+   */
   onLeave?: () => void
-  /** Whether it takes keys: `true`. */
+  /** Whether the component takes keys. Default: `true`. */
   isActive?: boolean
 }
 
 /**
- * The input while the session is idle or held, dimmed words while it works, a `PauseIndicator` or a
- * `QuestionPrompt` while it asks. Whatever stands there, what is being typed is kept and `ctrl+x p`
- * holds and releases. After an ask, keys are swallowed until none was pressed for 300 ms, and a
- * line says who has closed it if not this user. Prompts of this process that an interrupt hands
- * back are typed again, unless something else is. A session that was closed is opened again by
- * Enter. While the daemon is gone, a line says so.
+ * The input while the session is idle or held, a dimmed line while it works, and a `PauseIndicator`
+ * or a `QuestionPrompt` while it asks. The draft is kept meanwhile, and `ctrl+x p` holds and
+ * releases at any time. After an ask, keys are swallowed until none was pressed for 300 ms; if
+ * another client closed the ask, a line says so. Prompts of this process that an interrupt hands
+ * back become the draft again, unless the user is typing something else. Enter opens a closed
+ * session again. While the daemon is gone, a line says so.
  */
 export function InputTransition(props: InputTransitionProps): ReactElement {
   const { sessionId, placeholder, thinking = 'Thinking...', isActive = true } = props
@@ -55,9 +58,9 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const snapshot = useSessionSnapshot(sessionId)
   const { exit } = useApp()
   const [draft, setDraft] = useLatest(EMPTY)
-  const [awaitsKey, setAwaitsKey] = useLatest(false)
-  const leaves = useArmed(AGAIN)
-  const [trouble, setTrouble] = useState<string | null>(null)
+  const [isPrefixActive, setPrefixActive] = useLatest(false)
+  const leaveHint = useArmed(LEAVE_WINDOW_MS)
+  const [error, setError] = useState<string | null>(null)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const inner = useRef<Inner>({ press: null, forms: new Map(), answered: new Set(), interrupted: null })
   const afterAsk = useAfterAsk(sessionId, pauseInfo?.id ?? question?.id, inner)
@@ -67,18 +70,18 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const attempt = (what: Promise<unknown>, undo?: () => void) => {
     what.catch((error: Error) => {
       undo?.()
-      setTrouble(said(error))
+      setError(formatError(error))
     })
   }
   const submit = (text: string) => {
     setDraft(EMPTY)
     const { onSubmit = (prompt: string) => sessions.sessionPrompt(sessionId, prompt) } = props
-    // What is not taken is not lost, unless something else is being typed by then.
+    // A refused prompt becomes the draft again, unless the user is typing something else by then.
     attempt((async () => onSubmit(text))().then(redraw), () => draft.current.text === '' && setDraft(draftOf(text)))
   }
   const enter = (text: string) => {
     if (text.trim() !== '') submit(text)
-    // Rendered again, it is followed again.
+    // The next rendering attaches to the session again.
     else if (status === 'closed') attempt(sessions.sessionFind(sessionId).then(redraw))
   }
   const leave = () => {
@@ -94,8 +97,8 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
       case 'enter':
         return enter(text)
       case 'ctrl+c':
-        if (leaves.isArmed()) return leave()
-        leaves.arm()
+        if (leaveHint.isArmed()) return leave()
+        leaveHint.arm()
         return setDraft(EMPTY)
       case 'esc':
         return setDraft(EMPTY)
@@ -104,28 +107,28 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
     }
   }
   useKeys((press) => {
-    setTrouble(null)
+    setError(null)
     const { name } = press
-    const isPrefixed = awaitsKey.current
-    if (name !== 'ctrl+c') leaves.disarm()
+    const isPrefixed = isPrefixActive.current
+    if (name !== 'ctrl+c') leaveHint.disarm()
     if (isPrefixed || name === 'ctrl+x') {
-      setAwaitsKey(!isPrefixed)
+      setPrefixActive(!isPrefixed)
       afterAsk.hide()
       if (name === 'p' || name === 'ctrl+p') attempt(sessions.sessionToggleHold(sessionId, hold.state))
-      // To an ask, and after it, this is a key like any other that does not answer.
+      // For an ask, and after one, this counts as a key that does not answer.
       if (inner.current.press) inner.current.press(UNKNOWN)
       else afterAsk.swallows(UNKNOWN)
     } else if (inner.current.press) {
       if (inner.current.press(press)) afterAsk.hide()
     } else if (!afterAsk.swallows(press)) {
       afterAsk.hide()
-      // A turn that is held is one, too.
-      if ((name === 'esc' || name === 'ctrl+c') && (isWorking || isOpen(snapshot))) attempt(interrupt())
+      // A held turn can be interrupted as well.
+      if ((name === 'esc' || name === 'ctrl+c') && (isWorking || hasOpenWork(snapshot))) attempt(interrupt())
       else if (!isWorking) write(press)
     }
   }, isActive)
 
-  const shownNow = () => {
+  const content = () => {
     if (pauseInfo) return <PauseIndicator sessionId={sessionId} isActive={isActive} />
     if (question) return <QuestionPrompt sessionId={sessionId} isActive={isActive} />
     if (status === 'interrupted') return <Text dimColor>Interrupting...</Text>
@@ -135,28 +138,28 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   }
   return (
     <Box flexDirection="column">
-      <InnerOf.Provider value={inner}>{shownNow()}</InnerOf.Provider>
+      <InnerContext.Provider value={inner}>{content()}</InnerContext.Provider>
       {afterAsk.notice !== null && <Text color="yellow">{afterAsk.notice}</Text>}
-      {connection !== 'connected' && <Text color="yellow">{GONE[connection]}</Text>}
-      {trouble !== null && <Text color="red">{trouble}</Text>}
+      {connection !== 'connected' && <Text color="yellow">{DISCONNECTED_TEXT[connection]}</Text>}
+      {error !== null && <Text color="red">{error}</Text>}
       <Text dimColor>
-        {leaves.shown ? 'Ctrl+C again to leave' : hint(awaitsKey.current, hold.state !== 'off')}
+        {leaveHint.shown ? 'Ctrl+C again to leave' : hint(isPrefixActive.current, hold.state !== 'off')}
       </Text>
     </Box>
   )
 }
 
-function hint(awaitsKey: boolean, isHeld: boolean): string {
+function hint(isPrefixActive: boolean, isHeld: boolean): string {
   const does = isHeld ? 'play' : 'pause'
-  return awaitsKey ? `ctrl+x … p ${does}, Esc back` : `ctrl+x p ${does}`
+  return isPrefixActive ? `ctrl+x … p ${does}, Esc back` : `ctrl+x p ${does}`
 }
 
-/** Whether something of it has begun and not ended. */
-function isOpen(snapshot: { turn?: unknown; run?: unknown } | null): boolean {
+/** Whether a turn or a run is open. */
+function hasOpenWork(snapshot: { turn?: unknown; run?: unknown } | null): boolean {
   return snapshot?.turn != null || snapshot?.run != null
 }
 
-/** What holds for a while, and shows that it does. */
+/** State that is armed for a limited time, with a flag to render. */
 function useArmed(milliseconds: number) {
   const [shown, setShown] = useState(false)
   const until = useRef(0)

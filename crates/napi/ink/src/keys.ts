@@ -1,6 +1,6 @@
-// Keys, one at a time: what Ink reads in one go is taken apart, and what is pasted stays in one
-// piece. Every input of the terminal is a press, since any of them means that the user is busy with
-// something else than an ask.
+// Single key presses from Ink's inputs. Keys that Ink reads at once are separated, and a paste
+// stays in one piece. Every input of the terminal is a press, because any of them shows that the
+// user is busy with something other than an ask.
 
 import type { AskForm } from '../../index.mjs'
 import { useInput, useStdin, useStdout, type Key } from 'ink'
@@ -13,17 +13,17 @@ import { keepReadable } from './readable.js'
 export interface Press {
   /** `enter`, `esc`, `left`, `ctrl+x` …, the character itself, `paste`, or `unknown`. */
   readonly name: string
-  /** The text that it types, if it types any. */
+  /** Text that the key types; absent if it types none. */
   readonly text?: string
 }
 
-/** An input that is none of the named keys: of Alt, of a mouse, a report of the terminal. */
+/** Any other input: a key with Alt, a mouse event or a report of the terminal. */
 export const UNKNOWN: Press = { name: 'unknown' }
 
-/** Takes a key. Returns whether it had an effect, for the part around. */
-export type Presses = (press: Press) => boolean | void
+/** Takes a key. Tells the outer component whether the key had an effect. */
+export type PressHandler = (press: Press) => boolean | void
 
-const NAMED: readonly (readonly [keyof Key, string])[] = [
+const KEY_NAMES: readonly (readonly [keyof Key, string])[] = [
   ['escape', 'esc'],
   ['return', 'enter'],
   ['upArrow', 'up'],
@@ -35,31 +35,33 @@ const NAMED: readonly (readonly [keyof Key, string])[] = [
   ['pageUp', 'pageup'],
   ['pageDown', 'pagedown'],
   ['tab', 'tab'],
-  // What most terminals send for Backspace is what Ink calls Delete.
+  // Ink calls the key Delete if the terminal sends the usual code of Backspace.
   ['backspace', 'backspace'],
   ['delete', 'backspace'],
 ]
 
-const CONTROLS: Record<string, string> = { '\r': 'enter', '\n': 'ctrl+j', '\t': 'tab', '\b': 'backspace', '\u007f': 'backspace' }
+const CONTROL_NAMES: Record<string, string> = { '\r': 'enter', '\n': 'ctrl+j', '\t': 'tab', '\b': 'backspace', '\u007f': 'backspace' }
 
-/** Enter with Shift, Ctrl or Alt, as xterm sends it with `modifyOtherKeys`: unknown to Ink. */
+/**
+ * Enter with Shift, Ctrl or Alt, as xterm sends it with `modifyOtherKeys`. Ink does not know it.
+ */
 const MODIFIED_ENTER = /^\u001b\[27;\d+;13~$/
 
-/** The keys of an input, and the sequence of the terminal that Ink has read it from. */
-function* pressed(input: string, key: Key, sequence: string): Generator<Press> {
-  const named = NAMED.find(([flag]) => key[flag])
+/** Yields the keys of an input. `sequence` is the terminal's sequence that Ink read it from. */
+function* pressesOfInput(input: string, key: Key, sequence: string): Generator<Press> {
+  const named = KEY_NAMES.find(([flag]) => key[flag])
   if (MODIFIED_ENTER.test(sequence)) yield { name: 'ctrl+j' }
   else if (named) yield { name: nameOf(named[1], key, sequence) }
   else if (key.ctrl) yield { name: `ctrl+${input}` }
-  // A sequence that Ink does not know comes without its escape, as if it were text.
+  // Ink passes on an unknown sequence without its escape, as if it were text.
   else if (input === '' || key.meta || key.super || key.hyper || sequence === `\u001b${input}`) yield UNKNOWN
-  else yield* typedAll(input)
+  else yield* pressesOfText(input)
 }
 
-/** The keys of a text, one at a time. */
-function* typedAll(text: string): Generator<Press> {
+/** Yields the keys of a text, one at a time. */
+function* pressesOfText(text: string): Generator<Press> {
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    for (const part of /\p{Cc}/u.test(segment) ? segment : [segment]) yield typed(part)
+    for (const part of /\p{Cc}/u.test(segment) ? segment : [segment]) yield pressOf(part)
   }
 }
 
@@ -69,63 +71,63 @@ function nameOf(name: string, key: Key, sequence: string): string {
   return key.delete && sequence.startsWith('\u001b[3') ? 'delete' : name
 }
 
-function typed(part: string): Press {
+function pressOf(part: string): Press {
   if (!/^\p{Cc}/u.test(part)) return { name: part, text: part }
   const code = part.charCodeAt(0)
-  return { name: CONTROLS[part] ?? (code < 32 ? `ctrl+${String.fromCharCode(code + 96)}` : UNKNOWN.name) }
+  return { name: CONTROL_NAMES[part] ?? (code < 32 ? `ctrl+${String.fromCharCode(code + 96)}` : UNKNOWN.name) }
 }
 
-/** What a terminal puts around what is pasted, and what has it do so. */
+/** The sequences around pasted text, and those that turn them on and off. */
 const PASTE = { begin: '[200~', end: '[201~', on: '\u001b[?2004h', off: '\u001b[?2004l' }
 
 /**
- * Milliseconds in which what follows the end of a paste is of the paste: nobody types so fast, and what stands for its end may
- * stand in it.
+ * Milliseconds within which input after the end of a paste still belongs to the paste. No user
+ * types so fast, and the pasted text may contain the end sequence.
  */
-const TOGETHER = 5
+const PASTE_GAP_MS = 5
 
-/** A part inside another one, as the outer one knows it. */
+/** The state of an inner component, as the outer one sees it. */
 export interface Inner {
   /** Takes the keys while an ask is shown. */
-  press: Presses | null
-  /** The forms of asks that were shown, by the ask's id, until an event says that the ask is closed. */
+  press: PressHandler | null
+  /** Forms of shown asks, by the ask's id, until an event closes the ask. */
   readonly forms: Map<string, AskForm>
-  /** The ids of asks that this user has answered, unless the answer was refused. */
+  /** Ids of the asks that this user has answered, unless the answer was refused. */
   readonly answered: Set<string>
-  /** The turn that this user has interrupted last, unless the interrupt failed. */
+  /** Turn that this user interrupted last, unless the interrupt failed. */
   interrupted: number | null
 }
 
-/** The link between a part and the part around it. */
-export const InnerOf = createContext<RefObject<Inner> | null>(null)
+/** Context that links an inner component with the outer one. */
+export const InnerContext = createContext<RefObject<Inner> | null>(null)
 
-/** Takes keys while active: from the part around it, if that hands them on, else from the terminal. */
-export function useKeys(take: Presses, isActive = true): void {
-  const around = useContext(InnerOf)
+/** Takes keys while active: from the outer component if there is one, else from the terminal. */
+export function useKeys(take: PressHandler, isActive = true): void {
+  const innerRef = useContext(InnerContext)
   const latest = useRef(take)
   const pasted = useRef<string | null>(null)
-  /** Runs from the end of a paste until it is over. */
-  const ending = useRef<ReturnType<typeof setTimeout> | null>(null)
-  /** The sequence of the terminal that Ink has read last. */
+  /** Timer that runs from the end sequence of a paste until the paste is over. */
+  const pasteTimer = useRef<ReturnType<typeof setTimeout> | null>(null)
+  /** Sequence of the terminal that Ink has read last. */
   const sequence = useRef('')
   const strings = useRef(new ControlStrings())
   const { stdout } = useStdout()
   const { internal_eventEmitter: inputs } = useStdin()
-  // Keys that come in one go find whatever the one before has changed.
+  // Each of several keys in one input must see the effects of the one before.
   useLayoutEffect(() => {
     latest.current = take
   })
   useLayoutEffect(() => {
-    if (!around || !isActive) return
-    const own: Presses = (press) => latest.current(press)
-    const inner = around.current
+    if (!innerRef || !isActive) return
+    const own: PressHandler = (press) => latest.current(press)
+    const inner = innerRef.current
     inner.press = own
     return () => {
       if (inner.press === own) inner.press = null
     }
-  }, [around, isActive])
+  }, [innerRef, isActive])
 
-  const reads = isActive && around === null
+  const reads = isActive && innerRef === null
   useEffect(() => {
     if (!reads) return
     stdout.write(PASTE.on)
@@ -136,40 +138,40 @@ export function useKeys(take: Presses, isActive = true): void {
     inputs?.prependListener('input', read)
     return () => {
       inputs?.off('input', read)
-      if (ending.current) clearTimeout(ending.current)
-      pasted.current = ending.current = null
+      if (pasteTimer.current) clearTimeout(pasteTimer.current)
+      pasted.current = pasteTimer.current = null
       stdout.write(PASTE.off)
     }
   }, [reads, stdout, inputs])
-  const ends = () => {
-    if (ending.current) clearTimeout(ending.current)
-    ending.current = setTimeout(() => {
+  const restartPasteTimer = () => {
+    if (pasteTimer.current) clearTimeout(pasteTimer.current)
+    pasteTimer.current = setTimeout(() => {
       const text = pasted.current
-      pasted.current = ending.current = null
+      pasted.current = pasteTimer.current = null
       if (text !== null) latest.current({ name: 'paste', text: text.replace(/\r\n?/g, '\n') })
-    }, TOGETHER)
+    }, PASTE_GAP_MS)
   }
   useInput(
     (input, key) => {
-      const isPasting = pasted.current !== null && !ending.current
+      const isPasting = pasted.current !== null && !pasteTimer.current
       const rest = isPasting ? null : strings.current.take(sequence.current, performance.now())
-      if (pasted.current !== null && ending.current) {
+      if (pasted.current !== null && pasteTimer.current) {
         if (rest !== null) pasted.current += rest
         else if (input !== PASTE.begin && input !== PASTE.end && !key.ctrl) pasted.current += input
-        ends()
+        restartPasteTimer()
         return
       }
       if (rest !== null) {
-        for (const press of [UNKNOWN, ...typedAll(rest)]) latest.current(press)
+        for (const press of [UNKNOWN, ...pressesOfText(rest)]) latest.current(press)
         return
       }
-      // The end of what was pasted may have been lost, and this gets out of it.
+      // The end sequence of a paste may get lost. Ctrl+C ends the paste then.
       if (key.ctrl && input === 'c') pasted.current = null
       if (input === PASTE.begin) pasted.current = ''
       else if (input === PASTE.end) {
-        if (pasted.current !== null) ends()
+        if (pasted.current !== null) restartPasteTimer()
       } else if (pasted.current !== null) pasted.current += input
-      else for (const press of pressed(input, key, sequence.current)) latest.current(press)
+      else for (const press of pressesOfInput(input, key, sequence.current)) latest.current(press)
     },
     { isActive: reads },
   )

@@ -1,13 +1,15 @@
-// A state that is read at once, also when several keys come before it is rendered.
+// State whose new value can be read before the next rendering.
 
 import { useRef, useState } from 'react'
 
-/** What it is, at any moment. */
+/** The current value of a state. */
 export interface Latest<T> {
   readonly current: T
 }
 
-/** A state that keys can read at once, also when several come before it is rendered. */
+/**
+ * Like `useState`, but keys read the new value at once, even if several arrive before a rendering.
+ */
 export function useLatest<T>(initial: T): [Latest<T>, (value: T) => void] {
   const [, setRendered] = useState(initial)
   const latest = useRef(initial)

@@ -1,4 +1,4 @@
-// A tool that has stopped: what it wants, and the keys that answer.
+// The display of a pause, and the keys that answer it.
 
 import type { Ask, AskForm, PauseRequest } from '../../index.mjs'
 import { useSessionSnapshot } from '../../react/index.mjs'
@@ -9,20 +9,20 @@ import { useAnswering } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { shown, shownLine } from './shown.js'
 
-/** Which session it is about. */
+/** The props of `PauseIndicator`. */
 export interface PauseIndicatorProps {
-  /** The session. */
+  /** Id or name of the session. */
   sessionId: string
-  /** Whether it takes keys: `true`. */
+  /** Whether the component takes keys. Default: `true`. */
   isActive?: boolean
 }
 
 /**
- * The pause that a session shows, if one is open. Enter goes on with a Continue. For a Confirm, Y
- * and N approve and deny, A pressed twice approves always where that is offered, and R denies with
- * a reason. Esc and Ctrl+C interrupt; from a reason, Esc goes back. Keys that answer count from 300
- * ms after the pause appeared, and after the last key that does not answer; the second A counts
- * from 700 ms after the first.
+ * The pause of a session, if one is open. Enter resumes a Continue. For a Confirm, Y and N approve
+ * and deny, A pressed twice approves *always* if that is offered, and R denies with a reason. Esc
+ * and Ctrl+C interrupt; while a reason is typed, Esc goes back. Keys that answer count 300 ms after
+ * the pause appeared, and 300 ms after the last key that does not answer. The second A counts
+ * 700 ms after the first.
  */
 export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorProps): ReactElement | null {
   const asks = useSessionSnapshot(sessionId)?.asks ?? []
@@ -35,12 +35,12 @@ export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorPro
 interface PauseProps extends Required<PauseIndicatorProps> {
   ask: Ask
   pause: PauseRequest
-  /** How many asks wait behind this one. */
+  /** Number of asks that wait behind this one. */
   waiting: number
 }
 
 function Pause({ sessionId, ask, pause, waiting, isActive }: PauseProps): ReactElement {
-  const { form, trouble } = useAnswering(sessionId, ask, isActive)
+  const { form, error } = useAnswering(sessionId, ask, isActive)
   const isConfirm = pause.kind === 'confirm'
   return (
     <Box flexDirection="column">
@@ -57,8 +57,8 @@ function Pause({ sessionId, ask, pause, waiting, isActive }: PauseProps): ReactE
             ))}
         </Box>
       )}
-      {waiting > 0 && <Text dimColor>{waiting === 1 ? '1 more waits' : `${waiting} more wait`}</Text>}
-      {trouble !== null && <Text color="red">{trouble}</Text>}
+      {waiting > 0 && <Text dimColor>{`${waiting} more waiting`}</Text>}
+      {error !== null && <Text color="red">{error}</Text>}
       {isConfirm && (form.entry === 'choice' ? <Choice form={form} always={ask.always} /> : <Reason form={form} />)}
     </Box>
   )
@@ -79,12 +79,15 @@ function Reason({ form }: { form: AskForm }): ReactElement {
   return (
     <>
       <DraftText draft={form} />
-      <Text dimColor>Why not, then Enter (Esc to go back)</Text>
+      <Text dimColor>Reason, then Enter (Esc to go back)</Text>
     </>
   )
 }
 
-/** A line that somebody else wrote: the rows it goes on in have no bar, so that none passes for a line of its own. */
+/**
+ * A line of foreign text behind a bar. Rows that it wraps into have no bar, so that none of them
+ * looks like a line of its own.
+ */
 function BehindBar({ line }: { line: string }): ReactElement {
   return (
     <Box>

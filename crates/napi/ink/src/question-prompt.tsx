@@ -1,4 +1,4 @@
-// A tool that wants to know something: its questions, one at a time, by choice or in words.
+// The display of questions, one at a time, with choices and typed replies.
 
 import type { Ask, Question } from '../../index.mjs'
 import { useSessionSnapshot } from '../../react/index.mjs'
@@ -9,20 +9,20 @@ import { useAnswering } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { shown, shownLine } from './shown.js'
 
-/** Which session it is about. */
+/** The props of `QuestionPrompt`. */
 export interface QuestionPromptProps {
-  /** The session. */
+  /** Id or name of the session. */
   sessionId: string
-  /** Whether it takes keys: `true`. */
+  /** Whether the component takes keys. Default: `true`. */
   isActive?: boolean
 }
 
 /**
- * The question that a session shows, if one is open. A number chooses an option, W is for words of
- * one's own, S (in words Ctrl+D) skips the question, Tab and Shift+Tab go to the next and the
- * previous one, whose replies are kept. Esc first goes back from words to the options, or clears
- * the words, then interrupts. Keys that answer count from 300 ms after the question appeared, and
- * after the last key that does not answer.
+ * The question of a session, if one is open. A number chooses an option, W starts a typed reply,
+ * and S (Ctrl+D while typing) skips the question. Tab and Shift+Tab move to the next and the
+ * previous question, and replies are kept. Esc goes back from a typed reply to the options, or
+ * clears the text, or else interrupts. Keys that answer count 300 ms after the question appeared,
+ * and 300 ms after the last key that does not answer.
  */
 export function QuestionPrompt({ sessionId, isActive = true }: QuestionPromptProps): ReactElement | null {
   const ask = useSessionSnapshot(sessionId)?.asks[0]
@@ -37,7 +37,7 @@ interface QuestionsProps extends Required<QuestionPromptProps> {
 }
 
 function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): ReactElement {
-  const { form, trouble } = useAnswering(sessionId, ask, isActive)
+  const { form, error } = useAnswering(sessionId, ask, isActive)
   const { entry, reply, text, questionNumber: number } = form
   const question = questions[number - 1]
   if (!question) return <></>
@@ -63,7 +63,7 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
       {reply?.answer != null && !isOption && entry !== 'ownWords' && reply.answer !== text.trim() && (
         <Text color="green">{`✓ ${shownLine(reply.answer)}`}</Text>
       )}
-      {trouble !== null && <Text color="red">{trouble}</Text>}
+      {error !== null && <Text color="red">{error}</Text>}
       {entry === 'choice' ? (
         <Text bold>
           {`[1-${Math.min(options.length, 9)}] Choose [W] Your own words [S] Skip `}
@@ -79,7 +79,7 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
   )
 }
 
-/** The hint at the keys that show the other questions of the same ask. */
+/** Hint for the keys that move between the questions of an ask. */
 function othersOf(number: number, count: number): string {
   if (count === 1) return ''
   if (number === count) return 'Shift+Tab: back, '

@@ -1,16 +1,17 @@
-// Keys that Ink can't read: for a key with Ctrl that it has no name for, such as Ctrl+F1, its parser throws.
+// A workaround for keys that Ink can't read. Its parser throws for a key with Ctrl that it has no
+// name for, such as Ctrl+F1.
 
 import type { EventEmitter } from 'node:events'
 
-/** A key with modifiers or without, taken apart as Ink does it. */
+/** A key with or without modifiers, split as Ink does it. */
 const KEY = /^\u001b+(O|N|\[\[?)(?:(\d+)(?:;(\d+))?([~^$])|(?:1;)?(\d+)?([a-zA-Z]))/
 
-/** The keys that Ink has a name for, without their modifiers. */
+/** Keys that Ink has a name for, without their modifiers. */
 const NAMED = /^(?:O[A-FHP-Sa-e]|\[[A-FHZa-e]|\[\[[A-E]|\[\[[56]~|\[(?:[1-8]|1[1-57-9]|2[0134])~|\[[235678][$^])$/
 
 const CTRL = 4
 
-/** The same input, without its modifiers if Ink can't read it. */
+/** Returns the input, without its modifiers if Ink can't read it. */
 export function readable(input: string): string {
   const [, introducer = '', number = '', modifiers, end = '', ofLetter, letter = ''] = KEY.exec(input) ?? []
   const isCtrl = ((Number(modifiers ?? ofLetter ?? 1) - 1) & CTRL) !== 0
@@ -18,12 +19,12 @@ export function readable(input: string): string {
   return isCtrl && !NAMED.test(key) ? `\u001b${key}` : input
 }
 
-const kept = new WeakSet<EventEmitter>()
+const patched = new WeakSet<EventEmitter>()
 
-/** Has the emitter of Ink's inputs emit only what Ink can read. */
+/** Makes the emitter of Ink's inputs emit only inputs that Ink can read. */
 export function keepReadable(inputs: EventEmitter): void {
-  if (kept.has(inputs)) return
-  kept.add(inputs)
+  if (patched.has(inputs)) return
+  patched.add(inputs)
   const emit = inputs.emit.bind(inputs)
   inputs.emit = (event, ...args: unknown[]) => emit(event, ...args.map((arg) => (event === 'input' ? readable(String(arg)) : arg)))
 }

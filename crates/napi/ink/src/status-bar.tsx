@@ -1,31 +1,33 @@
-// The status bar: what a session is doing, in whole segments.
+// The status bar, made of whole segments.
 
-import type { HoldCause, Snapshot, Task } from '../../index.js'
+import type { Ask, HoldCause, Snapshot, Task } from '../../index.js'
 import { useRustSessionState, useSessionSnapshot, type SessionState } from '../../react/index.mjs'
 import { Text, useStdout } from 'ink'
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 
 import { shownLine } from './shown.js'
 
-/** What turns, a quarter at a time, and the milliseconds of each. */
-const TURNS = ['◐', '◓', '◑', '◒'] as const
-const QUARTER = 125
-/** Columns that a session's name keeps where there is little room. */
-const NAME = 12
+/** The frames of the spinner, and the milliseconds of each. */
+const SPINNER_FRAMES = ['◐', '◓', '◑', '◒'] as const
+const FRAME_MS = 125
+/** Minimum columns for a session's name when there is little room. */
+const MIN_NAME_COLUMNS = 12
 
-/** Which session it is about. */
+/** The props of `StatusBar`. */
 export interface StatusBarProps {
-  /** The session. */
+  /** Id or name of the session. */
   sessionId: string
-  /** Columns it may take: those of the terminal. */
+  /** Maximum number of columns. Default: those of the terminal. */
   width?: number
 }
 
 /**
- * `holdpoint | my-session | 00:12:34 | Iteration #3 | ✓2 ●1 ○3 | 5 files modified ◐`: the session, how long it has worked (of a
- * run, in that run), the iteration and the tasks of a run (done, begun, to do), the files its tools have changed, and what
- * it does now. What has nothing to say is left out; what has no room is left out or shortened, whole. While the daemon is
- * gone, the time stands still.
+ * The status bar of a session:
+ * `holdpoint | my-session | 00:12:34 | Iteration #3 | ✓2 ●1 ○3 | 5 files modified ◐`. It shows the
+ * session's name, the working time (during a run, that of the run), the iteration and the tasks of
+ * a run (done, doing, to do), the number of modified files, and the current activity. Empty
+ * segments are left out; without room, segments are shortened or left out as a whole. The time
+ * stops while the daemon is gone.
  */
 export function StatusBar({ sessionId, width }: StatusBarProps): ReactElement | null {
   const snapshot = useSessionSnapshot(sessionId)
@@ -47,17 +49,17 @@ export function StatusBar({ sessionId, width }: StatusBarProps): ReactElement | 
   )
 }
 
-/** The segments there is room for: from all to almost nothing, the least telling go first. */
+/** Returns the longest list of segments that fits. The least useful segments are dropped first. */
 function segmentsOf(snapshot: Snapshot, now: number, room: number): string {
   const { settings, run, tasks = [], filesModified } = snapshot
   const name = shownLine(settings.name)
-  const short = fitting(name, NAME)
+  const short = shorten(name, MIN_NAME_COLUMNS)
   const time = timeOf(run?.progress ?? snapshot, now)
   const number = run && run.progress.iteration > 0 ? `#${run.progress.iteration}` : ''
   const iteration = number && `Iteration ${number}`
   const counts = countsOf(tasks)
   const files = filesModified.length === 0 ? '' : filesModified.length === 1 ? '1 file' : `${filesModified.length} files`
-  const ways = [
+  const candidates = [
     ['holdpoint', name, time, iteration, counts, files && `${files} modified`],
     [name, time, iteration, counts, files && `${files} modified`],
     [short, time, iteration, counts, files],
@@ -66,20 +68,28 @@ function segmentsOf(snapshot: Snapshot, now: number, room: number): string {
     [short, time],
     [short],
   ]
-  const texts = ways.map((way) => way.filter((segment) => segment !== '').join(' | '))
+  const texts = candidates.map((segments) => segments.filter((segment) => segment !== '').join(' | '))
   return texts.find((text) => columnsOf(text) <= room) ?? ''
 }
 
-/** What it does now. */
+/** Returns the label for the current activity. */
 function labelOf({ hold, status, asks }: Snapshot, state: SessionState, now: number): string {
   if (state.connection !== 'connected') return state.connection === 'lost' ? 'daemon gone' : 'daemon stopped'
   if (state.status === 'closed') return 'closed'
-  const spinner = TURNS[Math.floor(now / QUARTER) % TURNS.length] ?? ''
+  const spinner = SPINNER_FRAMES[Math.floor(now / FRAME_MS) % SPINNER_FRAMES.length] ?? ''
   if (status === 'interrupted') return `${spinner} interrupting`
-  if (hold.state === 'requested') return `${spinner} PAUSING...${asks.length > 0 ? ', asks you' : ''}`
+  const waiting = awaitedAnswer(asks[0])
+  if (hold.state === 'requested') return `${spinner} PAUSING...${waiting && `, ${waiting}`}`
   if (hold.state === 'standing') return hold.cause.type === 'user' ? '⏸ PAUSED' : `⏸ PAUSED: ${causeOf(hold.cause)}`
-  if (asks.length > 0) return '⏸ asks you'
+  if (waiting) return `⏸ ${waiting}`
   return status === 'running' ? spinner : ''
+}
+
+/** Describes the answer that an ask waits for. Empty without an ask. */
+function awaitedAnswer(ask: Ask | undefined): string {
+  if (!ask) return ''
+  if (ask.request.type === 'question') return 'waiting for an answer'
+  return ask.request.kind === 'confirm' ? 'waiting for approval' : 'waiting to continue'
 }
 
 function causeOf(cause: Exclude<HoldCause, { type: 'user' }>): string {
@@ -101,34 +111,37 @@ function countsOf(tasks: readonly Task[]): string {
   return tasks.length === 0 ? '' : `✓${count('done')} ●${count('doing')} ○${count('todo')}`
 }
 
-/** How long something has worked, if it has. */
+/** Formats the working time; empty if there is none. */
 function timeOf(work: { workedMs?: number; workingSince?: number | null }, now: number): string {
   const worked = (work.workedMs ?? 0) + (work.workingSince == null ? 0 : Math.max(0, now - work.workingSince))
   return worked < 1_000 ? '' : clock(worked)
 }
 
-/** Hours, minutes and seconds. */
+/** Formats a time as hours, minutes and seconds. */
 function clock(milliseconds: number): string {
   const seconds = Math.floor(milliseconds / 1_000)
   return [seconds / 3_600, (seconds / 60) % 60, seconds % 60].map((part) => String(Math.floor(part)).padStart(2, '0')).join(':')
 }
 
-/** Hours, minutes and seconds, those that are none left out: `1h 30m`. */
+/** Formats a time as hours, minutes and seconds, without parts that are zero: `1h 30m`. */
 function spanOf(milliseconds: number): string {
   const seconds = Math.floor(milliseconds / 1_000)
   const parts = [[seconds / 3_600, 'h'], [(seconds / 60) % 60, 'm'], [seconds % 60, 's']] as const
-  const said = parts.map(([count, unit]) => [Math.floor(count), unit] as const).filter(([count]) => count > 0)
-  return said.length === 0 ? `${milliseconds} ms` : said.map(([count, unit]) => `${count}${unit}`).join(' ')
+  const nonZero = parts.map(([count, unit]) => [Math.floor(count), unit] as const).filter(([count]) => count > 0)
+  return nonZero.length === 0 ? `${milliseconds} ms` : nonZero.map(([count, unit]) => `${count}${unit}`).join(' ')
 }
 
-/** The most columns that a text may take: of what is not ours or ASCII, two a character. */
+/**
+ * Returns the maximum number of columns of a text. Characters outside of ASCII may take two, except
+ * for those of the bar itself.
+ */
 function columnsOf(text: string): number {
-  return [...new Intl.Segmenter().segment(text)].reduce((sum, { segment }) => sum + (OURS.test(segment) ? 1 : 2), 0)
+  return [...new Intl.Segmenter().segment(text)].reduce((sum, { segment }) => sum + (NARROW.test(segment) ? 1 : 2), 0)
 }
 
-const OURS = /^[ -~✓●○…]$/
+const NARROW = /^[ -~✓●○…]$/
 
-function fitting(text: string, room: number): string {
+function shorten(text: string, room: number): string {
   if (columnsOf(text) <= room) return text
   let kept = ''
   for (const { segment } of new Intl.Segmenter().segment(text)) {
@@ -138,21 +151,24 @@ function fitting(text: string, room: number): string {
   return `${kept}…`
 }
 
-/** The time, often enough for what turns, and standing still while nothing does or the daemon is gone. */
+/**
+ * Returns the current time, often enough for the spinner. It stops while the session does nothing
+ * or the daemon is gone.
+ */
 function useNow(snapshot: Snapshot | null, isConnected: boolean): number {
   const [, setTick] = useState(0)
   const latest = useRef(0)
   if (isConnected || latest.current === 0) latest.current = Date.now()
-  const works = snapshot?.status === 'running' || snapshot?.status === 'interrupted' || snapshot?.hold.state === 'requested'
+  const isWorking = snapshot?.status === 'running' || snapshot?.status === 'interrupted' || snapshot?.hold.state === 'requested'
   useEffect(() => {
-    if (!works || !isConnected) return
-    const timer = setInterval(() => setTick((tick) => tick + 1), QUARTER)
+    if (!isWorking || !isConnected) return
+    const timer = setInterval(() => setTick((tick) => tick + 1), FRAME_MS)
     return () => clearInterval(timer)
-  }, [works, isConnected])
+  }, [isWorking, isConnected])
   return latest.current
 }
 
-/** How wide the terminal is. */
+/** Returns the width of the terminal in columns. */
 function useColumns(): number {
   const { stdout } = useStdout()
   const [columns, setColumns] = useState(stdout.columns)

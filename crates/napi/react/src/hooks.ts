@@ -1,4 +1,4 @@
-// Hooks that follow a session: driven by its events, with nothing asked for in between.
+// Hooks that follow a session through its events, without polling.
 
 import type { Event, Snapshot } from 'holdpoint'
 import { useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react'
@@ -8,13 +8,15 @@ import type { SessionState } from './state'
 import { storeOf, type SessionStore } from './store'
 
 /**
- * A session's state: the same object until something in it has changed, and fresh when a component begins to use it.
- * All who follow a session share one attachment, which ends with the last of them.
+ * Returns the state of a session. It is the same object until something in it has changed, and up
+ * to date when a component begins to use it. All components that follow a session share one
+ * attachment, which ends with the last of them.
  *
- * Of a session that is not known here yet it says `idle`, with an empty `model`, until it is found. While the daemon of a
- * session is gone, `connection` says so; when it is back, the session is followed again from its last event on. A
- * session that was closed is `closed` until it is opened again. Throws in rendering, for an error boundary, if the
- * session can't be followed; its `code` says why.
+ * Until the session is known here, its status is `idle` and its `model` empty. While the session's
+ * daemon is gone, `connection` says so; when the daemon is back, the hook continues after the last
+ * event. A closed session has the status `closed` until it is opened again. If the session can't be
+ * followed, the hook throws during rendering, for an error boundary; the error's `code` has the
+ * reason.
  */
 export function useRustSessionState(sessionId: string): SessionState {
   const store = useStore(sessionId)
@@ -22,8 +24,8 @@ export function useRustSessionState(sessionId: string): SessionState {
 }
 
 /**
- * All that a session has last published: another object after each of its facts, `null` while it is not known here yet.
- * Shares the attachment of {@link useRustSessionState}, and throws as that does.
+ * Returns the last snapshot of a session, or `null` until the session is known here. The object
+ * changes with each fact. Shares the attachment of {@link useRustSessionState}, and throws like it.
  */
 export function useSessionSnapshot(sessionId: string): Snapshot | null {
   const store = useStore(sessionId)
@@ -31,9 +33,10 @@ export function useSessionSnapshot(sessionId: string): Snapshot | null {
 }
 
 /**
- * Calls `take` with every event of a session that comes from now on, in order. Shares the attachment of
- * {@link useRustSessionState}; what was before, and what is missed while no component looks, `sessionAttach` gives. Events
- * of the time when the daemon could not be reached follow when it is back.
+ * Calls `take` with every new event of a session, in order. Shares the attachment of
+ * {@link useRustSessionState}; use `sessionAttach` for past events and for those that arrive while
+ * no component follows the session. Events from the time when the daemon could not be reached
+ * arrive when it is back.
  */
 export function useSessionEvents(sessionId: string, take: (event: Event) => void): void {
   const store = useStore(sessionId)

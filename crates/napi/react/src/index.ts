@@ -1,4 +1,4 @@
-// Sessions in React: a hook that follows one, and where the sessions are found that it follows.
+// Sessions in React: hooks that follow a session, and the provider of the sessions.
 
 export { SessionsProvider, useSessions, type SessionsProviderProps } from './sessions'
 export { useRustSessionState, useSessionEvents, useSessionSnapshot } from './hooks'

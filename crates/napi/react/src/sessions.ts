@@ -1,27 +1,27 @@
-// Whose sessions the components below are about.
+// The sessions that hooks and components use.
 
 import * as holdpoint from 'holdpoint'
 import { createContext, createElement, useContext, type ReactElement, type ReactNode } from 'react'
 
 const Context = createContext<holdpoint.Sessions>(holdpoint)
 
-/** What a provider is given. */
+/** The props of `SessionsProvider`. */
 export interface SessionsProviderProps {
-  /** The sessions: what `connect` gives. */
+  /** Sessions for the children, as `connect` returns them. */
   sessions: holdpoint.Sessions
-  /** Whoever is to use them. */
+  /** Components that use these sessions. */
   children?: ReactNode
 }
 
 /**
- * Has every hook and component below it use these sessions: those of a daemon, as `connect` gives them. Without a
- * provider, they are those of the engine in this process.
+ * Makes all hooks and components below it use these sessions, which `connect` returns for a daemon.
+ * Without a provider they use the sessions of the engine in this process.
  */
 export function SessionsProvider({ sessions, children }: SessionsProviderProps): ReactElement {
   return createElement(Context.Provider, { value: sessions }, children)
 }
 
-/** The sessions that are used here. */
+/** Returns the sessions of the nearest provider. */
 export function useSessions(): holdpoint.Sessions {
   return useContext(Context)
 }

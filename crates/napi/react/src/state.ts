@@ -1,49 +1,57 @@
-// What a component is told about a session, as it follows from one snapshot.
+// The state of a session for components, derived from one snapshot.
 
 import { isDeepStrictEqual } from 'node:util'
 
 import type { Ask, AskId, CallId, Hold, PauseState, QuestionRequest, SessionStatus, Snapshot, Timestamp, Usage } from 'holdpoint'
 
-/** An open question, flat: a tool wants words or a choice. */
+/** An open question in one flat object: a tool asks for words or a choice. */
 export interface QuestionState extends QuestionRequest {
-  /** Names the ask for ever. */
+  /** Id of the ask, which is never used again. */
   id: AskId
-  /** The tool call it belongs to. */
+  /** Tool call that the ask belongs to. */
   call: CallId
-  /** Since when it is open. */
+  /** Time at which the ask was raised. */
   since: Timestamp
 }
 
-/** The connection to a session: `lost` if its daemon is gone, `stopped` if that was stopped. It is made again by itself. */
+/**
+ * The connection to a session: `lost` if its daemon is gone, `stopped` if the daemon was stopped.
+ * The package reconnects by itself.
+ */
 export type Connection = 'connected' | 'lost' | 'stopped'
 
-/** A session at one moment: all fields are of the same one. */
+/** A session at one moment. All fields belong to the same moment. */
 export interface SessionState {
-  /** What it is doing; `closed` if it was closed. */
+  /** Status of the session, or `closed`. */
   readonly status: SessionStatus | 'closed'
-  /** It is running. */
+  /** Whether the session is running. */
   readonly isLoading: boolean
-  /** It is paused: an ask is open, or it is held. */
+  /** Whether the session is paused: an ask is open, or it is held. */
   readonly isPaused: boolean
-  /** The ask that is to be shown, if that is a pause. */
+  /** Current ask, if it is a pause. */
   readonly pauseInfo: PauseState | null
-  /** Whether it is held, and why. */
+  /** Hold of the session and its reason. */
   readonly hold: Hold
-  /** The ask that is to be shown, if that is a question. */
+  /** Current ask, if it is a question. */
   readonly question: QuestionState | null
-  /** Its model, as `provider/name`. */
+  /** Model of the session, as `provider/name`. */
   readonly model: string
-  /** Tokens that all its turns have used. */
+  /** Tokens that all turns have used. */
   readonly tokens: Usage
-  /** It is logged at debug level. */
+  /** Whether the session is logged at debug level. */
   readonly isDebugEnabled: boolean
-  /** Whether events come. Without them all else is as it was last known. */
+  /**
+   * Connection to the session. Unless it is `connected`, the other fields are the last known ones.
+   */
   readonly connection: Connection
-  /** It rises with every change: the number of an event this state comes from, or more where that was one before, too. */
+  /**
+   * Number that rises with every change: that of the event behind this state, or a greater one if
+   * that was used before.
+   */
   readonly version: number
 }
 
-/** Of a session that nothing is known of yet. */
+/** The state of a session that is not known yet. */
 export const UNKNOWN: SessionState = {
   status: 'idle',
   isLoading: false,
@@ -58,34 +66,44 @@ export const UNKNOWN: SessionState = {
   version: 0,
 }
 
-/** The state that follows from a snapshot. What has not changed is the same object as before. */
-export function following(before: SessionState, snapshot: Snapshot, life: { isClosed: boolean; connection: Connection }): SessionState {
+/**
+ * Returns the state that follows from a snapshot. Parts that have not changed stay the same
+ * objects.
+ */
+export function nextState(
+  before: SessionState,
+  snapshot: Snapshot,
+  { isClosed, connection }: { isClosed: boolean; connection: Connection },
+): SessionState {
   const { asks, hold, settings, usage, isDebugEnabled, seq } = snapshot
-  const status: SessionState['status'] = life.isClosed ? 'closed' : snapshot.status
+  const status: SessionState['status'] = isClosed ? 'closed' : snapshot.status
   const ask = asks[0]
   const state = {
     status,
     isLoading: status === 'running',
     isPaused: status === 'paused',
-    pauseInfo: kept(before.pauseInfo, pauseOf(ask)),
-    hold: kept(before.hold, hold),
-    question: kept(before.question, questionOf(ask)),
+    pauseInfo: reuse(before.pauseInfo, pauseOf(ask)),
+    hold: reuse(before.hold, hold),
+    question: reuse(before.question, questionOf(ask)),
     model: settings.model,
-    tokens: kept(before.tokens, usage),
+    tokens: reuse(before.tokens, usage),
     isDebugEnabled,
-    connection: life.connection,
+    connection,
   }
-  const { version: _, ...was } = before
-  const changed = Object.entries(state).some(([field, value]) => !Object.is(value, was[field as keyof typeof was]))
+  const { version: _, ...previous } = before
+  const changed = Object.entries(state).some(([field, value]) => !Object.is(value, previous[field as keyof typeof previous]))
   return changed || before === UNKNOWN ? { ...state, version: Math.max(seq, before.version + 1) } : before
 }
 
-/** A session that was closed, as it was left: it does nothing any more and waits for nothing. */
-export function closed(snapshot: Snapshot): Snapshot {
+/**
+ * Returns the last snapshot of a session that was closed: it does no work and waits for no answer.
+ */
+export function closedSnapshot(snapshot: Snapshot): Snapshot {
   return { ...snapshot, status: 'idle', asks: [], hold: { state: 'off' }, turn: null, run: null, workingSince: null }
 }
 
-function kept<T>(before: T, now: T): T {
+/** Returns the earlier value if it equals the new one, so that its reference stays the same. */
+function reuse<T>(before: T, now: T): T {
   return isDeepStrictEqual(before, now) ? before : now
 }
 

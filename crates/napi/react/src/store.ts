@@ -1,50 +1,53 @@
-// What is known of one session, for all who look at it: attached while anyone does, read again when an event has changed
-// something.
+// The shared state of one session. It attaches while components use it, and reads the session again
+// when an event has changed it.
 
 import type { Event, HoldpointError, Sessions, Snapshot, StreamEnd } from 'holdpoint'
 
-import { closed, following, UNKNOWN, type Connection, type SessionState } from './state'
+import { closedSnapshot, nextState, UNKNOWN, type Connection, type SessionState } from './state'
 
-/** Events that change nothing of what a session is. */
-const PASSING = new Set(['text', 'thought', 'output', 'itemSoFar', 'retrying', 'historyCut', 'projectCut', 'gap'])
+/** Events that do not change the state of a session. */
+const STATELESS_EVENTS = new Set(['text', 'thought', 'output', 'itemSoFar', 'retrying', 'historyCut', 'projectCut', 'gap'])
 
-/** Milliseconds between two looks whether the daemon is back, or a closed session is open again: as on the screen of `holdpoint`. */
-const LOOK = 1_000
+/**
+ * Milliseconds between two checks whether the daemon is back, or a closed session is open again.
+ * The screen of `holdpoint` uses the same interval.
+ */
+const RETRY_INTERVAL_MS = 1_000
 
-/** Codes of errors that pass when the daemon is back. */
-const AWAY = new Set(['unreachable', 'disconnected', 'stopped'])
+/** Codes of errors that end when the daemon is back. */
+const RECONNECTABLE = new Set(['unreachable', 'disconnected', 'stopped'])
 
-/** One attachment, from its begin to its end. */
+/** One attachment, from its start to its end. */
 interface Link {
-  /** Its number, when there is one. */
+  /** Number of the attachment. */
   attached: Promise<number>
-  /** Events come: what was read holds until one says otherwise. */
+  /** Whether events arrive, so that the last snapshot is valid until an event changes it. */
   live: boolean
-  /** One of them has said that the session is closed. */
+  /** Whether an event has closed the session. */
   closed: boolean
-  /** The last event, when it has ended with its session. */
+  /** Number of the last event, once the session has ended. */
   last: number | null
 }
 
-/** A session as it is known here. */
+/** The state of a session, as this process knows it. */
 export class SessionStore {
   readonly #sessions: Sessions
-  /** What it was called, until its id is known. */
+  /** The given id or name, until the id is known. */
   #id: string
   readonly #listeners = new Set<() => void>()
   readonly #followers = new Set<(event: Event) => void>()
   #link: Link | null = null
-  /** What was read may be old. */
-  #stale = true
-  #telling = false
+  /** Whether the last snapshot may be outdated. */
+  #isStale = true
+  #isNotifying = false
   #snapshot: Snapshot | null = null
   #state = UNKNOWN
   #failure: Error | null = null
-  /** The number of the last event that has come, or of the snapshot that events follow. */
+  /** Number of the last event, or of the snapshot that the events follow. */
   #cursor: number | null = null
   #connection: Connection = 'connected'
   #isClosed = false
-  /** The next look whether to attach again. */
+  /** Timer of the next attempt to attach. */
   #retry: ReturnType<typeof setTimeout> | undefined
 
   constructor(sessions: Sessions, id: string) {
@@ -52,22 +55,25 @@ export class SessionStore {
     this.#id = id
   }
 
-  /** Calls back whenever something may have changed. The first to come attaches, the last to go detaches. */
+  /**
+   * Calls `listener` whenever something may have changed. The first listener attaches, and the last
+   * one to leave detaches.
+   */
   readonly subscribe = (listener: () => void): (() => void) => {
-    // Whoever comes twice goes twice.
+    // A listener that subscribes twice must be called until it has unsubscribed twice.
     const own = () => listener()
     this.#listeners.add(own)
-    if (!this.#link || this.#isFoundAgain()) this.#link = this.#attach()
+    if (!this.#link || this.#isReopened()) this.#link = this.#attach()
     return () => {
       this.#listeners.delete(own)
-      // React may have gone only to come back at once.
+      // React may unsubscribe only to subscribe again at once.
       queueMicrotask(() => {
         if (this.#listeners.size === 0) this.#detach()
       })
     }
   }
 
-  /** Calls back with every event that comes while anyone looks. */
+  /** Calls `follower` with every event while the store is attached. */
   readonly follow = (follower: (event: Event) => void): (() => void) => {
     const own = (event: Event) => follower(event)
     this.#followers.add(own)
@@ -76,45 +82,52 @@ export class SessionStore {
     }
   }
 
-  /** The state as it is now: the same object until something has changed. Throws when it can't be known any more. */
+  /**
+   * Returns the current state: the same object until something has changed. Throws when the session
+   * can no longer be followed.
+   */
   readonly getState = (): SessionState => {
-    this.#read()
+    this.#update()
     return this.#state
   }
 
-  /** All of it as it is now, or `null` before anything is known. Throws when it can't be known any more. */
+  /**
+   * Returns the current snapshot, or `null` before the first one. Throws when the session can no
+   * longer be followed.
+   */
   readonly getSnapshot = (): Snapshot | null => {
-    this.#read()
+    this.#update()
     return this.#snapshot
   }
 
-  #read() {
+  #update() {
     if (this.#failure) throw this.#failure
-    if (this.#isFoundAgain()) this.#link = this.#attach()
-    if (!this.#stale) return
-    this.#stale = false
-    // Without events nothing says when it gets old. React reads twice in a rendering and wants the same both times.
-    if (!this.#link?.live) queueMicrotask(() => (this.#stale = true))
-    const snapshot = this.#look()
-    if (snapshot && snapshot.seq !== this.#snapshot?.seq) this.#take(snapshot)
+    if (this.#isReopened()) this.#link = this.#attach()
+    if (!this.#isStale) return
+    this.#isStale = false
+    // Without events, no signal says that the snapshot is outdated. React reads twice during a
+    // rendering and expects the same value both times.
+    if (!this.#link?.live) queueMicrotask(() => (this.#isStale = true))
+    const snapshot = this.#readSnapshot()
+    if (snapshot && snapshot.seq !== this.#snapshot?.seq) this.#setSnapshot(snapshot)
   }
 
-  #take(snapshot: Snapshot) {
+  #setSnapshot(snapshot: Snapshot) {
     this.#snapshot = snapshot
-    this.#state = following(this.#state, snapshot, { isClosed: this.#isClosed, connection: this.#connection })
+    this.#state = nextState(this.#state, snapshot, { isClosed: this.#isClosed, connection: this.#connection })
   }
 
-  /** The connection is another one now. */
-  #turn(connection: Connection) {
+  /** Sets the state of the connection. */
+  #setConnection(connection: Connection) {
     if (connection === this.#connection) return
     this.#connection = connection
-    if (this.#snapshot) this.#take(this.#snapshot)
+    if (this.#snapshot) this.#setSnapshot(this.#snapshot)
     else this.#state = { ...this.#state, connection, version: this.#state.version + 1 }
-    this.#tell()
+    this.#notify()
   }
 
-  /** What it has last published, if it is known here at all. */
-  #look(): Snapshot | null {
+  /** Returns the session's last snapshot, or `null` if the session is not known here. */
+  #readSnapshot(): Snapshot | null {
     try {
       return this.#sessions.sessionSnapshot(this.#id)
     } catch (error) {
@@ -123,29 +136,29 @@ export class SessionStore {
     }
   }
 
-  /** What was followed has ended with its session, which was opened again since. */
-  #isFoundAgain(): boolean {
+  /** Whether the followed session has ended and was opened again since. */
+  #isReopened(): boolean {
     const last = this.#link?.last ?? null
-    return last !== null && (this.#look()?.seq ?? 0) > last
+    return last !== null && (this.#readSnapshot()?.seq ?? 0) > last
   }
 
-  /** Attaches behind the last event that came, or with the next event if none came. */
+  /** Attaches after the last known event, or without past events if there is none. */
   #attach(): Link {
-    const current = (what: () => void) => () => {
-      if (this.#link === link) what()
+    const ifCurrent = (action: () => void) => () => {
+      if (this.#link === link) action()
     }
     const onEvent = (event: Event) => {
       const { type } = event.body
-      // Behind its last fact there may be something passing.
-      if (!PASSING.has(type)) link.closed = type === 'sessionClosed'
-      current(() => {
+      // Events without an effect on the state may follow the last one.
+      if (!STATELESS_EVENTS.has(type)) link.closed = type === 'sessionClosed'
+      ifCurrent(() => {
         this.#cursor = event.seq
-        if (!PASSING.has(type)) this.#changed()
+        if (!STATELESS_EVENTS.has(type)) this.#markStale()
         for (const follower of [...this.#followers]) follower(event)
       })()
     }
-    const onEnd = (end: StreamEnd) => current(() => this.#ended(end))()
-    this.#stale = true
+    const onEnd = (end: StreamEnd) => ifCurrent(() => this.#streamEnded(end))()
+    this.#isStale = true
     const from = this.#cursor === null ? { limit: 0 } : { after: this.#cursor }
     const link: Link = {
       live: false,
@@ -153,23 +166,23 @@ export class SessionStore {
       last: null,
       attached: this.#sessions.sessionAttach(this.#id, onEvent, { ...from, onEnd }).then(({ attachment, snapshot }) => {
         link.live = true
-        current(() => {
+        ifCurrent(() => {
           this.#id = snapshot.settings.id
           this.#cursor ??= snapshot.seq
           if (this.#isClosed) {
             this.#isClosed = false
-            this.#take(this.#look() ?? snapshot)
+            this.#setSnapshot(this.#readSnapshot() ?? snapshot)
           }
-          this.#turn('connected')
-          this.#changed()
+          this.#setConnection('connected')
+          this.#markStale()
         })()
         return attachment
       }),
     }
     link.attached.catch((error: HoldpointError) =>
-      current(() => {
-        if (AWAY.has(error.code)) this.#lose(error.code)
-        else if (error.code === 'closed' && this.#cursor !== null) this.#close(this.#cursor)
+      ifCurrent(() => {
+        if (RECONNECTABLE.has(error.code)) this.#daemonLost(error.code)
+        else if (error.code === 'closed' && this.#cursor !== null) this.#sessionClosed(this.#cursor)
         else this.#fail(error)
       })(),
     )
@@ -179,97 +192,100 @@ export class SessionStore {
   #detach() {
     const link = this.#link
     this.#link = null
-    this.#stale = true
+    this.#isStale = true
     this.#snapshot = null
     this.#cursor = null
     this.#isClosed = false
     clearTimeout(this.#retry)
-    // Who comes next tries again.
+    // The next listener tries again.
     this.#failure = null
-    // What could not be attached, or has ended, is detached.
+    // An attachment that failed or has ended needs no detach.
     link?.attached.then((attachment) => this.#sessions.sessionDetach(this.#id, attachment)).catch(() => {})
   }
 
-  #ended({ reason, after }: StreamEnd) {
+  #streamEnded({ reason, after }: StreamEnd) {
     if (reason === 'closed' || this.#link?.closed) {
-      this.#close(after)
-    } else if (AWAY.has(reason)) {
+      this.#sessionClosed(after)
+    } else if (RECONNECTABLE.has(reason)) {
       this.#cursor = Math.max(this.#cursor ?? 0, after)
-      this.#lose(reason)
+      this.#daemonLost(reason)
     } else if (reason !== 'detached') {
       const error = new Error(`the session ${this.#id} can't be followed any more: ${reason}, after event ${after}`)
       this.#fail(Object.assign(error, { code: reason }))
     }
   }
 
-  /** The session was closed: this was its last event. */
-  #close(after: number) {
+  /** Handles the close of the session. `after` is the number of its last event. */
+  #sessionClosed(after: number) {
     if (this.#link) this.#link.last = after
     this.#isClosed = true
-    const last = this.#look() ?? this.#snapshot
-    if (last) this.#take(closed(last))
-    this.#stale = false
-    this.#turn('connected')
-    this.#tell()
-    this.#later(() => this.#find())
+    const last = this.#readSnapshot() ?? this.#snapshot
+    if (last) this.#setSnapshot(closedSnapshot(last))
+    this.#isStale = false
+    this.#setConnection('connected')
+    this.#notify()
+    this.#schedule(() => this.#reattachIfReopened())
   }
 
-  /** Attaches again if the session, which was closed, is open; else looks again later. */
-  #find() {
+  /** Attaches again if the closed session was opened; otherwise checks again later. */
+  #reattachIfReopened() {
     if (!this.#isClosed || !this.#link) return
-    if (this.#isFoundAgain()) this.#link = this.#attach()
-    else this.#later(() => this.#find())
+    if (this.#isReopened()) this.#link = this.#attach()
+    else this.#schedule(() => this.#reattachIfReopened())
   }
 
-  /** Does this in a while, unless nothing looks by then. Node does not stay for it. */
-  #later(what: () => void) {
+  /**
+   * Calls `action` after the interval, unless the store is detached by then. The timer does not keep
+   * Node alive.
+   */
+  #schedule(action: () => void) {
     clearTimeout(this.#retry)
-    this.#retry = setTimeout(what, LOOK)
+    this.#retry = setTimeout(action, RETRY_INTERVAL_MS)
     this.#retry.unref()
   }
 
-  /** The daemon is gone: attaches again when it is back. */
-  #lose(reason: string) {
-    this.#turn(reason === 'stopped' || this.#connection === 'stopped' ? 'stopped' : 'lost')
-    this.#later(() => (this.#link = this.#attach()))
+  /** Handles the loss of the daemon: attaches again when it is back. */
+  #daemonLost(reason: string) {
+    this.#setConnection(reason === 'stopped' || this.#connection === 'stopped' ? 'stopped' : 'lost')
+    this.#schedule(() => (this.#link = this.#attach()))
   }
 
   #fail(error: Error) {
     this.#failure = error
-    this.#tell()
+    this.#notify()
   }
 
-  #changed() {
-    this.#stale = true
-    this.#tell()
+  #markStale() {
+    this.#isStale = true
+    this.#notify()
   }
 
-  /** Tells everyone: once, of all that comes in one go. */
-  #tell() {
-    if (this.#telling) return
-    this.#telling = true
+  /** Notifies all listeners, once for all changes at the same time. */
+  #notify() {
+    if (this.#isNotifying) return
+    this.#isNotifying = true
     queueMicrotask(() => {
-      this.#telling = false
+      this.#isNotifying = false
       for (const listener of [...this.#listeners]) listener()
     })
   }
 }
 
-/** Stores that somebody uses, by the sessions and the name they were asked for with. */
+/** Stores in use, by their sessions and the id or name they were created with. */
 const stores = new WeakMap<Sessions, Map<string, WeakRef<SessionStore>>>()
 
-const forgotten = new FinalizationRegistry(({ of, id }: { of: Map<string, WeakRef<SessionStore>>; id: string }) => {
-  if (!of.get(id)?.deref()) of.delete(id)
+const cleanup = new FinalizationRegistry(({ byId, id }: { byId: Map<string, WeakRef<SessionStore>>; id: string }) => {
+  if (!byId.get(id)?.deref()) byId.delete(id)
 })
 
-/** The store of a session: one for all who use it. */
+/** Returns the store of a session, which all its users share. */
 export function storeOf(sessions: Sessions, id: string): SessionStore {
-  let of = stores.get(sessions)
-  if (!of) stores.set(sessions, (of = new Map()))
-  const known = of.get(id)?.deref()
+  let byId = stores.get(sessions)
+  if (!byId) stores.set(sessions, (byId = new Map()))
+  const known = byId.get(id)?.deref()
   if (known) return known
   const store = new SessionStore(sessions, id)
-  of.set(id, new WeakRef(store))
-  forgotten.register(store, { of, id })
+  byId.set(id, new WeakRef(store))
+  cleanup.register(store, { byId, id })
   return store
 }

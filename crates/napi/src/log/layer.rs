@@ -1,4 +1,4 @@
-//! Makes a record of each line of the log, with what the spans around it say.
+//! The `tracing` layer that turns each log line into a record, with the fields of its spans.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,13 +16,12 @@ use tracing_subscriber::registry::LookupSpan;
 use super::queue::Queue;
 use super::record::write;
 
-/// The span of a session, whose `id` says which it is.
+/// Name of the span of a session, whose field `id` is the session's id.
 const SESSION: &str = "session";
 
-/// Makes a record of each line of the log.
+/// The layer that turns each log line into a record.
 pub(super) struct Records(pub(super) Arc<Queue>);
 
-/// The fields of a span.
 struct Fields(Map<String, Value>);
 
 impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Records {
@@ -47,7 +46,7 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Records {
         }
         event.record(&mut read);
         let Read { message, mut fields } = read;
-        // What is done to a session from outside of it names it.
+        // A line from outside of the session's span names the session in a field.
         let session = fields.shift_remove(SESSION).or(session);
         let about = event.metadata();
         if let Some(record) = write(*about.level(), about.target(), message, session, fields) {
@@ -56,7 +55,7 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Records {
     }
 }
 
-/// Reads fields: each text is one line, with what is hidden in it written out and its secrets masked.
+/// Reads fields. Texts become one line, with invisible characters escaped and secrets masked.
 #[derive(Default)]
 struct Read {
     message: String,

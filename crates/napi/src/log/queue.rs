@@ -1,4 +1,4 @@
-//! Records that wait until JavaScript takes them: as many as there is room for, and how many were left out.
+//! The bounded queue of log records, which JavaScript takes in batches.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,29 +8,29 @@ use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 
 use super::record;
 
-/// Bytes of records that wait, about. One more is left out.
-const WAITING: usize = 1024 * 1024;
+/// Bytes of waiting records at which further records are dropped.
+const MAX_QUEUED_BYTES: usize = 1024 * 1024;
 
-/// Bytes of what crosses at once, about.
-const BATCH: usize = 64 * 1024;
+/// Approximate bytes of a batch.
+const BATCH_BYTES: usize = 64 * 1024;
 
-/// The function that has JavaScript look for records. Node does not stay for it.
+/// The function that makes JavaScript take records. It does not keep Node alive.
 pub(crate) type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
 
-/// Records that wait.
+/// The queue of records.
 pub(crate) struct Queue {
     wake: Wake,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueueState>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     /// Records as JSON.
     records: VecDeque<String>,
     bytes: usize,
-    /// How many were left out since the last that waits.
-    left_out: u64,
-    /// JavaScript has been told that there are some.
+    /// Number of dropped records since the newest waiting one.
+    dropped: u64,
+    /// Whether JavaScript was woken, and has not emptied the queue since.
     woken: bool,
 }
 
@@ -39,34 +39,35 @@ impl Queue {
         Self { wake, waiting: Mutex::default() }
     }
 
-    /// The records that wait next, as JSON; nothing if none does, and then JavaScript is told when there are some.
+    /// Takes the next records as a JSON array, or returns `None` if the queue is empty. In that
+    /// case the next record wakes JavaScript.
     pub(crate) fn take(&self) -> Option<String> {
         self.waiting().take()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a record wait, if there is room for it.
+    /// Adds a record if there is room, and wakes JavaScript.
     pub(super) fn push(&self, record: String) {
         let mut waiting = self.waiting();
         if !waiting.push(record) || std::mem::replace(&mut waiting.woken, true) {
             return;
         }
         drop(waiting);
-        // If the thread of JavaScript has ended, nobody takes what waits.
+        // If the JavaScript thread has ended, the records stay in the queue.
         self.wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
     }
 }
 
-impl Waiting {
+impl QueueState {
     fn push(&mut self, record: String) -> bool {
-        if self.bytes >= WAITING {
-            self.left_out += 1;
+        if self.bytes >= MAX_QUEUED_BYTES {
+            self.dropped += 1;
             return false;
         }
-        self.tell_left_out();
+        self.push_dropped_record();
         self.add(record);
         true
     }
@@ -76,12 +77,12 @@ impl Waiting {
         self.records.push_back(record);
     }
 
-    /// The next ones, as a list of JSON.
+    /// Takes the next records as a JSON array.
     fn take(&mut self) -> Option<String> {
         let mut text = String::new();
-        while text.len() < BATCH {
+        while text.len() < BATCH_BYTES {
             if self.records.is_empty() {
-                self.tell_left_out();
+                self.push_dropped_record();
             }
             let Some(record) = self.records.pop_front() else { break };
             self.bytes -= record.len();
@@ -96,8 +97,8 @@ impl Waiting {
         Some(text)
     }
 
-    fn tell_left_out(&mut self) {
-        if let Some(record) = record::left_out(std::mem::take(&mut self.left_out)) {
+    fn push_dropped_record(&mut self) {
+        if let Some(record) = record::dropped_record(std::mem::take(&mut self.dropped)) {
             self.add(record);
         }
     }

@@ -1,4 +1,4 @@
-//! One record of the log: what it says, of which session, and where in its turn.
+//! Log records: message, session and position in the turn.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::Level;
 
-/// A record, as it crosses. Its type is written down in the header of the declarations.
+/// A record as JavaScript receives it. Its TypeScript type is in `dts-header.d.ts`.
 #[derive(Serialize)]
 struct Record<'a> {
     at: Timestamp,
@@ -19,14 +19,14 @@ struct Record<'a> {
     fields: Map<String, Value>,
 }
 
-/// Says that this many records were left out.
-pub(super) fn left_out(count: u64) -> Option<String> {
+/// Returns a record that reports `count` dropped records, unless there are none.
+pub(super) fn dropped_record(count: u64) -> Option<String> {
     let fields = Map::from_iter([("count".to_owned(), Value::from(count))]);
-    let message = "records were left out".to_owned();
+    let message = "records were dropped".to_owned();
     (count > 0).then(|| write(Level::WARN, module_path!(), message, None, fields)).flatten()
 }
 
-/// A record, as JSON.
+/// Serialises a record as JSON.
 pub(super) fn write(
     level: Level,
     target: &str,
@@ -42,6 +42,6 @@ pub(super) fn write(
         Level::TRACE => "trace",
     };
     let record = Record { at: SystemTime::now().into(), level, target, message, session, fields };
-    // Of text and numbers: it is always written.
+    // Texts and numbers can always be serialised.
     serde_json::to_string(&record).ok()
 }

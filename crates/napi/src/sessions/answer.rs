@@ -1,4 +1,4 @@
-//! Answering asks.
+//! Functions that answer asks.
 
 use std::sync::Arc;
 
@@ -10,44 +10,46 @@ use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 use serde::Deserialize;
 
-use super::supplies::Environment;
+use super::environment::Environment;
 use super::turn::{InterruptOptions, Interrupted, interrupt};
-use super::{Place, Sessions, read_again};
-use crate::crossing::{promise, read};
+use super::{NodeClient, Sessions, refresh};
+use crate::convert::{promise, read_argument};
 use crate::failure::Failure;
 
-/// Which ask is answered.
+/// The options of an answer.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct AnswerOptions {
-    /// This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
-    /// first now.
+    /// Id of the ask. Default: the ask that this program was shown last, by an event or by reading
+    /// the session, even if another ask is first by now.
     #[napi(ts_type = "AskId")]
     pub ask_id: Option<AskId>,
 }
 
-/// How a Confirm is answered.
+/// The options of `sessionPauseConfirm`.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConfirmOptions {
-    /// This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
-    /// first now.
+    /// Id of the ask. Default: the ask that this program was shown last, by an event or by reading
+    /// the session, even if another ask is first by now.
     #[napi(ts_type = "AskId")]
     pub ask_id: Option<AskId>,
-    /// Approves what it is about from now on, for as long as the session lives.
+    /// Whether to approve later calls with the same key as well, for the life of the session.
+    /// Default: `false`.
     pub always: Option<bool>,
-    /// Why it is denied, for the model to read.
+    /// Reason of a denial, which the model reads.
     pub reason: Option<String>,
 }
 
 #[napi]
 impl Sessions {
-    /// Answers a Continue: the tool goes on.
+    /// Resumes a Continue, so that its tool proceeds.
     ///
-    /// Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
-    /// `nothingShown`. Whichever it is, nothing has changed.
+    /// Rejects with `alreadyAnswered` (`error.answer.by` is the origin of the first answer),
+    /// `askClosed`, `kindMismatch`, `unknownAsk`, or `nothingShown` if `askId` is missing and no
+    /// ask was shown. An answer that is rejected changes nothing.
     #[napi(catch_unwind, ts_args_type = "id: string, options?: AnswerOptions", ts_return_type = "Promise<Answered>")]
     pub fn session_pause_resume<'env>(
         &self,
@@ -55,13 +57,13 @@ impl Sessions {
         id: String,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = read::<Option<AnswerOptions>>(env, "options", options);
+        let options = read_argument::<Option<AnswerOptions>>(env, "options", options);
         self.answer(env, id, options.map(|options| (options.unwrap_or_default().ask_id, Answer::Resume)))
     }
 
-    /// Answers a Confirm.
+    /// Approves or denies a Confirm.
     ///
-    /// Rejects as `sessionPauseResume` does.
+    /// Rejects like `sessionPauseResume`.
     #[napi(
         catch_unwind,
         ts_args_type = "id: string, approved: boolean, options?: ConfirmOptions",
@@ -74,7 +76,7 @@ impl Sessions {
         approved: bool,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = read::<Option<ConfirmOptions>>(env, "options", options);
+        let options = read_argument::<Option<ConfirmOptions>>(env, "options", options);
         let answer = options.map(|options| {
             let ConfirmOptions { ask_id, always, reason } = options.unwrap_or_default();
             let answer = match approved {
@@ -86,15 +88,16 @@ impl Sessions {
         self.answer(env, id, answer)
     }
 
-    /// Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
-    /// if the ask that was shown here last is not open, or none was shown.
+    /// Interrupts the turn of the ask that this program was shown last, as Esc does. Resolves to
+    /// the effect of the interrupt; `found` is `nothing` if no ask was shown or it is no longer
+    /// open.
     #[napi(catch_unwind, ts_return_type = "Promise<Interrupted>")]
     pub fn session_pause_interrupt<'env>(
         &self,
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let shown = self.place().known.shown();
+        let shown = self.client().known.shown();
         let work = self.act(id, |session| async move {
             session.refresh().await?;
             let snapshot = session.snapshot();
@@ -106,9 +109,11 @@ impl Sessions {
         promise(env, work)
     }
 
-    /// Answers a question: each by its id, with `answer: null` for one that is skipped; or all by `null`, to decline.
+    /// Replies to the questions of an ask, or declines them all with `null`. There must be one
+    /// reply per question, with `answer: null` for a skipped one.
     ///
-    /// Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
+    /// Rejects like `sessionPauseResume`, and with `incompleteAnswer` if a reply is missing, empty
+    /// or one too many.
     #[napi(
         catch_unwind,
         ts_args_type = "id: string, answers: QuestionReply[] | null, options?: AnswerOptions",
@@ -121,8 +126,8 @@ impl Sessions {
         answers: Unknown<'_>,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let answers = read::<Option<Vec<QuestionReply>>>(env, "answers", answers);
-        let options = read::<Option<AnswerOptions>>(env, "options", options);
+        let answers = read_argument::<Option<Vec<QuestionReply>>>(env, "answers", answers);
+        let options = read_argument::<Option<AnswerOptions>>(env, "options", options);
         let answer = answers.and_then(|answers| {
             let answer = answers.map_or(Answer::Cancel, |answers| Answer::Reply { answers });
             Ok((options?.unwrap_or_default().ask_id, answer))
@@ -132,24 +137,24 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// A promise that an ask is answered: this one, or the one that is shown now.
+    /// Returns a promise of the answer to this ask, or to the ask that is shown now.
     fn answer<'env>(
         &self,
         env: &'env Env,
         id: String,
         answer: Result<(Option<AskId>, Answer), Failure>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
+        let place = self.client();
         let answer = match answer {
             Ok((Some(ask), answer)) if place.known.get(&id).is_err() => {
-                let environment = Environment::or_ours(None);
+                let environment = Environment::or_current(None);
                 let work = async move { place.answer_saved(&id, ask, answer, environment).await };
-                return self.place().promise_and_stay(env, work);
+                return self.client().promise_and_keep_alive(env, work);
             }
             answer => answer,
         };
         let mut shown = place.known.shown();
-        self.act_and_stay(env, id, |session| async move {
+        self.act_and_keep_alive(env, id, |session| async move {
             let (ask, answer) = answer?;
             let ask =
                 ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
@@ -158,8 +163,9 @@ impl Sessions {
     }
 }
 
-impl Place {
-    /// Answers an ask of a session that was not used from here, which is opened only if it takes the answer.
+impl NodeClient {
+    /// Answers an ask of a session that was not used here yet. The session is opened only if it
+    /// accepts the answer.
     async fn answer_saved(
         self: Arc<Self>,
         what: &str,
@@ -173,8 +179,8 @@ impl Place {
         }
         let (sessions, _) = self.sessions_with(environment)?;
         let answered = sessions.answer(&ask, answer).await?;
-        let session = self.know(sessions.get(id.as_str()).await?);
-        read_again(&session).await;
+        let session = self.remember(sessions.get(id.as_str()).await?);
+        refresh(&session).await;
         Ok((session, answered))
     }
 }

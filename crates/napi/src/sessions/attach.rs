@@ -1,4 +1,4 @@
-//! Attaching: a session's events, given to a callback.
+//! Attaching callbacks to the events of a session.
 
 use std::sync::Arc;
 
@@ -13,60 +13,62 @@ use napi_derive::napi;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::{Place, Sessions};
-use crate::batch::WAITING;
-use crate::crossing::{Collected, caught, done, now, read, write};
+use super::{NodeClient, Sessions};
+use crate::batch::MAX_WAITING_BYTES;
+use crate::convert::{CatchDrop, catch_panic, promise_void, read_argument, run_sync, to_json};
 use crate::failure::Failure;
-use crate::stream::{Attached, Deliver, Delivery, Stream, Untaken};
+use crate::stream::{Attached, Deliver, Delivery, DeliveryError, Stream};
 
-/// What is received.
+/// The options of `sessionAttach`.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct AttachOptions {
-    /// Only what comes after this number: the last event you have.
+    /// Number of the last event that you have; only later events are delivered. Default: 0.
     #[napi(ts_type = "number")]
     pub after: Option<u64>,
-    /// Of the past, at most so many facts: the newest.
+    /// Maximum number of past facts to deliver; the newest ones are delivered. Default: all.
     #[napi(ts_type = "number")]
     pub limit: Option<usize>,
-    /// Whether Node stays for as long as this is attached, also while nothing happens: `false`.
+    /// Whether Node stays alive while the callback is attached, even if the session is idle.
+    /// Default: `false`.
     pub keep_alive: Option<bool>,
-    /// Called once, when nothing more will come.
+    /// Called once, after the last event.
     #[napi(ts_type = "(end: StreamEnd) => void")]
     #[serde(skip)]
     pub on_end: Option<()>,
-    /// Called with what the callback, or `onEnd`, has thrown, or rejected with if it is async. Without it, that is told by
-    /// a warning of the process.
+    /// Called with the errors that the callback or `onEnd` throws or, if it is async, rejects with.
+    /// Default: the process emits a warning.
     #[napi(ts_type = "(error: unknown) => void")]
     #[serde(skip)]
     pub on_error: Option<()>,
 }
 
-/// What crosses: a list of events, or the end, as JSON.
-type Crossing = FnArgs<(Option<String>, Option<String>)>;
+/// The arguments of a delivery, as JSON: a list of events, or the end.
+type DeliveryArgs = FnArgs<(Option<String>, Option<String>)>;
 
-/// The function of JavaScript that takes deliveries; `WEAK`: Node does not stay for it.
-type Callback<const WEAK: bool> = ThreadsafeFunction<Delivery, Promise<()>, Crossing, Status, false, WEAK>;
+/// The JavaScript function that takes deliveries. If `WEAK`, it does not keep Node alive.
+type Callback<const WEAK: bool> = ThreadsafeFunction<Delivery, Promise<()>, DeliveryArgs, Status, false, WEAK>;
 
-/// What an attachment begins with, as it crosses. Its type is written down in the header of the declarations.
+/// The beginning of an attachment. Its TypeScript type is in `dts-header.d.ts`.
 #[derive(Serialize)]
-struct Beginning {
+struct AttachResult {
     attachment: u32,
     snapshot: Arc<Snapshot>,
 }
 
 #[napi]
 impl Sessions {
-    /// Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
-    /// numbers. Node stays for it while a turn is open, or always with `keepAlive`.
+    /// Attaches a callback to a session's events: first the past ones that `options` select, then
+    /// new ones, with strictly rising numbers. Node stays alive for it while a turn is open, or
+    /// always with `keepAlive`.
     ///
-    /// The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB, or 32 MiB of a
-    /// daemon's session; beyond, facts still come all, and of text and output whose pieces are gone an `itemSoFar` says what
-    /// they had come to.
+    /// The session never waits for the callback. While it is busy, up to 64 MiB of events wait, or
+    /// 32 MiB for a daemon's session. Beyond that, all facts are still delivered, but pieces of
+    /// text and output may be replaced by an `itemSoFar` with the text so far.
     ///
-    /// Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
-    /// session from being opened.
+    /// Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if the session has no event
+    /// `after`, or the error that prevents a saved session from being opened.
     #[napi(
         catch_unwind,
         ts_args_type = "id: string, callback: (event: Event) => void, options?: AttachOptions",
@@ -76,46 +78,48 @@ impl Sessions {
         &self,
         env: &'env Env,
         id: String,
-        deliver: Function<'_, Crossing, Promise<()>>,
+        deliver: Function<'_, DeliveryArgs, Promise<()>>,
         options: Unknown<'_>,
         is_loop: Option<bool>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = now(env, || read::<Option<AttachOptions>>(env, "options", options))?.unwrap_or_default();
-        let from =
-            AttachFrom { limit: options.limit, ..AttachFrom::after(options.after.unwrap_or(0)) }.with_room(WAITING);
-        let place = self.place();
+        let options =
+            run_sync(env, || read_argument::<Option<AttachOptions>>(env, "options", options))?.unwrap_or_default();
+        let from = AttachFrom { limit: options.limit, ..AttachFrom::after(options.after.unwrap_or(0)) }
+            .with_room(MAX_WAITING_BYTES);
+        let place = self.client();
         let deliver = match options.keep_alive {
-            Some(true) => across(callback::<false>(&deliver, Arc::clone(&place))?),
-            _ => across(callback::<true>(&deliver, Arc::clone(&place))?),
+            Some(true) => deliver_to_js(build_callback::<false>(&deliver, Arc::clone(&place))?),
+            _ => deliver_to_js(build_callback::<true>(&deliver, Arc::clone(&place))?),
         };
         let session = self.session(id);
-        self.place().promise_told_and_stay(env, async move {
+        self.client().promise_then_keep_alive(env, async move {
             let session = session.await?;
             let attachment = session.attach(from).await?;
             let snapshot = Arc::clone(attachment.snapshot());
             let stream = Stream::new(session.clone(), attachment, from, deliver);
-            let (begin, begins) = oneshot::channel();
+            let (start, started) = oneshot::channel();
             let number = place.known.attach(&session, |number| {
                 let (place, id) = (Arc::downgrade(&place), session.id().clone());
-                stream.start(begins, is_loop.unwrap_or(false), move || {
+                stream.start(started, is_loop.unwrap_or(false), move || {
                     if let Some(place) = place.upgrade() {
                         place.known.detach(&id, Some(number));
                     }
                 })
             });
-            // Shown is what JavaScript has: not yet what it is about to have, and its events come behind that.
+            // An ask is shown when JavaScript has the snapshot, not before. The events follow the
+            // snapshot.
             let (id, first) = (session.id().clone(), snapshot.asks.first().map(|ask| ask.id.clone()));
-            let told = move || {
+            let on_resolved = move || {
                 place.known.show(&id, first);
-                drop(begin);
+                drop(start);
             };
-            Ok((session, Beginning { attachment: number, snapshot }, told))
+            Ok((session, AttachResult { attachment: number, snapshot }, on_resolved))
         })
     }
 
-    /// Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
-    /// more is delivered; a loop ends with what it has in hand. The session goes on as before: nothing is answered or
-    /// interrupted.
+    /// Detaches one attachment, or all attachments of this program to the session. When the promise
+    /// resolves, no more events are delivered; a loop still gets the rest of its current batch. The
+    /// session continues: no ask is answered and no turn is interrupted.
     #[napi(catch_unwind, ts_args_type = "id: string, attachment?: number", ts_return_type = "Promise<void>")]
     pub fn session_detach<'env>(
         &self,
@@ -123,51 +127,53 @@ impl Sessions {
         id: String,
         attachment: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let known = &self.place().known;
+        let known = &self.client().known;
         let detach = |attachment| {
             let id = known.find(&id)?;
             Ok::<_, Failure>(id.map(|id| known.detach(&id, attachment)).unwrap_or_default())
         };
-        let attached = read::<Option<u32>>(env, "attachment", attachment).and_then(detach);
+        let attached = read_argument::<Option<u32>>(env, "attachment", attachment).and_then(detach);
         let detached = attached.map(|attached| join_all(attached.into_iter().map(Attached::detach)));
-        done(env, async move {
+        promise_void(env, async move {
             detached?.await;
             Ok(())
         })
     }
 }
 
-/// The function, to be called from other threads. What a delivery shows is shown as soon as it is called.
-fn callback<const WEAK: bool>(
-    deliver: &Function<'_, Crossing, Promise<()>>,
-    place: Arc<Place>,
+/// Makes the function callable from other threads. The ask of a delivery counts as shown when the
+/// function is called.
+fn build_callback<const WEAK: bool>(
+    deliver: &Function<'_, DeliveryArgs, Promise<()>>,
+    place: Arc<NodeClient>,
 ) -> napi::Result<Callback<WEAK>> {
-    let place = Collected(place);
+    let place = CatchDrop(place);
     deliver.build_threadsafe_function::<Delivery>().weak::<WEAK>().build_callback(
         move |ThreadsafeCallContext { value, .. }| {
-            let crossing = caught(|| match value {
+            let crossing = catch_panic(|| match value {
                 Delivery::Events(batch) => {
-                    if let Some((session, ask)) = &batch.shows {
+                    if let Some((session, ask)) = &batch.shown_ask {
                         place.0.known.show(session, ask.clone());
                     }
                     Ok((Some(batch.text()), None))
                 }
-                Delivery::End(end) => Ok((None, Some(write(&end)?))),
+                Delivery::End(end) => Ok((None, Some(to_json(&end)?))),
             });
-            // An error here would end the process. Nothing is no delivery, and the function refuses it.
+            // An error here would end the process. Without arguments, the function itself refuses
+            // the delivery.
             Ok(FnArgs::from(crossing.unwrap_or((None, None))))
         },
     )
 }
 
-/// Takes deliveries to the function, and waits until they are taken.
-fn across<const WEAK: bool>(callback: Callback<WEAK>) -> Deliver {
+/// Wraps the function, so that a delivery resolves when JavaScript has taken it.
+fn deliver_to_js<const WEAK: bool>(callback: Callback<WEAK>) -> Deliver {
     let callback = Arc::new(callback);
-    Box::new(move |delivery| -> BoxFuture<'static, Result<(), Untaken>> {
+    Box::new(move |delivery| -> BoxFuture<'static, Result<(), DeliveryError>> {
         let callback = Arc::clone(&callback);
         async move {
-            let taken = callback.call_async_catch(delivery).await.map_err(|_| Untaken::Gone)?;
-            taken.await.map_err(|_| Untaken::Failed)
+            let taken = callback.call_async_catch(delivery).await.map_err(|_| DeliveryError::Gone)?;
+            taken.await.map_err(|_| DeliveryError::Failed)
         }
         .boxed()
     })

@@ -1,31 +1,31 @@
-//! What of a session can be changed while it lives: its name, its model, how it is logged.
+//! Functions that change a session's name, model or debug log.
 
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 
-use super::{Sessions, read_again};
-use crate::crossing::done;
+use super::{Sessions, refresh};
+use crate::convert::promise_void;
 
 #[napi]
 impl Sessions {
-    /// Gives a session another name, which is its title, too. One that is only saved stays so.
+    /// Renames a session. The name also becomes its title. A saved session stays saved.
     ///
-    /// Rejects with `nameTaken` or `badName`.
+    /// Rejects with `nameTaken`, or with `badName` if the name is not allowed.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_rename<'env>(&self, env: &'env Env, id: String, name: String) -> napi::Result<PromiseRaw<'env, ()>> {
-        let place = self.place();
-        done(env, async move {
+        let place = self.client();
+        promise_void(env, async move {
             let id = place.id(&id).await?;
             place.sessions()?.0.rename(&id, name).await?;
             if let Ok(session) = place.known.get(id.as_str()) {
-                read_again(&session).await;
+                refresh(&session).await;
             }
             Ok(())
         })
     }
 
-    /// Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
+    /// Changes the model of a session, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
     ///
     /// Rejects with `modelSetup`.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
@@ -35,11 +35,11 @@ impl Sessions {
         id: String,
         model: String,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        done(env, self.act(id, |session| async move { Ok(session.change_model(model).await?) }))
+        promise_void(env, self.act(id, |session| async move { Ok(session.change_model(model).await?) }))
     }
 
-    /// Has a session log at debug level, or not any more: to the `log` that was given to `start`, or to that of its daemon. Its
-    /// snapshot's `isDebugEnabled` says what it is.
+    /// Turns the debug log of a session on or off. The lines go to the `log` callback of `start`,
+    /// or to the daemon's log. The snapshot has the setting as `isDebugEnabled`.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_set_debug<'env>(
         &self,
@@ -47,6 +47,6 @@ impl Sessions {
         id: String,
         enabled: bool,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        done(env, self.act(id, move |session| async move { Ok(session.change_debug(enabled).await?) }))
+        promise_void(env, self.act(id, move |session| async move { Ok(session.change_debug(enabled).await?) }))
     }
 }

@@ -1,4 +1,4 @@
-//! Which sessions there are, and what becomes of them as a whole: found, closed, deleted.
+//! Functions that list, find, close and delete sessions.
 
 use holdpoint_session::SessionError;
 use napi::Env;
@@ -6,57 +6,59 @@ use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 use serde::Deserialize;
 
-use super::supplies::Environment;
-use super::{Sessions, read_again};
-use crate::crossing::{done, promise, read};
+use super::environment::Environment;
+use super::{Sessions, refresh};
+use crate::convert::{promise, promise_void, read_argument};
 
-/// When a session is closed.
+/// The options of `sessionClose`.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CloseOptions {
-    /// Only if it has nothing to do, and nobody has given it a prompt or a run, and no turn began, behind the event of this
-    /// number.
+    /// Close the session only if it is unused: it has no turn, run or queued prompt, and got none
+    /// after the event with this number. Default: close in any case.
     #[napi(ts_type = "number")]
     pub unused_since: Option<u64>,
 }
 
 #[napi]
 impl Sessions {
-    /// Every session: live ones first, the newest first.
+    /// Lists all sessions: live ones first, then the newest first.
     #[napi(catch_unwind, ts_return_type = "Promise<SessionSummary[]>")]
     pub fn session_list<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
+        let place = self.client();
         promise(env, async move { Ok(place.sessions()?.0.list().await?) })
     }
 
-    /// The open asks of all sessions, live and saved: the oldest first.
+    /// Lists the open asks of all sessions, live and saved, the oldest first.
     #[napi(catch_unwind, ts_return_type = "Promise<InboxAsk[]>")]
     pub fn session_inbox<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
+        let place = self.client();
         promise(env, async move { Ok(place.sessions()?.0.inbox().await?) })
     }
 
-    /// Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that
-    /// is only saved is opened, also if it was closed by another.
+    /// Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
+    /// and resolves to its id. A saved session is opened, even if another client closed it.
     ///
-    /// Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
+    /// Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.ids`).
     #[napi(catch_unwind, ts_return_type = "Promise<SessionId>")]
     pub fn session_find<'env>(&self, env: &'env Env, what: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
-        let environment = Environment::or_ours(None);
+        let place = self.client();
+        let environment = Environment::or_current(None);
         promise(env, async move {
             let session = place.find(&what, environment).await?;
-            read_again(&session).await;
+            refresh(&session).await;
             Ok(session.id().clone())
         })
     }
 
-    /// Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
-    /// saved, and opens when it is used again. One that is only saved is not opened for this.
+    /// Closes a session: its turn is cut, its asks are closed, its processes end and its name
+    /// becomes free. The session stays saved, and opens when it is used again. A saved session is
+    /// closed without being opened.
     ///
-    /// Rejects with `inexact` for a prefix of an id, with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
-    /// `notSaving` if what it has done can't be saved at present.
+    /// Rejects with `inexact` for a prefix of an id, `closed` if the session is closed already,
+    /// `inUse` if `unusedSince` prevents the close, and `notSaving` if the session's events can't
+    /// be saved at present.
     #[napi(catch_unwind, ts_args_type = "id: string, options?: CloseOptions", ts_return_type = "Promise<void>")]
     pub fn session_close<'env>(
         &self,
@@ -64,9 +66,9 @@ impl Sessions {
         id: String,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let options = read::<Option<CloseOptions>>(env, "options", options);
-        let place = self.place();
-        done(env, async move {
+        let options = read_argument::<Option<CloseOptions>>(env, "options", options);
+        let place = self.client();
+        promise_void(env, async move {
             let CloseOptions { unused_since } = options?.unwrap_or_default();
             let what = id;
             let id = place.id(&what).await?;
@@ -83,15 +85,16 @@ impl Sessions {
         })
     }
 
-    /// Deletes a closed session, with all that was said in it.
+    /// Deletes a saved session and its log.
     ///
-    /// Rejects with `live` if it was not closed, with `inexact` for a prefix of an id.
+    /// Rejects with `live` if the session is live, with `inexact` for a prefix of an id, and with
+    /// `ambiguous` if several sessions have the name.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_delete<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
-        let place = self.place();
-        // It may have been closed by another.
+        let place = self.client();
+        // Another client may have closed the session.
         let known = place.known.find(&id);
-        done(env, async move {
+        promise_void(env, async move {
             place.sessions()?.0.delete(&id).await?;
             if let Ok(Some(id)) = known {
                 place.known.forget(&id);

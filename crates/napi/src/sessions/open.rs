@@ -1,4 +1,4 @@
-//! Opening a session.
+//! The function that opens a session, and its options.
 
 use std::collections::HashMap;
 
@@ -10,73 +10,77 @@ use napi_derive::napi;
 use serde::Deserialize;
 
 use super::Sessions;
-use super::supplies::Environment;
-use crate::crossing::{promise, read};
+use super::environment::Environment;
+use crate::convert::{promise, read_argument};
 use crate::failure::Failure;
 
-/// What a session is opened with. What is left out is as the configuration says, else as usual.
+/// The options of `sessionOpen`. The configuration, if it has a value, overrides the default of an
+/// option.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct OpenOptions {
-    /// The folder it works in; without it, that of this process.
+    /// Workspace of the session. Default: the current folder of this process.
     pub cwd: Option<String>,
-    /// What it is called; without it, as the folder is, with a number where that is taken.
+    /// Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
+    /// name of the workspace's folder, with a number if it is taken.
     pub name: Option<String>,
-    /// The model, as `PROVIDER/NAME` or `PROVIDER`. Without it: the configuration's, else the first provider whose key
-    /// is set, else `rehearsal`.
+    /// Model of the session, as `PROVIDER/NAME` or `PROVIDER`. Default: the model of the
+    /// configuration, else the first provider whose key is set, else `rehearsal`.
     pub model: Option<String>,
-    /// What its tools may do unasked: `ask`.
+    /// Mode of the session's policy. Default: `ask`.
     #[napi(ts_type = "PolicyMode")]
     pub policy: Option<PolicyMode>,
-    /// What is allowed, asked or denied besides.
+    /// Rules of the session's policy, in addition to those of the configuration.
     pub rules: Option<OpenRules>,
-    /// Who answers its asks: `wait`.
+    /// Asks mode of the session. Default: `wait`.
     #[napi(ts_type = "AsksMode")]
     pub asks: Option<AsksMode>,
-    /// The most steps (requests to the model) one turn may take; 0, as usual, for no limit.
+    /// Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
     pub max_steps: Option<u32>,
-    /// The most tokens one turn may take; 0, as usual, for no limit.
+    /// Maximum number of tokens that one turn may use; 0 means no limit. The limit is checked
+    /// before each request. Default: 0.
     #[napi(ts_type = "number")]
     pub max_turn_tokens: Option<u64>,
-    /// The environment, of which an allow-list goes to its tools, and where keys of models are found; without it, that of
-    /// this process.
+    /// Environment of the session. Tools get the variables on an allow-list, and keys of models are
+    /// read from it. Default: the environment of this process.
     #[napi(ts_type = "Record<string, string | undefined>")]
     pub env: Option<HashMap<String, String>>,
 }
 
-/// Rules that say more than the policy: `TOOL` or `TOOL(PATTERN)`, for example `shell(git status)`. Deny beats ask beats
-/// allow.
+/// Policy rules, written `TOOL` or `TOOL(PATTERN)`, for example `shell(git status)`. They override
+/// the mode. Deny overrides ask, and ask overrides allow.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenRules {
-    /// What is allowed unasked.
+    /// Calls that run without an ask.
     pub allow: Option<Vec<String>>,
-    /// What is asked, even where it would be allowed.
+    /// Calls that are asked about, even if they would be allowed.
     pub ask: Option<Vec<String>>,
-    /// What is denied, unasked.
+    /// Calls that are denied without an ask.
     pub deny: Option<Vec<String>>,
 }
 
 #[napi]
 impl Sessions {
-    /// Opens a fresh session, and gives its id.
+    /// Opens a new session, and resolves to its id.
     ///
-    /// Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or `tooManySessions`.
+    /// Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or
+    /// `tooManySessions`.
     #[napi(catch_unwind, ts_args_type = "options?: OpenOptions", ts_return_type = "Promise<SessionId>")]
     pub fn session_open<'env>(
         &self,
         env: &'env Env,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
-        let mut options = read::<Option<OpenOptions>>(env, "options", options).map(Option::unwrap_or_default);
+        let place = self.client();
+        let mut options = read_argument::<Option<OpenOptions>>(env, "options", options).map(Option::unwrap_or_default);
         let given = options.as_mut().ok().and_then(|options| options.env.take());
-        let environment = Environment::or_ours(given);
+        let environment = Environment::or_current(given);
         promise(env, async move {
             let (sessions, config) = place.sessions_with(environment)?;
-            let session = place.know(sessions.open(open(&config, options?)?).await?);
+            let session = place.remember(sessions.open(open(&config, options?)?).await?);
             Ok(session.id().clone())
         })
     }
@@ -98,7 +102,7 @@ fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
     Ok(model.into_iter().fold(open, OpenSession::model))
 }
 
-/// The configuration's rules and these: a rule is never lost.
+/// Returns the rules of the configuration and these together.
 fn merged(configured: &PolicyRules, OpenRules { allow, ask, deny }: OpenRules) -> Result<PolicyRules, Failure> {
     let mut merged = configured.clone();
     for (rules, given) in [(&mut merged.allow, allow), (&mut merged.ask, ask), (&mut merged.deny, deny)] {

@@ -1,4 +1,4 @@
-//! Turns and runs: begun, waited for, cut.
+//! Functions that start, await and interrupt turns and runs.
 
 use holdpoint_common::{Outcome, Receipt, TurnId};
 use holdpoint_session::{Interruption, SessionHandle};
@@ -9,22 +9,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Sessions;
-use crate::crossing::{given, promise, read};
+use crate::convert::{promise, read_argument, read_value};
 use crate::failure::Failure;
 
-/// How a turn is interrupted.
+/// The options of `sessionInterrupt`.
 #[napi(object, object_from_js = false, object_to_js = false)]
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InterruptOptions {
-    /// Only if it is this one.
+    /// Turn to interrupt. If another turn is open, nothing changes. Default: the open turn.
     #[napi(ts_type = "TurnId")]
     pub turn: Option<TurnId>,
-    /// Whether to wait until nothing of it runs any more, for the receipt: `true`.
+    /// Whether to wait until nothing of the turn runs any more, so that the result has a receipt.
+    /// Default: `true`.
     pub wait: Option<bool>,
 }
 
-/// What an interrupt found, as it crosses. Its type is written down in the header of the declarations.
+/// The effect of an interrupt. Its TypeScript type is in `dts-header.d.ts`.
 #[derive(Serialize)]
 pub(super) struct Interrupted {
     found: Found,
@@ -49,7 +50,7 @@ impl Interrupted {
         Self { found, turn, outcome: None, receipt: None }
     }
 
-    /// There was nothing to interrupt.
+    /// The effect of an interrupt that found nothing.
     pub(super) fn nothing() -> Self {
         Self::found(Found::Nothing, None)
     }
@@ -57,8 +58,9 @@ impl Interrupted {
 
 #[napi]
 impl Sessions {
-    /// Gives a session something to do. It runs, or the prompt waits, before this resolves. Node stays until it has
-    /// settled; of a daemon's session, if anyone is attached to it from here.
+    /// Sends a prompt to a session. When the promise resolves, the prompt's turn has started or the
+    /// prompt is queued. Node stays alive until the session has settled; for a daemon's session,
+    /// only if this program is attached to it.
     ///
     /// Rejects with `emptyPrompt`, `promptTooLong`, `queueFull` or `notSaving`.
     #[napi(catch_unwind, ts_return_type = "Promise<Prompted>")]
@@ -68,10 +70,11 @@ impl Sessions {
         id: String,
         text: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        self.act_and_stay(env, id, |session| async move { Ok(session.prompt(text).await?) })
+        self.act_and_keep_alive(env, id, |session| async move { Ok(session.prompt(text).await?) })
     }
 
-    /// Begins a run: a goal, worked through in iterations until no task is left or it is interrupted.
+    /// Starts a run: a goal that is worked through in iterations until no task is left or the run
+    /// is interrupted. Node stays alive as for `sessionPrompt`.
     ///
     /// Rejects with `emptyGoal`, `promptTooLong`, `badTask`, `turnOpen` or `runOpen`.
     #[napi(catch_unwind, ts_args_type = "id: string, run: RunRequest", ts_return_type = "Promise<RunStarted>")]
@@ -81,31 +84,32 @@ impl Sessions {
         id: String,
         run: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let run = read::<Map<String, Value>>(env, "run", run);
-        let place = self.place();
-        self.act_and_stay(env, id, |session| async move {
+        let run = read_argument::<Map<String, Value>>(env, "run", run);
+        let place = self.client();
+        self.act_and_keep_alive(env, id, |session| async move {
             let mut run = run?;
             let (_, config) = place.sessions()?;
             run.entry("holdAt").or_insert_with(|| json!(config.hold_at));
-            Ok(session.start_run(given("run", Value::from(run))?).await?)
+            Ok(session.start_run(read_value("run", Value::from(run))?).await?)
         })
     }
 
-    /// Waits until no turn and no run is open and no prompt waits, or the session is held; and until callbacks that are
-    /// attached from here have been given all of it.
+    /// Waits until a session has no open turn, no run and no queued prompt, or is held, and until
+    /// this program's callbacks have got all its events. Resolves to the snapshot.
     #[napi(catch_unwind, ts_return_type = "Promise<Snapshot>")]
     pub fn session_settled<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
+        let place = self.client();
         let session = self.session(id);
         promise(env, async move {
             let session = session.await?;
             let snapshot = session.settled().await?;
-            place.known.reach(session.id(), snapshot.seq).await;
+            place.known.wait_delivered(session.id(), snapshot.seq).await;
             Ok(snapshot)
         })
     }
 
-    /// Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back.
+    /// Interrupts the open turn, or ends a run that is between two turns. Resolves to the effect,
+    /// with the receipt of the stopped tools, ended processes, closed asks and returned prompts.
     #[napi(
         catch_unwind,
         ts_args_type = "id: string, options?: InterruptOptions",
@@ -117,13 +121,12 @@ impl Sessions {
         id: String,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = read::<Option<InterruptOptions>>(env, "options", options);
+        let options = read_argument::<Option<InterruptOptions>>(env, "options", options);
         let work = self.act(id, |session| async move { interrupt(&session, options?.unwrap_or_default()).await });
         promise(env, work)
     }
 }
 
-/// Ends a turn now.
 pub(super) async fn interrupt(
     session: &SessionHandle,
     InterruptOptions { turn, wait }: InterruptOptions,

@@ -1,4 +1,4 @@
-//! Asks: tools raise them, clients answer them.
+//! Asks, which tools raise and clients answer.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,6 @@ use holdpoint_tools::{Answering, AskReply, TasksReply, ToolRequest};
 use super::{Replied, SessionActor};
 use crate::state::{Input, Phase, Refused, Reply};
 
-/// Answers an ask.
 #[derive(Message)]
 #[rtype(result = "Result<Answered, Refused>")]
 pub(crate) struct AnswerAsk {
@@ -23,12 +22,13 @@ impl Handler<AnswerAsk> for SessionActor {
     type Result = Replied<Result<Answered, Refused>>;
 
     fn handle(&mut self, AnswerAsk { ask, answer, by }: AnswerAsk, ctx: &mut Self::Context) -> Self::Result {
-        let word = answer.word();
-        // What stands is left for the restart. An answer taken now would be one to a call that nobody runs.
+        let word = answer.kind_name();
+        // Open asks are left for the next actor. An answer accepted now would be for a call that
+        // never runs.
         if self.outbox.is_ending() {
             return Replied::Never;
         }
-        match self.take(Input::Answer { ask: ask.clone(), answer, by: by.clone() }, ctx) {
+        match self.handle_input(Input::Answer { ask: ask.clone(), answer, by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(%ask, answer = word, %by, "answered");
                 self.reply(move |saved| Ok(Answered { ask, saved }), ctx)
@@ -41,26 +41,26 @@ impl Handler<AnswerAsk> for SessionActor {
     }
 }
 
-/// The asks of tools: what is open, and what came before its call's output.
+/// The open asks of tools, and the asks that arrived before the output of their call.
 #[derive(Default)]
 pub(super) struct ToolAsks {
     /// The answering ends of the open asks. Dropping one wakes its tool as interrupted.
     answering: HashMap<AskId, Answering>,
-    /// Likewise of the tools that wait to hear of the tasks and notes.
+    /// The answering ends of the tools that wait for a reply about the tasks and notes.
     pub(super) tasks: HashMap<TasksKey, Answering<TasksReply>>,
-    /// How often they have been asked about.
-    pub(super) tasks_wanted: u64,
-    /// The pieces of output heard of each call.
-    heard: HashMap<ItemId, u64>,
-    /// Asks that wait for output of their call: the mailbox is faster than the lane.
+    /// How many requests about the tasks and notes there were, which makes their keys unique.
+    pub(super) next_task_key: u64,
+    /// How many pieces of output each call has published.
+    published: HashMap<ItemId, u64>,
+    /// Asks that wait for earlier output of their call: the mailbox can overtake the lane.
     early: Vec<ToolRequest>,
 }
 
-/// Names one who waits to hear of the tasks and notes: a call may have several threads that ask.
+/// Identifies a request about the tasks and notes. A call can have several, one per thread.
 pub(super) type TasksKey = (CallId, u64);
 
 impl ToolAsks {
-    /// An ask is over without an answer: if its tool waits still, it wakes as interrupted.
+    /// Closes an ask without an answer. If its tool still waits, it wakes as interrupted.
     pub(super) fn close(&mut self, ask: &AskId) {
         self.answering.remove(ask);
     }
@@ -73,34 +73,35 @@ impl Handler<ToolRequest> for SessionActor {
         let (turn, call, request, after, answering) = match request {
             ToolRequest::Ask { turn, call, request, after, answering } => (turn, call, request, after, answering),
             ToolRequest::Tasks { turn, call, request, answering } => {
-                return self.tasks_wanted(turn, call, request, answering, ctx);
+                return self.handle_task_request(turn, call, request, answering, ctx);
             }
             ToolRequest::JobStarted { turn, call, command } => {
-                tracing::info!(%call, "a background job runs");
-                // News of a job is never refused, at most stale.
-                let _ = self.take(Input::JobStarted { turn, call, command }, ctx);
+                tracing::info!(%call, "background job started");
+                // News of a job is never refused; at most it is stale.
+                let _ = self.handle_input(Input::JobStarted { turn, call, command }, ctx);
                 return;
             }
             ToolRequest::JobEnded { call, end } => {
-                tracing::info!(%call, %end, "a background job is over");
-                let _ = self.take(Input::JobEnded { job: call, end }, ctx);
+                tracing::info!(%call, %end, "background job ended");
+                let _ = self.handle_input(Input::JobEnded { job: call, end }, ctx);
                 return;
             }
             _ => return,
         };
         let runs = matches!(self.state.phase(), Phase::Running(open) if open.id == turn);
-        if runs && self.asks.heard.get(&call.item()).copied().unwrap_or_default() < after {
+        if runs && self.asks.published.get(&call.item()).copied().unwrap_or_default() < after {
             self.asks.early.push(ToolRequest::Ask { turn, call, request, after, answering });
             return;
         }
         let tool = request.tool_name().to_owned();
-        // The answering end is filed under the id the ask is about to get, for the setting may answer it at once.
+        // Registered under the id that the ask will get, because the asks mode may answer it at
+        // once.
         let id = AskId { session: self.state.id().clone(), seq: self.numbers.next() };
         self.asks.answering.insert(id.clone(), answering);
-        match self.take(Input::Ask { turn, call, request }, ctx) {
+        match self.handle_input(Input::Ask { turn, call, request }, ctx) {
             Ok(Reply::Asked(ask)) => {
                 tracing::info!(%ask, %call, tool, "asked");
-                debug_assert_eq!(ask, id, "an ask is named after its own event");
+                debug_assert_eq!(ask, id, "the id of an ask has the number of its event");
             }
             Ok(_) | Err(_) => {
                 self.asks.answering.remove(&id);
@@ -110,16 +111,16 @@ impl Handler<ToolRequest> for SessionActor {
 }
 
 impl SessionActor {
-    /// Wakes the tool that waits on an ask. If the cut was first, it is awake already.
+    /// Wakes the tool that waits for an ask. After a cut, the tool is awake already.
     pub(super) fn wake(&mut self, ask: &AskId, reply: AskReply) {
         if let Some(answering) = self.asks.answering.remove(ask) {
             answering.answer(reply);
         }
     }
 
-    /// A piece of output has been published: an ask that waited for it may be raised.
-    pub(super) fn heard(&mut self, item: ItemId, ctx: &mut Context<Self>) {
-        *self.asks.heard.entry(item).or_default() += 1;
+    /// Counts a published piece of output, and raises the asks that waited for it.
+    pub(super) fn count_output(&mut self, item: ItemId, ctx: &mut Context<Self>) {
+        *self.asks.published.entry(item).or_default() += 1;
         let of_item =
             |request: &mut ToolRequest| matches!(request, ToolRequest::Ask { call, .. } if call.item() == item);
         let early: Vec<_> = self.asks.early.extract_if(.., of_item).collect();
@@ -128,7 +129,7 @@ impl SessionActor {
         }
     }
 
-    /// Wakes every tool that waits, as interrupted.
+    /// Wakes all waiting tools as interrupted.
     pub(super) fn interrupt_asks(&mut self) {
         self.asks = ToolAsks::default();
     }

@@ -1,4 +1,4 @@
-//! Clients: attached, sent every event, never waited for.
+//! Attached clients. Each is sent every event, and the actor waits for none of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 use crate::store::SessionLog;
 
-/// Begins to receive a session's events.
+/// Attaches a client to the session.
 #[derive(Message)]
 #[rtype(result = "Result<Attached, SessionError>")]
 pub(crate) struct Attach {
@@ -22,34 +22,36 @@ pub(crate) struct Attach {
     pub(crate) from: AttachFrom,
 }
 
-/// Facts that the output buffer no longer has: those in this range, or only the newest so many of them.
-pub(crate) type Older = (Range<u64>, Option<usize>);
+/// Facts that have left the output buffer: their range, and how many of the newest to read. `None`
+/// means all.
+pub(crate) type OlderFacts = (Range<u64>, Option<usize>);
 
-/// What a client is given.
+/// The reply to [`Attach`]: the snapshot, and the events in the order in which the client gets
+/// them.
 pub(crate) struct Attached {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) log: Arc<dyn SessionLog>,
-    /// Facts to be read from the log first.
-    pub(crate) older: Option<Older>,
-    /// What items had come to of which pieces are gone, and facts that could not be saved: between those, by number.
+    /// The facts to read from the log first.
+    pub(crate) older: Option<OlderFacts>,
+    /// Facts that could not be saved, and the text so far of items that have lost deltas. By their
+    /// numbers, they belong between the facts of the log.
     pub(crate) summaries: Vec<Arc<Event>>,
-    /// Then these.
+    /// The events of the output buffer.
     pub(crate) past: Vec<Arc<Event>>,
-    /// Then what happens.
+    /// The events from then on.
     pub(crate) live: ClientQueue,
 }
 
-/// Ends receiving. Answered when nothing more will be sent.
+/// Detaches a client. The reply means that no more events will be sent.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Detach {
     client: ClientId,
 }
 
-/// Names a client within its session.
+/// Identifies a client within its session.
 type ClientId = u64;
 
-/// Those who are attached.
 #[derive(Default)]
 pub(super) struct Clients {
     next: ClientId,
@@ -62,7 +64,7 @@ struct Client {
     queue: Sender,
 }
 
-/// The receiving end of a client's queue. Dropping it, wherever it is by then, detaches the client.
+/// The receiving end of a client's queue. Dropping it detaches the client.
 pub(crate) struct ClientQueue {
     events: Receiver,
     client: ClientId,
@@ -72,7 +74,7 @@ pub(crate) struct ClientQueue {
 impl Drop for ClientQueue {
     fn drop(&mut self) {
         if let Some(session) = self.session.upgrade() {
-            // Bounded: one for each client.
+            // Bounded: one per client.
             session.do_send(Detach { client: self.client });
         }
     }
@@ -89,7 +91,7 @@ impl Handler<Attach> for SessionActor {
 
     fn handle(&mut self, Attach { who, from }: Attach, ctx: &mut Self::Context) -> Self::Result {
         let AttachFrom { after, limit, room } = from;
-        let limits = &self.outfit.limits;
+        let limits = &self.env.limits;
         if self.clients.len() >= limits.max_clients {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
         }
@@ -99,12 +101,13 @@ impl Handler<Attach> for SessionActor {
         }
         let (from, older) = self.past(after, limit);
         let (mut summaries, past) = self.ring.after(after, from);
-        // What could not be saved and has left the buffer is nowhere else.
+        // A fact that could not be saved and has left the buffer exists only in the outbox.
         summaries.extend(self.outbox.unsaved_in(from.saturating_add(1)..self.ring.evicted() + 1).cloned());
         summaries.sort_by_key(|event| event.seq);
-        // Before anything live it has what the log and the buffer give it.
-        let given = past.last().map_or(0, |event| event.seq).max(from).max(self.ring.evicted());
-        let (queue, events) = queue(given, room, limits);
+        // The log and the buffer provide the events up to this number, and the queue the later
+        // ones.
+        let covered_up_to = past.last().map_or(0, |event| event.seq).max(from).max(self.ring.evicted());
+        let (queue, events) = queue(covered_up_to, room, limits);
         let client = self.clients.next;
         self.clients.next += 1;
         tracing::info!(client, %who, after, "attach");
@@ -130,8 +133,8 @@ impl Handler<Detach> for SessionActor {
 }
 
 impl SessionActor {
-    /// Where the ring takes over, and what of the log comes before it.
-    fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<Older>) {
+    /// The number after which the ring takes over, and the part of the log to read before it.
+    fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<OlderFacts>) {
         let evicted = self.ring.evicted();
         let Some(limit) = limit else {
             return (after, (after < evicted).then_some((after.saturating_add(1)..evicted + 1, None)));
@@ -145,7 +148,7 @@ impl SessionActor {
         }
     }
 
-    /// Sends an event to everyone who is attached, and keeps it for those who come later.
+    /// Sends an event to all attached clients and adds it to the ring.
     pub(super) fn publish(&mut self, event: Arc<Event>) {
         let weight = event.weight();
         let before = self.clients.attached.len();
@@ -156,7 +159,7 @@ impl SessionActor {
         self.ring.push(event);
     }
 
-    /// Shows how many are attached.
+    /// Publishes the number of attached clients.
     fn show_clients(&self) {
         let clients = self.clients.len();
         self.shown.send_modify(|shown| Arc::make_mut(shown).clients = clients);
@@ -164,18 +167,18 @@ impl SessionActor {
 }
 
 impl Client {
-    /// Whether the client is still attached after this.
+    /// Returns whether the client is still attached.
     fn send(&self, event: &Arc<Event>, weight: usize) -> bool {
         let sent = self.queue.send(event, weight);
         if let Err(after) = sent {
-            tracing::warn!(client = self.id, who = %self.who, after, "client lags, its stream ends");
+            tracing::warn!(client = self.id, who = %self.who, after, "client lags; its stream ends");
         }
         sent.is_ok()
     }
 }
 
 impl ClientQueue {
-    /// Detaches, and returns when the session knows.
+    /// Detaches the client, and returns when the actor has done so.
     pub(crate) async fn leave(self) {
         if let Some(session) = self.session.upgrade() {
             // A session that is gone has no clients.
@@ -188,8 +191,8 @@ impl ClientQueue {
         self.events.next().await
     }
 
-    /// Moves what has come into `batch`, at most `most` and not much at once, waiting for the first. Nothing: the stream
-    /// has ended.
+    /// Moves queued events into `batch` and waits for the first: at most `most` events, and a
+    /// bounded number of bytes. Adds no event when the stream has ended.
     pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
         self.events.next_batch(batch, most).await;
     }

@@ -1,4 +1,4 @@
-//! The ways a session's actor ends: closed by someone, or unloaded to make room.
+//! The messages that end a session's actor: close, unload and shutdown.
 
 use actix::prelude::*;
 use holdpoint_common::Who;
@@ -6,18 +6,18 @@ use holdpoint_common::Who;
 use super::{Replied, SessionActor};
 use crate::state::{Input, Phase, Refused};
 
-/// Ends the session: its turn is cut, its processes end, its actor stops. The reply says that this has
-/// begun; the actor's end is seen by the manager.
+/// Closes the session: cuts its turn, ends its processes and stops its actor. The reply means that
+/// this has begun. The manager notices the actor's end.
 #[derive(Message)]
 #[rtype(result = "Result<(), Refused>")]
 pub(crate) struct Close {
-    /// Only if it is not in use, and was not behind this fact.
+    /// If set, refuses to close a session that is in use or was given work after this fact.
     pub(crate) unused_since: Option<u64>,
     pub(crate) by: Who,
 }
 
-/// Ends the actor, if nothing is lost by it: no turn, no queue, no hold, no background job, nobody attached. The session stays
-/// in its log.
+/// Ends the actor if the session is at rest, has no clients and is completely saved. The session
+/// stays in its log. The reply says whether the actor ends.
 #[derive(Message)]
 #[rtype(result = "bool")]
 pub(crate) struct Unload;
@@ -26,7 +26,8 @@ impl Handler<Close> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, Close { unused_since, by }: Close, ctx: &mut Self::Context) -> Self::Result {
-        // What is not saved would end with it; a session that is ending already waits for its own last save.
+        // Unsaved facts would be lost. A session that is already ending waits for its last save
+        // anyway.
         let is_ending = match self.state.phase() {
             Phase::Closed => true,
             Phase::Interrupting(_, cut) => cut.closing.is_some(),
@@ -36,7 +37,7 @@ impl Handler<Close> for SessionActor {
             return Replied::Now(Err(Refused::NotSaving { unsaved }));
         }
         tracing::info!(%by, "close");
-        Replied::Now(self.take(Input::Close { unused_since, by }, ctx).map(|_| ()))
+        Replied::Now(self.handle_input(Input::Close { unused_since, by }, ctx).map(|_| ()))
     }
 }
 
@@ -53,7 +54,8 @@ impl Handler<Unload> for SessionActor {
     }
 }
 
-/// Ends the actor: the runtime stops. Its turn is cut, and what can go on after a restart stays as it is.
+/// Ends the actor because the engine stops. The open turn is cut, and everything that can continue
+/// after a restart is left as it is.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Shutdown;
@@ -63,12 +65,12 @@ impl Handler<Shutdown> for SessionActor {
 
     fn handle(&mut self, _: Shutdown, ctx: &mut Self::Context) {
         tracing::info!("shut down");
-        // Refused by a session that is closed: it ends anyway.
-        let _ = self.take(Input::Shutdown, ctx);
+        // A closed session refuses this, and ends anyway.
+        let _ = self.handle_input(Input::Shutdown, ctx);
     }
 }
 
-/// Panics: a fault to be survived, for tests.
+/// Makes the actor panic, so that tests can check the recovery.
 #[cfg(feature = "test-support")]
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -78,8 +80,8 @@ pub(crate) struct PanicNow;
 impl Handler<PanicNow> for SessionActor {
     type Result = ();
 
-    #[expect(clippy::panic, reason = "that is what it is for")]
+    #[expect(clippy::panic, reason = "the message exists to cause a panic")]
     fn handle(&mut self, _: PanicNow, _: &mut Self::Context) {
-        panic!("a test asked for it");
+        panic!("a test requested a panic");
     }
 }

@@ -1,4 +1,4 @@
-//! Looking closely: whether the session is logged at debug level.
+//! The switch for logging a session at debug level.
 
 use actix::prelude::*;
 use holdpoint_common::Who;
@@ -6,7 +6,8 @@ use holdpoint_common::Who;
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused};
 
-/// Has the session logged at debug level, or not any more. Replies when that is saved, or known not to be.
+/// Turns debug logging of the session on or off. Replies when the change is saved, or is known not
+/// to be.
 #[derive(Message)]
 #[rtype(result = "Result<(), Refused>")]
 pub(crate) struct ChangeDebug {
@@ -18,7 +19,7 @@ impl Handler<ChangeDebug> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, ChangeDebug { enabled, by }: ChangeDebug, ctx: &mut Self::Context) -> Self::Result {
-        match self.take_on(Input::Debug { enabled, by: by.clone() }, ctx) {
+        match self.handle_bounded(Input::Debug { enabled, by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(enabled, %by, "debug");
                 self.log_debug(enabled);
@@ -30,8 +31,8 @@ impl Handler<ChangeDebug> for SessionActor {
 }
 
 impl SessionActor {
-    /// Marks the session's span. What is logged is for the program's subscriber to say; all that the session does, on
-    /// whatever thread, is logged inside of this span.
+    /// Records the field `debug` in the session's span. Everything the session does, on any thread,
+    /// is logged inside this span, and the program's subscriber decides which lines to write.
     pub(super) fn log_debug(&self, enabled: bool) {
         tracing::Span::current().record("debug", enabled);
     }

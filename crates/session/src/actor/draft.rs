@@ -1,4 +1,5 @@
-//! The draft: what has come of an answer, saved while it is still coming. No fact; the answer itself replaces it.
+//! The draft: the saved part of an answer that is still streaming. A draft is not a fact, and the
+//! answer replaces it.
 
 use std::sync::Arc;
 
@@ -9,25 +10,25 @@ use holdpoint_common::{Body, Delta, Event};
 use super::SessionActor;
 use crate::store::StoreError;
 
-/// What is not saved yet of the answer that is coming.
+/// The unsaved pieces of the answer that is streaming.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// Its pieces, those of one item as one.
+    /// The pieces in order, with those of one item merged.
     pieces: Vec<Arc<Event>>,
-    /// The save that is due at its time, or under way.
+    /// The next save, which is scheduled or under way.
     saving: Option<SpawnHandle>,
 }
 
 impl SessionActor {
-    /// Keeps a piece of an answer, to be saved before long.
-    pub(super) fn drafted(&mut self, event: &Arc<Event>, ctx: &mut Context<Self>) {
+    /// Adds a piece of an answer to the draft, and schedules its save after [`DRAFT_EVERY`].
+    pub(super) fn add_to_draft(&mut self, event: &Arc<Event>, ctx: &mut Context<Self>) {
         if matches!(event.body, Body::Delta(Delta::Text { .. } | Delta::Thought { .. })) {
             self.draft.add(event);
             self.save_draft_soon(ctx);
         }
     }
 
-    /// The answer is a fact, or its turn is over.
+    /// Drops the draft, because the answer is a fact now or its turn is over.
     pub(super) fn end_draft(&mut self, ctx: &mut Context<Self>) {
         self.draft.pieces.clear();
         if let Some(saving) = self.draft.saving.take() {

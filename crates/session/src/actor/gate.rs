@@ -1,4 +1,5 @@
-//! The gate: before a runner begins anything, the actor says go. Holding is nothing but not saying it.
+//! The gate: a runner asks the actor before it begins a step or a tool call, and a hold withholds
+//! the answer.
 
 use actix::prelude::*;
 use holdpoint_common::TurnId;
@@ -6,23 +7,23 @@ use tokio::sync::oneshot;
 
 use super::SessionActor;
 use super::outbox::Action;
-use crate::lane::{GateKey, Passage};
+use crate::lane::{GateAnswer, GateKey};
 use crate::state::{Gate, GateReply, Input, Reply, decide};
 
-/// Runners that wait to begin something.
+/// The runners that wait at a gate.
 #[derive(Default)]
 pub(super) struct Gates {
     next: GateKey,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingGate>,
 }
 
-struct Waiting {
+struct WaitingGate {
     key: GateKey,
     turn: TurnId,
     gate: Gate,
-    /// It has been decided, and the answer is on its way through the outbox.
+    /// Whether the answer is decided and waits in the outbox.
     decided: bool,
-    runner: oneshot::Sender<Passage>,
+    runner: oneshot::Sender<GateAnswer>,
 }
 
 impl SessionActor {
@@ -30,16 +31,16 @@ impl SessionActor {
         &mut self,
         turn: TurnId,
         gate: Gate,
-        runner: oneshot::Sender<Passage>,
+        runner: oneshot::Sender<GateAnswer>,
         ctx: &mut Context<Self>,
     ) {
         let key = self.gates.next;
         self.gates.next += 1;
-        self.gates.waiting.push(Waiting { key, turn, gate, decided: false, runner });
+        self.gates.waiting.push(WaitingGate { key, turn, gate, decided: false, runner });
         self.try_gate(key, ctx);
     }
 
-    /// Something has changed: asks every gate that waits.
+    /// Asks all waiting gates again after a change of the state.
     pub(super) fn ask_gates_again(&mut self, ctx: &mut Context<Self>) {
         let keys: Vec<_> = self.gates.waiting.iter().map(|gate| gate.key).collect();
         for key in keys {
@@ -48,51 +49,51 @@ impl SessionActor {
     }
 
     fn try_gate(&mut self, key: GateKey, ctx: &mut Context<Self>) {
-        let takes_on = self.takes_on();
-        // One that was let through on the way here is not asked again: it would be told that it has begun.
-        let undecided = |gate: &&mut Waiting| gate.key == key && !gate.decided;
+        let unsaved_check = self.check_unsaved_bound();
+        // A decided gate is not asked again: its step or call counts as begun.
+        let undecided = |gate: &&mut WaitingGate| gate.key == key && !gate.decided;
         let Some(waiting) = self.gates.waiting.iter_mut().find(undecided) else { return };
         let input = Input::Gate { turn: waiting.turn, gate: waiting.gate.clone() };
-        let moment = self.outfit.moment(self.numbers.next());
+        let moment = self.env.moment(self.numbers.next());
         let Ok(decision) = decide(&self.state, moment, input) else { return };
         let Reply::Gate(reply) = decision.reply else { return };
-        if takes_on.is_err() && reply != GateReply::Cut {
-            return self.stand_until_saved(ctx);
+        if unsaved_check.is_err() && reply != GateReply::Cut {
+            return self.notify_full(ctx);
         }
         waiting.decided = reply != GateReply::Wait;
         let action = match reply {
-            // Who begins nothing waits for no save: a runner that comes here when its turn is cut ends it.
-            GateReply::Cut => return self.pass(key, Passage::Cut),
+            // A cut waits for no save: the runner begins no work, it only ends its turn.
+            GateReply::Cut => return self.answer_gate(key, GateAnswer::Cut),
             GateReply::Wait => None,
             GateReply::Go => Some(Action::Pass(
                 key,
                 match waiting.gate {
-                    Gate::Step => Passage::Step(self.state.history()),
-                    Gate::Tool { call, .. } => Passage::Call { approved: self.state.approved(call).cloned() },
+                    Gate::Step => GateAnswer::Step(self.state.history()),
+                    Gate::Tool { call, .. } => GateAnswer::Call { approved: self.state.approved(call).cloned() },
                 },
             )),
-            GateReply::Denied { reason } => Some(Action::Pass(key, Passage::Denied(reason))),
-            GateReply::Limit { reason } => Some(Action::Pass(key, Passage::Limit(reason))),
+            GateReply::Denied { reason } => Some(Action::Pass(key, GateAnswer::Denied(reason))),
+            GateReply::Limit { reason } => Some(Action::Pass(key, GateAnswer::Limit(reason))),
         };
         let moved = !decision.facts.is_empty();
-        self.enact(decision.facts, decision.effects, action.into_iter().collect(), ctx);
+        self.apply_decision(decision.facts, decision.effects, action.into_iter().collect(), ctx);
         if moved {
             self.ask_gates_again(ctx);
         }
     }
 
-    /// Tells a runner; if the cut was first, it knows already.
-    pub(super) fn pass(&mut self, key: GateKey, passage: Passage) {
+    /// Answers the runner at a gate. After a cut, it has its answer already.
+    pub(super) fn answer_gate(&mut self, key: GateKey, answer: GateAnswer) {
         if let Some(at) = self.gates.waiting.iter().position(|gate| gate.key == key) {
-            // A runner that is gone needs no answer.
-            let _ = self.gates.waiting.swap_remove(at).runner.send(passage);
+            // The runner may be gone.
+            let _ = self.gates.waiting.swap_remove(at).runner.send(answer);
         }
     }
 
-    /// The turn is cut: whoever waits begins nothing.
+    /// Answers all waiting gates with [`GateAnswer::Cut`].
     pub(super) fn cut_gates(&mut self) {
         for gate in self.gates.waiting.drain(..) {
-            let _ = gate.runner.send(Passage::Cut);
+            let _ = gate.runner.send(GateAnswer::Cut);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Hold and release.
+//! Hold, release and toggle.
 
 use actix::prelude::*;
 use holdpoint_common::{HoldShown, Who};
@@ -6,22 +6,22 @@ use holdpoint_common::{HoldShown, Who};
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused, Reply};
 
-/// Stops the session at its next boundary.
+/// Holds the session at its next boundary.
 #[derive(Message)]
 #[rtype(result = "Result<holdpoint_common::Hold, Refused>")]
 pub(crate) struct Hold {
     pub(crate) by: Who,
 }
 
-/// Lets the session go on.
+/// Releases a held session.
 #[derive(Message)]
 #[rtype(result = "Result<holdpoint_common::Hold, Refused>")]
 pub(crate) struct Release {
     pub(crate) by: Who,
 }
 
-/// Holds or releases, whichever the client was showing the other of. If what it showed is no longer so,
-/// nothing changes, and the reply is what is so.
+/// Holds or releases the session, whichever is the opposite of the state that the client showed. If
+/// that state is outdated, the session stays as it is, and the reply is the current hold.
 #[derive(Message)]
 #[rtype(result = "Result<holdpoint_common::Hold, Refused>")]
 pub(crate) struct ToggleHold {
@@ -29,41 +29,41 @@ pub(crate) struct ToggleHold {
     pub(crate) by: Who,
 }
 
-type Held = Replied<Result<holdpoint_common::Hold, Refused>>;
+type HoldReply = Replied<Result<holdpoint_common::Hold, Refused>>;
 
 impl Handler<Hold> for SessionActor {
-    type Result = Held;
+    type Result = HoldReply;
 
-    fn handle(&mut self, Hold { by }: Hold, ctx: &mut Self::Context) -> Held {
+    fn handle(&mut self, Hold { by }: Hold, ctx: &mut Self::Context) -> HoldReply {
         self.hold_input(Input::Hold { by: by.clone() }, &by, ctx)
     }
 }
 
 impl Handler<Release> for SessionActor {
-    type Result = Held;
+    type Result = HoldReply;
 
-    fn handle(&mut self, Release { by }: Release, ctx: &mut Self::Context) -> Held {
+    fn handle(&mut self, Release { by }: Release, ctx: &mut Self::Context) -> HoldReply {
         self.hold_input(Input::Release, &by, ctx)
     }
 }
 
 impl Handler<ToggleHold> for SessionActor {
-    type Result = Held;
+    type Result = HoldReply;
 
-    fn handle(&mut self, ToggleHold { shown, by }: ToggleHold, ctx: &mut Self::Context) -> Held {
+    fn handle(&mut self, ToggleHold { shown, by }: ToggleHold, ctx: &mut Self::Context) -> HoldReply {
         self.hold_input(Input::Toggle { shown, by: by.clone() }, &by, ctx)
     }
 }
 
 impl SessionActor {
-    fn hold_input(&mut self, input: Input, by: &Who, ctx: &mut Context<Self>) -> Held {
+    fn hold_input(&mut self, input: Input, by: &Who, ctx: &mut Context<Self>) -> HoldReply {
         if self.outbox.is_ending() {
             return Replied::Never;
         }
-        // Of two in a row the second does nothing: it is the releases in between that have to have an end.
+        // A second hold in a row has no effect, so it is enough to bound the releases.
         let taken = match input {
-            Input::Hold { .. } | Input::Toggle { shown: HoldShown::Off, .. } => self.take(input, ctx),
-            _ => self.take_on(input, ctx),
+            Input::Hold { .. } | Input::Toggle { shown: HoldShown::Off, .. } => self.handle_input(input, ctx),
+            _ => self.handle_bounded(input, ctx),
         };
         match taken {
             Ok(Reply::Hold(hold)) => {

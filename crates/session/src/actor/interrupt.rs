@@ -1,4 +1,4 @@
-//! Interrupts, and those who wait for a turn's end.
+//! Interrupts, and waiting for the end of a turn.
 
 use actix::prelude::*;
 use holdpoint_common::api::TurnEnd;
@@ -8,39 +8,39 @@ use tokio::sync::oneshot;
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused, Reply};
 
-/// Ends the open turn now. Replies at once; the turn's end comes later. Where only a run was open, its end is all that comes
-/// of it: the reply comes when that is saved.
+/// Interrupts the open turn. Replies at once, before the turn ends. If only a run is open, between
+/// two turns, the reply waits until the end of the run is saved.
 #[derive(Message)]
 #[rtype(result = "Result<Interrupted, Refused>")]
 pub(crate) struct Interrupt {
-    /// Only if it is this one.
+    /// If set, interrupts only this turn.
     pub(crate) turn: Option<TurnId>,
     pub(crate) by: Who,
 }
 
-/// What an interrupt found.
+/// The result of an interrupt.
 #[derive(Debug)]
 pub(crate) enum Interrupted {
     /// The turn is being cut.
     Interrupting(TurnId),
-    /// No turn was open, but a run: it is over.
+    /// Only a run was open, and it has ended.
     RunEnded,
-    /// There was no such turn.
+    /// No such turn was open.
     NotRunning,
 }
 
-/// Waits for the end of a turn; nothing if this is neither the open turn nor the one before it.
+/// Waits for the end of a turn. Replies `None` if it is neither the open turn nor the last one.
 #[derive(Message)]
 #[rtype(result = "Option<oneshot::Receiver<TurnEnd>>")]
 pub(crate) struct AwaitEnd {
     pub(crate) turn: TurnId,
 }
 
-/// The ends of turns.
+/// The clients that wait for the end of a turn.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct TurnEndWaiters {
     waiting: Vec<(TurnId, oneshot::Sender<TurnEnd>)>,
-    /// Of the turn that ended last.
+    /// The end of the last turn.
     last: Option<TurnEnd>,
 }
 
@@ -48,14 +48,14 @@ impl Handler<Interrupt> for SessionActor {
     type Result = Replied<Result<Interrupted, Refused>>;
 
     fn handle(&mut self, Interrupt { turn, by }: Interrupt, ctx: &mut Self::Context) -> Self::Result {
-        // That a turn is cut is told at once, saved or not: an interrupt waits for nothing.
-        Replied::Now(match self.take(Input::Interrupt { turn, by: by.clone() }, ctx) {
+        // The cut of a turn never waits for a save.
+        Replied::Now(match self.handle_input(Input::Interrupt { turn, by: by.clone() }, ctx) {
             Ok(Reply::Interrupting { turn }) => {
                 tracing::info!(%turn, %by, "interrupt");
                 Ok(Interrupted::Interrupting(turn))
             }
             Ok(Reply::RunInterrupted) => {
-                tracing::info!(%by, "a run was interrupted between two turns");
+                tracing::info!(%by, "run interrupted between two turns");
                 return self.reply(|_| Ok(Interrupted::RunEnded), ctx);
             }
             Ok(_) => Ok(Interrupted::NotRunning),
@@ -81,23 +81,23 @@ impl SessionActor {
     }
 }
 
-impl Ends {
-    /// The end of this turn, which is open or was the last.
+impl TurnEndWaiters {
+    /// Returns the end of a turn that is open or was the last.
     fn await_end(&mut self, turn: TurnId) -> oneshot::Receiver<TurnEnd> {
-        let (over, end) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         match &self.last {
-            Some(last) if last.turn == turn => drop(over.send(last.clone())),
+            Some(last) if last.turn == turn => drop(sender.send(last.clone())),
             _ => {
                 self.waiting.retain(|(_, over)| !over.is_closed());
-                self.waiting.push((turn, over));
+                self.waiting.push((turn, sender));
             }
         }
-        end
+        receiver
     }
 
     fn over(&mut self, end: TurnEnd) {
         for (_, over) in self.waiting.extract_if(.., |(turn, _)| *turn == end.turn) {
-            // Its client may be gone.
+            // The client may be gone.
             let _ = over.send(end.clone());
         }
         self.last = Some(end);

@@ -1,4 +1,4 @@
-//! Another model.
+//! Changing a session's model.
 
 use std::sync::Arc;
 
@@ -7,10 +7,11 @@ use holdpoint_common::Who;
 
 use super::{Replied, SessionActor};
 use crate::model::Model;
-use crate::outfit::Outfit;
+use crate::session_env::SessionEnv;
 use crate::state::{Input, Refused};
 
-/// Gives the session another model, from its next turn on. Replies when that is saved, or known not to be.
+/// Changes the session's model, from its next turn on. Replies when the change is saved, or is
+/// known not to be.
 #[derive(Message)]
 #[rtype(result = "Result<(), Refused>")]
 pub(crate) struct ChangeModel {
@@ -22,10 +23,10 @@ impl Handler<ChangeModel> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, ChangeModel { model, by }: ChangeModel, ctx: &mut Self::Context) -> Self::Result {
-        match self.take_on(Input::Model { model: model.name().to_owned(), by: by.clone() }, ctx) {
+        match self.handle_bounded(Input::Model { model: model.name().to_owned(), by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(model = model.name(), %by, "model");
-                self.outfit = Arc::new(Outfit { model, ..(*self.outfit).clone() });
+                self.env = Arc::new(SessionEnv { model, ..(*self.env).clone() });
                 self.reply(|_| Ok(()), ctx)
             }
             Err(refused) => Replied::Now(Err(refused)),

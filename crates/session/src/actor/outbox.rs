@@ -1,4 +1,4 @@
-//! The outbox: what follows from facts leaves in order, once the facts are saved.
+//! The outbox, from which the consequences of facts leave in order, once the facts are saved.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,80 +13,80 @@ use std::time::Duration;
 
 use super::SessionActor;
 use super::ask::TasksKey;
-use crate::lane::{GateKey, Passage};
+use crate::lane::{GateAnswer, GateKey};
 use crate::state::{Input, Refused, Reply};
 use crate::store::StoreError;
 
-/// How long after a failed save the next is tried.
+/// The delay before a failed save is retried.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// How long the end of the actor waits for what is not saved yet.
+/// How long the actor's end waits for the last save.
 const LAST_SAVE: Duration = Duration::from_secs(10);
 
-/// The notice of a session that begins nothing more.
-const REFUSES_WORK: &str = "too much is not saved yet: nothing more is begun until it is";
+/// The reason that clients see while too much is unsaved to begin new work.
+const REFUSES_WORK: &str = "too much unsaved data; new work is refused until it is written";
 
-/// What waits for saves, and what is not saved yet.
+/// The parcels that wait for a save, and the facts that are not saved yet.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    /// Facts that were not handed to the store yet, or that it refused. In order.
+    /// The unsaved facts in order, including those that are being saved.
     unsaved: VecDeque<Arc<Event>>,
-    /// A save is under way.
+    /// Whether a save is under way.
     saving: bool,
-    /// The last fact that is saved.
+    /// The number of the last saved fact.
     saved: u64,
-    /// Why saving does not work at present; clients have been told.
+    /// Why saving fails or is late at present. Clients have been notified.
     failing: Option<Arc<str>>,
-    /// The next save after a failed one is due at its time, not before.
+    /// Whether the next save waits for [`RETRY`] after a failed one.
     retrying: bool,
-    /// So much is not saved that nothing is begun; clients have been told.
+    /// Whether work was refused because too much is unsaved. Clients have been notified.
     full: bool,
-    /// The actor ends once everything is saved, or can't be.
+    /// Whether the actor ends once everything is saved, or a save fails.
     ending: bool,
-    /// Bytes of the events that wait in `held`.
+    /// The size of the events in `held`, in bytes.
     weight: usize,
-    /// The most bytes that one of those has brought since `held` was empty.
+    /// The size of the largest parcel since `held` was last empty, in bytes.
     largest: usize,
-    /// What waits, in order.
-    held: VecDeque<Held>,
+    /// The waiting parcels, in order.
+    held: VecDeque<HeldParcel>,
 }
 
-/// What leaves together once the facts up to a number are saved.
-struct Held {
+/// A parcel that leaves once the facts up to number `upto` are saved.
+struct HeldParcel {
     upto: u64,
-    /// Bytes of its events.
+    /// The size of the parcel's events, in bytes.
     weight: usize,
     parcel: Parcel,
 }
 
-/// What leaves together.
+/// Events, a snapshot and actions that leave the outbox together.
 #[derive(Default)]
 pub(super) struct Parcel {
-    /// Published, in order.
+    /// The events to publish, in order.
     pub(super) events: Vec<Arc<Event>>,
-    /// What clients see from now on; replaced before the events reach them.
+    /// The new snapshot, published before the events.
     pub(super) snapshot: Option<Snapshot>,
-    /// Done, in order, after publishing.
+    /// The actions to carry out after the events, in order. Only wakes go before the snapshot.
     pub(super) actions: Vec<Action>,
 }
 
-/// Something that waits for a save.
+/// An action that waits for a save.
 pub(super) enum Action {
     /// Start the runner of this turn.
     Start(TurnId),
-    /// Come back to a run so many milliseconds after this turn of it has failed.
+    /// Continue a run this many milliseconds after this turn of it failed.
     Wait(TurnId, u64),
-    /// Wake the tool that waits on this ask.
+    /// Wake the tool that waits for this ask.
     Wake(AskId, AskReply),
-    /// Tell the tool that waits for it what the tasks and notes are.
-    TellTasks(TasksKey, TasksReply),
-    /// Tell the runner at this gate.
-    Pass(GateKey, Passage),
-    /// Tell those who wait that the turn is over.
+    /// Send the tasks and notes to the tool that waits for them.
+    ReplyTasks(TasksKey, TasksReply),
+    /// Answer the runner at this gate.
+    Pass(GateKey, GateAnswer),
+    /// Notify the clients that wait for the end of this turn.
     TurnOver(TurnId, Outcome, Option<Receipt>),
-    /// Tell the sender of a message; with whether what it did is saved.
+    /// Reply to a message. The argument says whether its facts are saved.
     Reply(Box<dyn FnOnce(bool)>),
-    /// End the actor, when everything is saved.
+    /// End the actor when everything is saved.
     Stop,
 }
 
@@ -96,64 +96,65 @@ impl Outbox {
         Self { saved, ..Self::default() }
     }
 
-    /// Nothing waits.
+    /// Whether no parcel waits.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// The events that wait, in order.
+    /// The events of the waiting parcels, in order.
     pub(super) fn events(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.held.iter().flat_map(|held| &held.parcel.events)
     }
 
-    /// The end of this turn waits.
+    /// Whether a waiting parcel carries the end of this turn.
     pub(super) fn has_end_of(&self, turn: TurnId) -> bool {
         let mut actions = self.held.iter().flat_map(|held| &held.parcel.actions);
         actions.any(|action| matches!(action, Action::TurnOver(over, ..) if *over == turn))
     }
 
-    /// The facts between these numbers that are not saved, and so not in the log.
+    /// The unsaved facts with numbers in this range.
     pub(super) fn unsaved_in(&self, range: Range<u64>) -> impl Iterator<Item = &Arc<Event>> {
         self.unsaved.iter().filter(move |fact| range.contains(&fact.seq))
     }
 
-    /// Bytes of the facts that are not saved.
+    /// The size of the unsaved facts, in bytes.
     pub(super) fn unsaved(&self) -> usize {
         self.unsaved.iter().map(|fact| fact.weight()).sum()
     }
 
-    /// More than `most` bytes are not saved, the largest fact not counted: one answer may be larger than any bound.
+    /// Whether more than `most` bytes are unsaved, not counting the largest fact: a single answer
+    /// may be larger than any bound.
     fn is_behind(&self, most: usize) -> bool {
         let weights = || self.unsaved.iter().map(|fact| fact.weight());
         weights().sum::<usize>() - weights().max().unwrap_or_default() > most
     }
 
-    /// More than `most` bytes of events wait for saves, counted the same way.
+    /// Whether more than `most` bytes of events wait for saves, not counting the largest parcel.
     fn is_overfull(&self, most: usize) -> bool {
         self.weight.saturating_sub(self.largest) > most
     }
 
-    /// The bytes that are not saved, if saving does not work at present.
+    /// The size of the unsaved facts in bytes, if saving fails or is late at present.
     pub(super) fn failing(&self) -> Option<usize> {
         self.failing.is_some().then(|| self.unsaved())
     }
 
-    /// Everything is saved.
+    /// Whether everything is saved.
     pub(super) fn is_saved(&self) -> bool {
         self.unsaved.is_empty() && !self.saving
     }
 
-    /// The actor ends with what is on its way.
+    /// Whether the actor ends after the waiting parcels.
     pub(super) fn is_ending(&self) -> bool {
-        let stops = |held: &Held| held.parcel.actions.iter().any(|action| matches!(action, Action::Stop));
+        let stops = |held: &HeldParcel| held.parcel.actions.iter().any(|action| matches!(action, Action::Stop));
         self.ending || self.held.iter().any(stops)
     }
 }
 
 impl SessionActor {
-    /// Sends a parcel on its way: at once if its facts are saved at once, else when they are.
+    /// Adds a parcel to the outbox. It leaves when its facts are saved, which may be at once.
     pub(super) fn dispatch(&mut self, facts: Vec<Arc<Event>>, parcel: Parcel, ctx: &mut Context<Self>) {
-        // What carries no facts of its own leaves behind what is before it.
+        // A parcel without facts leaves together with the one before it.
         let before = self.outbox.held.back().map(|held| held.upto);
         let upto = facts.last().map(|fact| fact.seq).or(before).unwrap_or_default();
         let save = !facts.is_empty();
@@ -161,26 +162,26 @@ impl SessionActor {
         let weight = parcel.events.iter().map(|event| event.weight()).sum();
         self.outbox.largest = if self.outbox.held.is_empty() { weight } else { self.outbox.largest.max(weight) };
         self.outbox.weight += weight;
-        self.outbox.held.push_back(Held { upto, weight, parcel });
+        self.outbox.held.push_back(HeldParcel { upto, weight, parcel });
         if save {
             self.save(ctx);
         }
-        if self.outbox.is_overfull(self.outfit.limits.buffered_bytes) {
-            self.not_saved("more happens than can be saved in time", ctx);
+        if self.outbox.is_overfull(self.env.limits.buffered_bytes) {
+            self.not_saved("events arrive faster than they can be saved", ctx);
         }
-        self.release(ctx);
+        self.release_parcels(ctx);
     }
 
-    /// Lets everything leave that waits for nothing any more.
-    fn release(&mut self, ctx: &mut Context<Self>) {
+    /// Carries out the parcels that need no further save, or all parcels while saving fails.
+    fn release_parcels(&mut self, ctx: &mut Context<Self>) {
         let failing = self.outbox.failing.is_some();
         while let Some(held) = self.outbox.held.pop_front_if(|held| failing || held.upto <= self.outbox.saved) {
             self.outbox.weight -= held.weight;
-            self.carry_out(held.parcel, held.upto <= self.outbox.saved, ctx);
+            self.release_parcel(held.parcel, held.upto <= self.outbox.saved, ctx);
         }
     }
 
-    /// Hands what is not saved to the store, one save at a time.
+    /// Saves the unsaved facts, with one save at a time.
     fn save(&mut self, ctx: &mut Context<Self>) {
         if self.outbox.saving || self.outbox.retrying {
             return;
@@ -213,9 +214,9 @@ impl SessionActor {
                 while self.outbox.unsaved.front().is_some_and(|fact| fact.seq <= upto) {
                     self.outbox.unsaved.pop_front();
                 }
-                self.release(ctx);
+                self.release_parcels(ctx);
                 self.saves_again(ctx);
-                if self.outbox.full && self.takes_on().is_ok() {
+                if self.outbox.full && self.check_unsaved_bound().is_ok() {
                     self.outbox.full = false;
                     self.ask_gates_again(ctx);
                 }
@@ -223,7 +224,7 @@ impl SessionActor {
                     ctx.stop();
                 }
             }
-            // An append whose failure was told had been written all the same.
+            // The append had written its facts in spite of the reported error.
             Err(StoreError::Conflict { last, .. }) if self.outbox.unsaved.iter().any(|fact| fact.seq == last) => {
                 self.saved(last, Ok(()), ctx);
                 self.save(ctx);
@@ -242,63 +243,66 @@ impl SessionActor {
         }
     }
 
-    /// A save has come to pass: if that was in doubt, and nothing is left to be saved, everyone is told.
+    /// Handles a successful save. If saving had failed and everything is saved now, clients are
+    /// notified.
     pub(super) fn saves_again(&mut self, ctx: &mut Context<Self>) {
         if self.outbox.failing.is_some() && self.outbox.unsaved.is_empty() {
             self.outbox.failing = None;
             tracing::info!("saving works again");
-            let not_saved = self.outfit.not_saved.clone();
+            let not_saved = self.env.not_saved.clone();
             self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
-            self.tell(Delta::SavedAgain, ctx);
+            self.publish_delta(Delta::SavedAgain, ctx);
         }
     }
 
-    /// Saving failed or is late: the session goes on, and everyone is told.
+    /// Handles a save that failed or is late. The session continues, and clients are notified.
     pub(super) fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
         if let Some(before) = self.outbox.failing.replace(reason.into()) {
-            // Another reason is shown; the notice was given, and a retry that fails alike changes nothing.
+            // Only the shown reason changes. Clients were notified when saving first failed.
             if *before != *reason {
-                let not_saved = self.outfit.not_saved.clone().or_else(|| self.outbox.failing.clone());
+                let not_saved = self.env.not_saved.clone().or_else(|| self.outbox.failing.clone());
                 self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
             }
             return;
         }
         tracing::error!(reason, "not saved");
-        self.release(ctx);
-        self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
+        self.release_parcels(ctx);
+        self.publish_delta(Delta::NotSaved { reason: reason.to_owned() }, ctx);
         if self.outbox.full && reason != REFUSES_WORK {
-            self.tell(Delta::NotSaved { reason: REFUSES_WORK.to_owned() }, ctx);
+            self.publish_delta(Delta::NotSaved { reason: REFUSES_WORK.to_owned() }, ctx);
         }
     }
 
-    /// Whether more to do is taken on, or begun. What is not saved is kept in memory, and only so much of it.
-    pub(super) fn takes_on(&self) -> Result<(), Refused> {
-        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
+    /// Checks that new work may be accepted or begun. Unsaved facts stay in memory, so there is a
+    /// bound.
+    pub(super) fn check_unsaved_bound(&self) -> Result<(), Refused> {
+        let (unsaved, most) = (self.outbox.unsaved(), self.env.limits.buffered_bytes);
         if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
     }
 
-    /// Takes an input in that there is no end of: beyond the bound of what is not saved it is refused.
-    pub(super) fn take_on(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
-        if self.outbox.failing.is_some() || self.outbox.is_behind(self.outfit.limits.buffered_bytes) {
-            self.takes_on()?;
+    /// Handles an input that clients could repeat without end. It is refused while too much is
+    /// unsaved.
+    pub(super) fn handle_bounded(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
+        if self.outbox.failing.is_some() || self.outbox.is_behind(self.env.limits.buffered_bytes) {
+            self.check_unsaved_bound()?;
         }
-        self.take(input, ctx)
+        self.handle_input(input, ctx)
     }
 
-    /// Something can't be begun because so much is not saved: everyone is told, once.
-    pub(super) fn stand_until_saved(&mut self, ctx: &mut Context<Self>) {
+    /// Notifies clients, once, that new work waits because too much is unsaved.
+    pub(super) fn notify_full(&mut self, ctx: &mut Context<Self>) {
         if std::mem::replace(&mut self.outbox.full, true) {
             return;
         }
         if self.outbox.failing.is_some() {
-            self.tell(Delta::NotSaved { reason: REFUSES_WORK.to_owned() }, ctx);
-        } else if self.outbox.is_behind(self.outfit.limits.buffered_bytes) {
+            self.publish_delta(Delta::NotSaved { reason: REFUSES_WORK.to_owned() }, ctx);
+        } else if self.outbox.is_behind(self.env.limits.buffered_bytes) {
             self.not_saved(REFUSES_WORK, ctx);
         }
-        // Else a single large fact is being saved, which is no fault.
+        // Otherwise a single large fact is being saved, which is normal.
     }
 
-    /// Ends the actor, after the save of what it has to leave behind.
+    /// Ends the actor after its last save, or after [`LAST_SAVE`].
     fn stop(&mut self, ctx: &mut Context<Self>) {
         if self.outbox.is_saved() {
             return ctx.stop();
@@ -307,19 +311,19 @@ impl SessionActor {
         ctx.run_later(LAST_SAVE, |_, ctx| ctx.stop());
     }
 
-    fn carry_out(&mut self, mut parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
-        // First of all the tools: each has waited longest, and nothing it does from here can overtake what follows.
+    fn release_parcel(&mut self, mut parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
+        // Tools wake first: they have waited longest, and their next messages can't overtake the
+        // rest.
         for wake in parcel.actions.extract_if(.., |action| matches!(action, Action::Wake(..))) {
             if let Action::Wake(ask, reply) = wake {
                 self.wake(&ask, reply);
             }
         }
         if let Some(mut snapshot) = parcel.snapshot {
-            snapshot.set_not_saved(
-                self.outfit.not_saved.clone().or_else(|| self.outbox.failing.clone().filter(|_| !saved)),
-            );
+            snapshot
+                .set_not_saved(self.env.not_saved.clone().or_else(|| self.outbox.failing.clone().filter(|_| !saved)));
             snapshot.clients = self.clients.len();
-            self.show(snapshot);
+            self.publish_snapshot(snapshot);
         }
         for event in parcel.events {
             self.publish(event);
@@ -330,10 +334,10 @@ impl SessionActor {
                 Action::Wait(turn, wait_ms) => self.wait_for_run(turn, wait_ms, ctx),
                 // Done above.
                 Action::Wake(..) => {}
-                Action::TellTasks(key, reply) => self.tell_tasks(key, reply),
-                Action::Pass(gate, passage) => self.pass(gate, passage),
+                Action::ReplyTasks(key, reply) => self.reply_tasks(key, reply),
+                Action::Pass(gate, passage) => self.answer_gate(gate, passage),
                 Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
-                Action::Reply(reply) => reply(saved && self.outfit.not_saved.is_none()),
+                Action::Reply(reply) => reply(saved && self.env.not_saved.is_none()),
                 Action::Stop => self.stop(ctx),
             }
         }

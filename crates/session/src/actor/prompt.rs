@@ -1,4 +1,4 @@
-//! Prompts.
+//! Prompts to a session.
 
 use actix::prelude::*;
 use holdpoint_common::Who;
@@ -7,7 +7,7 @@ use holdpoint_common::api::Prompted;
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused, Reply};
 
-/// Gives the session something to do.
+/// Starts a turn with this prompt, or queues it.
 #[derive(Message)]
 #[rtype(result = "Result<Prompted, Refused>")]
 pub(crate) struct Prompt {
@@ -22,7 +22,7 @@ impl Handler<Prompt> for SessionActor {
         if self.outbox.is_ending() {
             return Replied::Never;
         }
-        match self.take_on(Input::Prompt { text, by }, ctx) {
+        match self.handle_bounded(Input::Prompt { text, by }, ctx) {
             Ok(Reply::Prompted { prompt, position }) => {
                 tracing::info!(%prompt, position, "prompt accepted");
                 self.reply(move |saved| Ok(Prompted { prompt, position, saved }), ctx)

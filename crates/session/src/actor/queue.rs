@@ -1,7 +1,8 @@
-//! A client's queue: what it has still to be given, from the session's actor to whoever reads it.
+//! A client's queue: the bounded buffer between the session's actor and one client.
 //!
-//! What waits in it is what the output buffer has, too, so that it takes no memory of its own: who falls further behind
-//! than that has its queue emptied at once, read or not. A client that was given room may have so much more waiting.
+//! A queue shares its events with the output buffer and has the same bounds, so it takes no memory
+//! of its own. A client that falls further behind loses its queue at once, even if it never reads
+//! again. A client with room of its own may have that many bytes waiting instead.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,20 +11,22 @@ use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Event, Limits};
 use tokio::sync::Notify;
 
-/// Bytes of events that are taken at once, or one event more: what was taken may have left the output buffer.
-pub(crate) const TAKEN: usize = 64 * 1024;
+/// How many bytes of events one read takes, plus at most one event. Taken events may have left the
+/// output buffer, so they need a bound of their own.
+pub(crate) const MAX_BATCH_BYTES: usize = 64 * 1024;
 
-/// The end of a queue that the actor has. When it is dropped, what waits is given, and then the stream ends.
+/// The actor's end of a queue. When it is dropped, the client still gets the waiting events, and
+/// then the stream ends.
 pub(super) struct Sender {
     shared: Arc<Shared>,
     most_events: usize,
     most_bytes: usize,
 }
 
-/// The end that the client reads.
+/// The client's end of a queue.
 pub(super) struct Receiver(Arc<Shared>);
 
-/// What the two ends share: one session's actor and one of its clients, each for a moment.
+/// The queue that both ends share. Each locks it only for a moment.
 struct Shared {
     queue: Mutex<Queue>,
     news: Notify,
@@ -32,15 +35,15 @@ struct Shared {
 struct Queue {
     waiting: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// The last event that was taken out.
-    given: u64,
+    /// The number of the last event that was taken.
+    last_taken: u64,
     end: Option<ClientEnd>,
 }
 
-/// An empty queue of a client that is given everything up to the event of number `given`, and may have `room` bytes
-/// waiting, or as much as the output buffer keeps.
-pub(super) fn queue(given: u64, room: Option<usize>, limits: &Limits) -> (Sender, Receiver) {
-    let queue = Queue { waiting: VecDeque::new(), bytes: 0, given, end: None };
+/// Creates the queue of a client that gets the events up to number `last_taken` elsewhere. The
+/// queue holds `room` bytes, or as much as the output buffer keeps.
+pub(super) fn queue(last_taken: u64, room: Option<usize>, limits: &Limits) -> (Sender, Receiver) {
+    let queue = Queue { waiting: VecDeque::new(), bytes: 0, last_taken, end: None };
     let shared = Arc::new(Shared { queue: Mutex::new(queue), news: Notify::new() });
     let (most_events, most_bytes) = match room {
         Some(bytes) => (usize::MAX, bytes),
@@ -51,11 +54,11 @@ pub(super) fn queue(given: u64, room: Option<usize>, limits: &Limits) -> (Sender
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // What is behind this lock is whole after every statement.
+        // Every statement leaves the queue consistent, so a poisoned lock can still be used.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the stream, unless something has ended it already.
+    /// Ends the stream, if it has not ended yet.
     fn end(&self, end: ClientEnd) {
         self.queue().end(end);
         self.news.notify_one();
@@ -72,28 +75,28 @@ impl Queue {
         }
     }
 
-    /// Takes the oldest event out, with its weight.
+    /// Removes the oldest event and returns it with its weight.
     fn take(&mut self) -> Option<(Arc<Event>, usize)> {
         let event = self.waiting.pop_front()?;
         let weight = event.weight();
         self.bytes -= weight;
-        self.given = event.seq;
+        self.last_taken = event.seq;
         Some((event, weight))
     }
 }
 
 impl Sender {
-    /// Puts an event of this weight in. If that is more than may wait, the stream ends here: the number to come back
-    /// with. One event may wait however large it is.
+    /// Queues an event of this weight. If the queue is full, the stream ends, and the error is the
+    /// number from which the client can continue. A single event fits however large it is.
     pub(super) fn send(&self, event: &Arc<Event>, weight: usize) -> Result<(), u64> {
         let mut queue = self.shared.queue();
         if queue.end.is_some() {
-            // The client is gone: the actor is about to hear of it.
+            // The client is gone, and its detach is on the way to the actor.
             return Ok(());
         }
         let full = queue.waiting.len() >= self.most_events || queue.bytes + weight > self.most_bytes;
         if full && !queue.waiting.is_empty() {
-            let after = queue.given;
+            let after = queue.last_taken;
             queue.end(ClientEnd::Lagged { after });
             drop(queue);
             self.shared.news.notify_one();
@@ -106,7 +109,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Nothing more is given.
+    /// Ends the stream without delivering the waiting events.
     pub(super) fn detach(&self) {
         self.shared.end(ClientEnd::Detached);
     }
@@ -124,8 +127,8 @@ impl Receiver {
         self.wait(|queue| queue.take().map(|(event, _)| event)).await
     }
 
-    /// Moves what has come into `batch`, waiting for the first: at most `most`, and hardly more than [`TAKEN`] bytes.
-    /// Nothing: the stream has ended.
+    /// Moves queued events into `batch` and waits for the first: at most `most` events, and hardly
+    /// more than [`MAX_BATCH_BYTES`] bytes. Adds no event when the stream has ended.
     pub(super) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
         let take = |queue: &mut Queue| {
             let mut bytes = 0;
@@ -133,7 +136,7 @@ impl Receiver {
                 let Some((event, weight)) = queue.take() else { break };
                 bytes += weight;
                 batch.push(event);
-                if bytes > TAKEN {
+                if bytes > MAX_BATCH_BYTES {
                     break;
                 }
             }
@@ -142,7 +145,8 @@ impl Receiver {
         self.wait(take).await;
     }
 
-    /// Waits until there is something to take; `None` when the stream has ended. Dropped half-way, nothing is lost.
+    /// Waits until `take` returns a value; `None` when the stream has ended. A call that is dropped
+    /// half-way loses no event.
     async fn wait<T>(&mut self, mut take: impl FnMut(&mut Queue) -> Option<T>) -> Option<T> {
         loop {
             {
@@ -154,7 +158,7 @@ impl Receiver {
                     return None;
                 }
             }
-            // One that came in between has left its word.
+            // An event that was queued since the check has left a permit, so this returns at once.
             self.0.news.notified().await;
         }
     }

@@ -1,4 +1,4 @@
-//! Renaming.
+//! Renaming a session.
 
 use actix::prelude::*;
 use holdpoint_common::Who;
@@ -6,7 +6,8 @@ use holdpoint_common::Who;
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused};
 
-/// Gives the session another name, which the manager has found to be free. Replies when that is saved, or known not to be.
+/// Renames the session. The manager has reserved the name. Replies when the change is saved, or is
+/// known not to be.
 #[derive(Message)]
 #[rtype(result = "Result<(), Refused>")]
 pub(crate) struct Rename {
@@ -18,7 +19,7 @@ impl Handler<Rename> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, Rename { name, by }: Rename, ctx: &mut Self::Context) -> Self::Result {
-        match self.take_on(Input::Rename { name: name.clone(), by: by.clone() }, ctx) {
+        match self.handle_bounded(Input::Rename { name: name.clone(), by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(name, %by, "renamed");
                 self.reply(|_| Ok(()), ctx)

@@ -1,4 +1,5 @@
-//! The output buffer: a session's newest events, bounded by number and bytes, oldest out first.
+//! The output buffer: a session's newest events, bounded in number and bytes. The oldest are
+//! evicted first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -7,35 +8,35 @@ use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept, Limits}
 
 /// The newest events of one session.
 ///
-/// The text of evicted pieces of an open item is kept in parts. A client that has nothing of the item gets the parts as
-/// they are, so that its attach copies no text.
+/// The evicted text of an open item is kept in parts. A client that has no piece of the item gets
+/// the parts as they are, so that its attach copies no text.
 pub(crate) struct Ring {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
     most_events: usize,
     most_bytes: usize,
-    /// Everything up to this number has been evicted, or never was here.
+    /// The highest number that is not here: evicted, or older than the ring.
     evicted: u64,
     open: BTreeMap<ItemId, Evicted>,
-    /// Items whose finishing fact is here, and the last of their deltas that is not. They need no summary, for
-    /// the fact carries the whole.
+    /// The items that a fact in this ring has finished, with the number of their last evicted
+    /// delta. They need no summary, because the fact carries the whole item.
     done: BTreeMap<ItemId, Option<u64>>,
 }
 
-/// Bytes of text that are joined into one part of an open item.
+/// The size of one part of an open item, in bytes of text.
 const PART: usize = 64 * 1024;
 
-/// The evicted pieces of an open item, joined.
+/// The evicted pieces of one open item, joined.
 struct Evicted {
     item: ItemId,
     kind: ItemKind,
-    /// The number of the first piece.
+    /// The number of the first evicted piece.
     first: u64,
-    /// Parts that are full. The first is a [`Delta::ItemSoFar`], the others are more text.
+    /// The full parts. The first is a [`Delta::ItemSoFar`]; the others add text.
     parts: Vec<Arc<Event>>,
-    /// The text that is not in a part yet.
+    /// The text after the last full part.
     text: Kept,
-    /// The last piece.
+    /// The last evicted piece.
     last: Arc<Event>,
 }
 
@@ -43,7 +44,7 @@ impl Evicted {
     fn push(&mut self, event: &Arc<Event>, text: &str) {
         self.last = Arc::clone(event);
         if self.kind == ItemKind::Output {
-            // Bounded by itself.
+            // `Kept` has a bound of its own.
             self.text.push(text);
             return;
         }
@@ -55,10 +56,11 @@ impl Evicted {
         }
     }
 
-    /// The events that carry all of it, for a client that has all up to `after`, and misses a piece.
+    /// The events that carry the evicted text to a client that has everything up to `after` and
+    /// misses a piece.
     ///
-    /// For a client that has the beginning, all of it is joined under the number of the last piece: the parts have
-    /// numbers that the client may be past.
+    /// A client that has the beginning gets the whole text as one event, under the number of the
+    /// last piece, because the client may be past the numbers of the parts.
     fn events(&self, after: u64) -> Vec<Arc<Event>> {
         if self.parts.is_empty() {
             return vec![self.event(self.so_far(self.text.clone()))];
@@ -85,7 +87,7 @@ impl Evicted {
         }
     }
 
-    /// An event under the number of the last piece.
+    /// Makes an event with the number of the last evicted piece.
     fn event(&self, delta: Delta) -> Arc<Event> {
         let Event { seq, at, turn, step, .. } = *self.last;
         Arc::new(Event { seq, at, turn, step, body: Body::Delta(delta) })
@@ -93,7 +95,7 @@ impl Evicted {
 }
 
 impl Ring {
-    /// An empty ring that follows the event of this number.
+    /// An empty ring that follows the event with this number.
     pub(crate) fn new(limits: &Limits, after: u64) -> Self {
         Self {
             events: VecDeque::new(),
@@ -106,7 +108,7 @@ impl Ring {
         }
     }
 
-    /// Takes the newest event in.
+    /// Adds the newest event, and evicts the oldest ones while the ring is over its bounds.
     pub(crate) fn push(&mut self, event: Arc<Event>) {
         if let Body::Fact(fact) = &event.body {
             self.close_items(fact);
@@ -127,18 +129,20 @@ impl Ring {
         }
     }
 
-    /// Everything up to this number is not here.
+    /// The highest number that is not here.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// The events for a client that has all up to `after`, and gets no facts up to `from`. First those that carry the
-    /// evicted text of open items, then the events of the buffer; facts of the log may have numbers between the two.
+    /// The events for a client that has everything up to `after` and wants no facts up to `from`.
+    /// The first list carries the evicted text of open items, the second has the events of the
+    /// buffer. Facts of the log may have numbers between the two.
     ///
-    /// Of open items every piece after `after` is there. Of a finished item that lacks one, none is: its fact has all.
+    /// Of an open item, every piece after `after` is included. Of a finished item that lacks a
+    /// piece, no piece is included, because its fact carries the whole item.
     pub(crate) fn after(&self, after: u64, from: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
         let until = self.events.partition_point(|event| event.seq <= from);
-        // Nothing of a turn stays open after its end.
+        // The end of a turn leaves no item open.
         let ends_turn = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::TurnFinished { .. }));
         let end = self.events.range(..until).rposition(ends_turn);
         let missed = |evicted: &u64| *evicted > after;
@@ -156,14 +160,14 @@ impl Ring {
         (evicted, here.filter(|event| !is_left_out(event)).cloned().collect())
     }
 
-    /// The output of a call that has no result yet.
+    /// The output so far of a call that has no result yet.
     pub(crate) fn output(&self, item: ItemId) -> Kept {
         let mut output = self.open.get(&item).map(|evicted| evicted.text.clone()).unwrap_or_default();
         self.events.iter().filter_map(|event| added_text(event, item)).for_each(|text| output.push(text));
         output
     }
 
-    /// The number before the `newest`-th last fact that is here; `None` if there are fewer.
+    /// The number before the `newest`-th fact from the end; `None` if fewer facts are here.
     pub(crate) fn before_newest(&self, newest: usize) -> Option<u64> {
         if newest == 0 {
             return Some(self.events.back().map_or(self.evicted, |event| event.seq));
@@ -205,7 +209,7 @@ impl Ring {
     }
 }
 
-/// The items that a fact carries the whole of.
+/// The items that a fact carries in full.
 fn finishes(fact: &Fact) -> impl Iterator<Item = ItemId> {
     let (blocks, call) = match fact {
         Fact::AssistantMessage(message) => (message.blocks.as_slice(), None),
@@ -215,7 +219,6 @@ fn finishes(fact: &Fact) -> impl Iterator<Item = ItemId> {
     blocks.iter().map(|block| block.item).chain(call)
 }
 
-/// The text of a part of an open item.
 fn text_of_part(part: &Event) -> Option<&str> {
     match part.delta()? {
         Delta::ItemSoFar { so_far, .. } => Some(&so_far.head),
@@ -228,7 +231,7 @@ pub(super) fn added_text(event: &Event, item: ItemId) -> Option<&str> {
     piece(event).filter(|(of, ..)| *of == item).map(|(.., text)| text)
 }
 
-/// The item a delta adds to, and what it adds.
+/// The item that a delta adds to, and the text it adds.
 fn piece(event: &Event) -> Option<(ItemId, ItemKind, &str)> {
     match event.delta()? {
         Delta::Text { item, text } => Some((*item, ItemKind::Text, text)),

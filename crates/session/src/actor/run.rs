@@ -1,4 +1,4 @@
-//! Runs, and the tasks they work through.
+//! Runs and their tasks.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::outbox::{Action, Parcel};
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused, Reply};
 
-/// Begins a run.
+/// Starts a run.
 #[derive(Message)]
 #[rtype(result = "Result<RunStarted, Refused>")]
 pub(crate) struct StartRun {
@@ -27,9 +27,9 @@ impl Handler<StartRun> for SessionActor {
         if self.outbox.is_ending() {
             return Replied::Never;
         }
-        match self.take_on(Input::Run { request, by: by.clone() }, ctx) {
+        match self.handle_bounded(Input::Run { request, by: by.clone() }, ctx) {
             Ok(Reply::RunStarted { turn }) => {
-                tracing::info!(%by, "a run began");
+                tracing::info!(%by, "run started");
                 self.reply(move |saved| Ok(RunStarted { turn, saved }), ctx)
             }
             Ok(_) => Replied::Now(Err(Refused::Closed)),
@@ -39,16 +39,17 @@ impl Handler<StartRun> for SessionActor {
 }
 
 impl SessionActor {
-    /// Comes back to a run when its wait after this turn is over.
+    /// Continues a run when the wait after this turn is over.
     pub(super) fn wait_for_run(&mut self, turn: TurnId, wait_ms: u64, ctx: &mut Context<Self>) {
         ctx.run_later(Duration::from_millis(wait_ms), move |actor, ctx| {
-            // Never refused, at most stale.
-            let _ = actor.take(Input::WaitOver { turn }, ctx);
+            // Never refused; at most it is stale.
+            let _ = actor.handle_input(Input::WaitOver { turn }, ctx);
         });
     }
 
-    /// Does what a tool wants done to the tasks and notes, and tells it when that is saved.
-    pub(super) fn tasks_wanted(
+    /// Carries out a tool's request about the tasks and notes, and replies when the change is
+    /// saved.
+    pub(super) fn handle_task_request(
         &mut self,
         turn: TurnId,
         call: CallId,
@@ -56,21 +57,21 @@ impl SessionActor {
         answering: Answering<TasksReply>,
         ctx: &mut Context<Self>,
     ) {
-        let reply = match self.take(Input::Tasks { turn, call, request }, ctx) {
+        let reply = match self.handle_input(Input::Tasks { turn, call, request }, ctx) {
             Ok(Reply::Noted) => Ok(self.state.tasks().clone()),
             Err(Refused::Task(error)) => Err(error),
-            // Its turn is cut: dropped, the answer reads as interrupted.
+            // The turn was cut. Dropping `answering` wakes the tool as interrupted.
             Ok(_) | Err(_) => return,
         };
-        let key = (call, self.asks.tasks_wanted);
-        self.asks.tasks_wanted += 1;
+        let key = (call, self.asks.next_task_key);
+        self.asks.next_task_key += 1;
         self.asks.tasks.insert(key, answering);
-        let told = Parcel { actions: vec![Action::TellTasks(key, reply)], ..Parcel::default() };
-        self.dispatch(Vec::new(), told, ctx);
+        let parcel = Parcel { actions: vec![Action::ReplyTasks(key, reply)], ..Parcel::default() };
+        self.dispatch(Vec::new(), parcel, ctx);
     }
 
-    /// Tells the tool. If the cut was first, it is awake already.
-    pub(super) fn tell_tasks(&mut self, key: TasksKey, reply: TasksReply) {
+    /// Replies to a tool. After a cut, it is awake already.
+    pub(super) fn reply_tasks(&mut self, key: TasksKey, reply: TasksReply) {
         if let Some(answering) = self.asks.tasks.remove(&key) {
             answering.answer(reply);
         }

@@ -1,4 +1,4 @@
-//! The runner of the open turn, as its actor sees it.
+//! The runner of the open turn, seen from its actor.
 
 use actix::prelude::*;
 use futures_util::StreamExt;
@@ -9,52 +9,51 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use super::SessionActor;
-use crate::lane::{LANE, Lane};
+use crate::lane::{LANE_CAPACITY, LaneMessage};
 use crate::state::{Input, Phase, Report};
 use crate::turn::{self, TurnJob};
 
-/// The runner of the open turn.
 pub(super) struct Runner {
     turn: TurnId,
-    /// Cancelled at the cut, and when the actor is gone, however it goes.
+    /// Cancels the runner at the cut, and when the actor is dropped.
     cancel: DropGuard,
-    /// The stream of what it tells.
+    /// The stream of the lane's messages.
     lane: SpawnHandle,
-    /// It has ended; what the cut ends of the turn's background jobs may still be waited for.
+    /// Whether the runner has ended. The background jobs that the cut ended may still be awaited.
     ended: bool,
 }
 
-/// What comes out of a turn's lane.
+/// A message from a turn's lane.
 struct FromLane {
     turn: TurnId,
-    /// `None`: the lane is closed, so the runner and its tools are gone.
-    told: Option<Lane>,
+    /// `None` if the lane is closed, because the runner and its tools are gone.
+    message: Option<LaneMessage>,
 }
 
 impl SessionActor {
     pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
         let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
-        // Of a turn that goes on after a restart: the calls whose Confirm stands.
-        let (step, standing) = (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
-        let used = self.state.used(open.open_step.unwrap_or_default(), self.outfit.moment(self.numbers.next()));
+        // A turn that continues after a restart still has its calls with an open Confirm.
+        let (step, pending_calls) = (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
+        let used = self.state.step_usage(open.open_step.unwrap_or_default(), self.env.moment(self.numbers.next()));
         let cancel = CancellationToken::new();
         if matches!(self.state.phase(), Phase::Interrupting(..)) {
-            // The cut was saved before the start was.
+            // The cut was saved before the start.
             cancel.cancel();
         }
-        let (lane, told) = mpsc::channel(LANE);
-        let told = ReceiverStream::new(told)
-            .map(move |told| FromLane { turn, told: Some(told) })
-            .chain(futures_util::stream::iter([FromLane { turn, told: None }]));
-        let toolbox = self.toolbox.take().unwrap_or_else(|| (self.outfit.toolbox)(self.state.settings()));
+        let (lane, receiver) = mpsc::channel(LANE_CAPACITY);
+        let messages = ReceiverStream::new(receiver)
+            .map(move |message| FromLane { turn, message: Some(message) })
+            .chain(futures_util::stream::iter([FromLane { turn, message: None }]));
+        let toolbox = self.toolbox.take().unwrap_or_else(|| (self.env.toolbox)(self.state.settings()));
         let job = TurnJob {
             turn,
             iteration: self.state.run().is_some(),
             first_item: self.state.next_item().max(self.first_item),
             step,
-            standing,
+            pending_calls,
             used,
-            outfit: self.outfit.clone(),
+            env: self.env.clone(),
             toolbox,
             background: self.background.clone(),
             cancel: cancel.clone(),
@@ -62,12 +61,12 @@ impl SessionActor {
             asks: ctx.address().downgrade().recipient(),
             alive: self.alive.clone(),
         };
-        self.runner = Some(Runner { turn, cancel: cancel.drop_guard(), lane: ctx.add_stream(told), ended: false });
+        self.runner = Some(Runner { turn, cancel: cancel.drop_guard(), lane: ctx.add_stream(messages), ended: false });
         let span = tracing::info_span!("turn", %turn);
-        self.outfit.runtime.spawn(turn::run(job).instrument(span));
+        self.env.runtime.spawn(turn::run(job).instrument(span));
     }
 
-    /// The cut: nothing waits for a save here.
+    /// Cancels the runner at the cut, without waiting for a save.
     pub(super) fn cancel_runner(&mut self, turn: TurnId) {
         if let Some(runner) = self.runner.as_ref().filter(|runner| runner.turn == turn) {
             runner.cancel.token().cancel();
@@ -77,7 +76,7 @@ impl SessionActor {
         self.interrupt_asks();
     }
 
-    /// The turn is over: what its tools may still say is not heard.
+    /// Drops the runner of a turn that is over. Later messages of its tools are ignored.
     pub(super) fn end_runner(&mut self, ctx: &mut Context<Self>) {
         if let Some(runner) = self.runner.take() {
             ctx.cancel_future(runner.lane);
@@ -88,29 +87,29 @@ impl SessionActor {
 }
 
 impl StreamHandler<FromLane> for SessionActor {
-    fn handle(&mut self, FromLane { turn, told }: FromLane, ctx: &mut Self::Context) {
-        // A stream that is cancelled may still bring what has come: of a turn that stays open, for one, when its runner
-        // was abandoned.
+    fn handle(&mut self, FromLane { turn, message }: FromLane, ctx: &mut Self::Context) {
+        // A cancelled stream may still deliver a message, for example if the runner was abandoned
+        // but the turn is still open.
         if self.runner.as_ref().is_none_or(|runner| runner.turn != turn) {
             return;
         }
-        match told {
-            Some(Lane::Delta(delta)) => {
+        match message {
+            Some(LaneMessage::Delta(delta)) => {
                 let output = match &delta {
                     Delta::Output { item, .. } => Some(*item),
                     _ => None,
                 };
-                self.tell(delta, ctx);
+                self.publish_delta(delta, ctx);
                 if let Some(item) = output {
-                    self.heard(item, ctx);
+                    self.count_output(item, ctx);
                 }
             }
-            Some(Lane::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
-            Some(Lane::Report(end @ Report::Finished { .. })) => self.runner_ended(turn, end, ctx),
-            Some(Lane::Report(report)) => self.hear(turn, report, ctx),
-            Some(Lane::Tools(toolbox)) => self.toolbox = Some(toolbox),
+            Some(LaneMessage::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
+            Some(LaneMessage::Report(end @ Report::Finished { .. })) => self.runner_ended(turn, end, ctx),
+            Some(LaneMessage::Report(report)) => self.take_report(turn, report, ctx),
+            Some(LaneMessage::Tools(toolbox)) => self.toolbox = Some(toolbox),
             None => {
-                let error = Some("the turn's runner is gone".to_owned());
+                let error = Some("the turn's runner ended without a report".to_owned());
                 let (tools, processes) = (Vec::new(), EndedProcesses::default());
                 self.runner_ended(turn, Report::Finished { outcome: Outcome::Panicked, error, tools, processes }, ctx);
             }
@@ -118,38 +117,39 @@ impl StreamHandler<FromLane> for SessionActor {
     }
 
     fn finished(&mut self, _: &mut Self::Context) {
-        // The end of a lane is not the end of the actor.
+        // The end of a lane must not end the actor.
     }
 }
 
 impl SessionActor {
-    /// The runner is done. Its turn is over only when the background jobs that a cut has ended are gone, too; looked at here,
-    /// where the cut is made: a runner that has just looked for itself would end a turn whose jobs still live.
+    /// Handles the end of the runner. After a cut, the turn is over only when its background jobs
+    /// are gone as well. The check is made here, where the cut is made: a runner that checked on
+    /// its own could end a turn that is cut just then, while its jobs still live.
     fn runner_ended(&mut self, turn: TurnId, mut end: Report, ctx: &mut Context<Self>) {
-        // The end of its lane comes behind its own word.
+        // The lane closes after the runner's own report, which was handled already.
         if self.runner.as_mut().is_none_or(|runner| std::mem::replace(&mut runner.ended, true)) {
             return;
         }
-        // Most turns have none, and need no thread for it.
+        // Most turns have no such jobs, and need no thread.
         if !matches!(self.state.phase(), Phase::Interrupting(..)) || !self.background.has_cut(turn) {
-            return self.hear(turn, end, ctx);
+            return self.take_report(turn, end, ctx);
         }
         let background = self.background.clone();
-        let jobs = self.outfit.runtime.spawn_blocking(move || background.finish(turn));
+        let jobs = self.env.runtime.spawn_blocking(move || background.finish(turn));
         ctx.spawn(jobs.into_actor(self).map(move |jobs, actor, ctx| {
-            // It may have been abandoned meanwhile.
+            // The turn may have been abandoned in the meantime.
             if actor.runner.as_ref().is_none_or(|runner| runner.turn != turn) {
                 return;
             }
             if let Report::Finished { processes, .. } = &mut end {
                 processes.add(jobs.unwrap_or_default());
             }
-            actor.hear(turn, end, ctx);
+            actor.take_report(turn, end, ctx);
         }));
     }
 
-    fn hear(&mut self, turn: TurnId, report: Report, ctx: &mut Context<Self>) {
-        // A report is never refused, at most stale.
-        let _ = self.take(Input::Report { turn, report }, ctx);
+    fn take_report(&mut self, turn: TurnId, report: Report, ctx: &mut Context<Self>) {
+        // A report is never refused; at most it is stale.
+        let _ = self.handle_input(Input::Report { turn, report }, ctx);
     }
 }

@@ -1,9 +1,11 @@
-//! Leaving out what does not fit: one pure function.
+//! Cuts a conversation to its bounds, by one pure function.
 //!
-//! The system prompt, the tools, the newest prompt and the last unit stay; of the rest, as many of the newest whole
-//! units as fit. A unit is a prompt, an answer, or an answer with calls and all their results. Where the oldest that fits
-//! is in the middle of a turn, the prompt of that turn stays before it: a conversation begins with its user. A prompt that
-//! was never answered and does not fit, as one that was refused for its size, leaves out nothing but itself.
+//! The system prompt, the tools, the newest prompt and the last unit stay; of the rest, as many of
+//! the newest whole units as fit. A unit is a prompt, an answer, or an answer with calls and all
+//! their results. If the oldest unit that fits is in the middle of a turn, the prompt of that turn
+//! stays before it, because a conversation begins with its user. A prompt that was never answered
+//! and does not fit, such as one that was refused for its size, is left out alone, and older units
+//! may still fit.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,55 +16,56 @@ use thiserror::Error;
 use super::{Bounds, estimate};
 use crate::model::{Message, ModelRequest};
 
-/// Tokens that a message takes beside its texts: roles, names, quotes.
+/// The tokens of a message beside its texts: roles, names, quotes.
 const FRAME: u64 = 8;
 
-/// Bytes that are left of the largest results at least, when there is no room for more.
+/// How many bytes of the largest results are always left, even if there is no room for them.
 const LEAST_RESULT: usize = 256;
 
-/// What was left out of a request.
+/// How much was left out of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
-    /// Messages that were left out.
+    /// The number of messages that were left out.
     pub messages: u64,
-    /// Results of tools that were cut.
+    /// The number of tool results that were cut.
     pub results: u64,
-    /// Tokens of what was left in, as they were counted.
+    /// The tokens of the remaining request, as they were counted.
     pub tokens: u64,
-    /// Its lines.
+    /// The lines of the remaining request.
     pub lines: u64,
-    /// By its tokens alone, more would have fitted: it was too long in lines.
+    /// Whether the lines alone were too many. By its tokens, more would have fitted.
     pub by_lines: bool,
 }
 
-/// What must stay is too large on its own.
+/// The error for a request whose indispensable part is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "the request is too large: what can't be left out of it (system prompt, tools, the newest prompt, the last \
-     results) is about {tokens} tokens and {lines} lines, and at most {} tokens and {} lines are allowed \
-     (limits.max_history_tokens, limits.max_history_lines, and the window of the model)",
+    "the request is too large: its required part (system prompt, tools, newest prompt, last results) is about {tokens} \
+     tokens and {lines} lines, and at most {} tokens and {} lines are allowed (limits.max_history_tokens, \
+     limits.max_history_lines, and the model's window)",
     .bounds.tokens, .bounds.lines
 )]
 pub struct TooLarge {
-    /// Tokens of what must stay.
+    /// The tokens of the indispensable part.
     pub tokens: u64,
-    /// Its lines.
+    /// The lines of the indispensable part.
     pub lines: u64,
-    /// What is allowed.
+    /// The bounds that it exceeds.
     pub bounds: Bounds,
 }
 
-/// Leaves out of a request what is beyond its bounds; nothing where it is within them. `count` counts the tokens of a
-/// text; it is not asked while the size alone says that they are few enough.
+/// Cuts a request to its bounds. Returns `None` if the request is within them. `count` counts the
+/// tokens of a text; it is not called while the size alone shows that they are few enough.
 ///
 /// # Errors
-/// [`TooLarge`] if what must stay is beyond them; the request is as it was, or has its results cut.
+/// [`TooLarge`] if the indispensable part exceeds the bounds. The request is then unchanged, or has
+/// its results cut.
 pub fn fit(
     request: &mut ModelRequest,
     bounds: &Bounds,
     count: &mut dyn FnMut(&str) -> u64,
 ) -> Result<Option<LeftOut>, TooLarge> {
-    if bounds.hold(request) {
+    if bounds.allow(request) {
         return Ok(None);
     }
     let few = estimate(request.bytes()) <= bounds.tokens;
@@ -71,7 +74,7 @@ pub fn fit(
     let units = units(&request.messages);
     let newest = units.iter().rposition(|unit| request.messages[unit.start].is_prompt());
     let (Some(newest), Some(last)) = (newest, units.len().checked_sub(1)) else {
-        // Without a prompt there is nothing that a model could be asked.
+        // Without a prompt there is no request to a model.
         return Err(TooLarge { tokens: fixed.tokens, lines: 0, bounds: *bounds });
     };
     let mut taken = fixed + measure.unit(&request.messages[units[newest].clone()]);
@@ -89,8 +92,8 @@ pub fn fit(
         return Err(TooLarge { tokens: taken.tokens, lines: taken.lines, bounds: *bounds });
     }
     let begins = |unit: usize| request.messages[units[unit].start].is_prompt();
-    // The newest units that fit, without a gap but for the newest prompt, which is in already, and for prompts that were
-    // never answered.
+    // The newest units that fit, without a gap except for the newest prompt, which is counted
+    // already, and for prompts that were never answered.
     let (mut from, mut skipped) = (last, BTreeSet::new());
     for next in (0..last).rev() {
         if next != newest {
@@ -107,7 +110,7 @@ pub fn fit(
         }
         from = next;
     }
-    // What is kept begins with a prompt: that of its turn, for which some more may have to go.
+    // The kept part begins with a prompt: that of its turn, for which more units may have to go.
     let mut first = (0..from).rev().find(|unit| begins(*unit));
     let prompt = first.map(|first| measure.unit(&request.messages[units[first].clone()]));
     while from < newest && !begins(from) {
@@ -140,7 +143,7 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
     for (n, message) in messages.iter().enumerate() {
         match (message, units.last_mut()) {
             (Message::Tool(_), Some(unit)) => unit.end = n + 1,
-            // That an answer broke belongs to the answer.
+            // The message after a broken answer belongs to the answer.
             (Message::User(_), Some(unit)) if !message.is_prompt() => unit.end = n + 1,
             _ => units.push(n..n + 1),
         }
@@ -148,7 +151,7 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
     units
 }
 
-/// How large something is.
+/// A size in tokens and lines.
 #[derive(Clone, Copy)]
 struct Size {
     tokens: u64,
@@ -174,15 +177,16 @@ impl Size {
 }
 
 impl Bounds {
-    /// What is left of them.
+    /// The bounds without the size that is taken.
     fn less(&self, taken: Size) -> Self {
         Self { lines: self.lines.saturating_sub(taken.lines), tokens: self.tokens.saturating_sub(taken.tokens) }
     }
 }
 
-/// How sizes are measured.
+/// Measures the sizes of messages.
 struct Measure<'a> {
-    /// The tokens are few enough by the size of all texts, which is then taken for each.
+    /// Whether the size of all texts shows that their tokens are few enough. An estimate by size is
+    /// then used for each text.
     few: bool,
     count: &'a mut dyn FnMut(&str) -> u64,
 }
@@ -201,7 +205,8 @@ impl Measure<'_> {
     fn message(&mut self, message: &Message) -> Size {
         let mut tokens = FRAME;
         if self.few {
-            // Each rounded up, so that together they are no less than the whole, but for the frame.
+            // Each is rounded up, so that their sum is no less than the whole, apart from the
+            // frame.
             tokens = estimate(message.bytes());
         } else {
             message.texts(|text| tokens += (self.count)(text));
@@ -214,8 +219,8 @@ impl Measure<'_> {
         messages.iter().fold(nothing, |size, message| size + self.message(message))
     }
 
-    /// Cuts the largest results of a unit until it fits, each with a mark of how much is missing. Its size then, and
-    /// how many were cut.
+    /// Cuts the largest results of a unit until it fits, and marks in each how much is missing.
+    /// Returns the new size, and how many results were cut.
     fn cut_to_fit(&mut self, unit: &mut [Message], room: Bounds) -> (Size, u64) {
         let mut most = unit.iter().map(|message| message.bytes() as usize).max().unwrap_or(0);
         let whole: Vec<Message> = unit.to_vec();
@@ -244,7 +249,7 @@ impl Measure<'_> {
     }
 }
 
-/// A text of which about `most` bytes are left, half from its beginning and half from its end.
+/// The text cut to about `most` bytes, half from its beginning and half from its end.
 fn shortened(text: &str, most: usize) -> String {
     let head = text.floor_char_boundary(most / 2);
     let tail = text.ceil_char_boundary(text.len() - most / 2).max(head);

@@ -1,22 +1,22 @@
-//! Tokens of texts, counted with a public vocabulary. It takes tens of megabytes and up to a fifth of a second to load,
-//! so it is loaded when a count is needed, and once.
+//! Counts the tokens of texts by a public vocabulary. The vocabulary takes tens of megabytes and up
+//! to a fifth of a second to load, so it is loaded once, and only when a count is needed.
 
 use std::sync::OnceLock;
 
 use tiktoken_rs::CoreBPE;
 
-/// Bytes that are counted at a time: the time for a text without spaces grows with more than its length.
+/// How many bytes are counted at a time. For a text without spaces, the time grows faster than the
+/// length.
 const PIECE: usize = 1024;
 
-/// Counts tokens.
 #[derive(Default)]
 pub(crate) struct Tokenizer {
-    /// Nothing where it can't be loaded.
+    /// `None` if the vocabulary can't be loaded.
     vocabulary: OnceLock<Option<CoreBPE>>,
 }
 
 impl Tokenizer {
-    /// Tokens of a text.
+    /// The number of tokens in a text.
     pub(crate) fn count(&self, text: &str) -> u64 {
         let Some(vocabulary) = self.vocabulary.get_or_init(|| tiktoken_rs::o200k_base().ok()) else {
             return super::estimate(text.len() as u64);
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn tokens_are_counted_whatever_the_text() {
         let tokenizer = Tokenizer::default();
-        assert!(tokenizer.vocabulary.get().is_none(), "nothing is loaded until it is needed");
+        assert!(tokenizer.vocabulary.get().is_none(), "the vocabulary is loaded on first use");
         assert_eq!(tokenizer.count(""), 0);
         assert_eq!(tokenizer.count("hello world"), 2);
         for text in ["a".repeat(100_000), "é漢😀".repeat(10_000), " \n".repeat(50_000)] {

@@ -1,4 +1,4 @@
-//! Errors as they travel: with a stable word, so that they are the same error on the other side.
+//! The transmission of errors to clients. Stable codes make an error the same one on both sides.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::model::ModelError;
 use crate::state::Refused;
 
 impl SessionError {
-    /// Which error it is: a stable word for programs.
+    /// The kind of the error, as a stable code for programs.
     #[must_use]
     pub fn code(&self) -> Cow<'static, str> {
         let code = match self {
@@ -48,15 +48,15 @@ impl SessionError {
             Self::NotLive { .. } => "notLive",
             Self::Unreachable { .. } => "unreachable",
             Self::Disconnected { .. } => "disconnected",
-            Self::Elsewhere(body) => return Cow::Owned(body.code.clone()),
+            Self::Remote(body) => return Cow::Owned(body.code.clone()),
         };
         Cow::Borrowed(code)
     }
 
-    /// The error as it travels, with what to do about it.
+    /// The body in which the error is sent, with a hint for the user.
     #[must_use]
     pub fn to_body(&self, hint: Option<String>) -> ErrorBody {
-        if let Self::Elsewhere(body) = self {
+        if let Self::Remote(body) = self {
             return (**body).clone();
         }
         ErrorBody {
@@ -79,7 +79,7 @@ impl SessionError {
     }
 }
 
-/// What a client can do something about is the same error again; of the rest, the words.
+/// Restores the errors that clients handle, and keeps only the message of the others.
 impl From<ErrorBody> for SessionError {
     fn from(body: ErrorBody) -> Self {
         match (body.code.as_str(), body.answer) {
@@ -89,7 +89,7 @@ impl From<ErrorBody> for SessionError {
             ("inUse", _) => Self::Refused(Refused::InUse),
             ("stopped", _) => Self::Stopped,
             (_, Some(answer)) => Self::Answer(answer),
-            (_, answer) => Self::Elsewhere(Box::new(ErrorBody { answer, ..body })),
+            (_, answer) => Self::Remote(Box::new(ErrorBody { answer, ..body })),
         }
     }
 }

@@ -1,7 +1,9 @@
-//! The lock on a folder of sessions: the process that runs them has it, be it a daemon or a program of its own.
+//! The lock on a folder of sessions. The process that runs the sessions holds it, whether it is a
+//! daemon or another program.
 //!
-//! Two files are locked. The lock on the folder holds for as long as the folder is there, also when files in it are removed.
-//! The lock on a file in it reaches other machines where the file system has such locks for files only.
+//! Two locks are held. The lock on the folder remains valid even if files in it are removed. The
+//! lock on a file in it also keeps out other machines, if the file system has such locks for files
+//! only.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -13,10 +15,11 @@ use rustix::io::Errno;
 
 use super::{Folders, FoldersError, private};
 
-/// In the data folder: two that share sessions are the fault it is against, wherever their sockets are.
+/// The lock file. It is in the data folder, because the lock is against processes that share
+/// sessions, wherever their sockets are.
 const LOCK: &str = "daemon.lock";
 
-/// The sessions of a folder are ours: from when it is taken until it is dropped.
+/// The lock on a folder of sessions. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct SessionsLock {
     path: PathBuf,
@@ -24,25 +27,26 @@ pub struct SessionsLock {
     _file: File,
 }
 
-/// Why they are not.
+/// The reason why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process has them.
-    #[error("another process has the sessions{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    /// Another process holds the lock.
+    #[error("another process is using the sessions{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Held {
-        /// Its process id, as written in the lock.
+        /// The id of that process, as written in the lock file.
         pid: Option<u32>,
     },
-    /// The lock can't be had.
+    /// The lock can't be taken because of another error.
     #[error(transparent)]
     Failed(#[from] FoldersError),
 }
 
 impl SessionsLock {
-    /// Takes it, and writes into it, for people, whose it is. The folders are there.
+    /// Takes the lock, and writes the id of this process into the lock file, for people to read.
+    /// The folders must exist.
     ///
     /// # Errors
-    /// [`LockError::Held`] if another process has it: that is not waited for.
+    /// [`LockError::Held`] if another process holds the lock. This call does not wait for it.
     pub fn take(folders: &Folders) -> Result<Self, LockError> {
         let path = folders.data().to_owned();
         let folder = File::open(&path).map_err(|error| FoldersError::Io { path: path.clone(), error })?;
@@ -51,18 +55,18 @@ impl SessionsLock {
         loop {
             let mut opened = private::open(&file, OpenOptions::new().read(true).write(true))?;
             lock(&opened, &file)?;
-            // The file that was locked may have been removed meanwhile, and another be in its place.
+            // The locked file may have been removed and replaced in the meantime.
             if opened.metadata().is_ok_and(|held| is_at(&file, &held)) {
-                sign(&mut opened).map_err(|error| FoldersError::Io { path: file, error })?;
+                write_pid(&mut opened).map_err(|error| FoldersError::Io { path: file, error })?;
                 return Ok(Self { path, folder, _file: opened });
             }
         }
     }
 
-    /// Checks that no process has it, without taking it. Nothing is made by this.
+    /// Checks that no process holds the lock, without taking it and without creating a file.
     ///
     /// # Errors
-    /// [`LockError::Held`] if a process has it.
+    /// [`LockError::Held`] if a process holds it.
     pub fn check(folders: &Folders) -> Result<(), LockError> {
         let file = folders.data().join(LOCK);
         for path in [folders.data(), &file] {
@@ -76,19 +80,20 @@ impl SessionsLock {
         Ok(())
     }
 
-    /// Whether the folder at its path is still the one that is locked. If not, another process can have the one there.
+    /// Whether the folder at its path is still the locked one. If not, another process can lock the
+    /// one that is there.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.folder.metadata().is_ok_and(|held| is_at(&self.path, &held))
     }
 }
 
-/// Locks the folder or the file in it.
+/// Locks the folder, or the lock file in it.
 fn lock(opened: &File, file: &Path) -> Result<(), LockError> {
     loop {
         match flock(opened, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            // Another process only looked at it.
+            // Another process was only checking the lock.
             Err(Errno::WOULDBLOCK) if is_free(opened) => {}
             Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(file) }),
             Err(error) => return Err(FoldersError::Io { path: file.to_owned(), error: error.into() }.into()),
@@ -96,17 +101,18 @@ fn lock(opened: &File, file: &Path) -> Result<(), LockError> {
     }
 }
 
-/// Writes into the file the process that has it, for people.
-fn sign(file: &mut File) -> io::Result<()> {
+/// Writes the id of this process into the lock file, for people to read.
+fn write_pid(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.write_all(format!("{}\n", std::process::id()).as_bytes())
 }
 
-/// Whether no process has locked it. A shared lock, for a moment, is in the way of nothing but [`SessionsLock::take`].
+/// Whether no process has locked the file. Takes a shared lock for a moment, which is in the way of
+/// [`SessionsLock::take`] only.
 fn is_free(file: &File) -> bool {
     let free = flock(file, FlockOperation::NonBlockingLockShared).is_ok();
     if free {
-        // It is unlocked when the file is closed, too.
+        // Closing the file also unlocks it.
         let _ = flock(file, FlockOperation::Unlock);
     }
     free
@@ -116,14 +122,15 @@ fn is_at(path: &Path, file: &Metadata) -> bool {
     fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino()))
 }
 
-/// The process whose number is written in the lock, if it has the file open.
+/// The process that is named in the lock file, if it has that file open.
 fn holder(path: &Path) -> Option<u32> {
     let pid = fs::read_to_string(path).ok()?.lines().next()?.parse().ok()?;
-    // To look at a file of a process keeps it open for a moment longer: our own is not looked at.
+    // An examined file stays open a moment longer, so this process does not examine its own files.
     (pid == std::process::id() || has_open(pid, path)).then_some(pid)
 }
 
-/// A number that was written long ago, or in another container, may be another process's here.
+/// Whether this process has the file open. An id that was written long ago, or in another
+/// container, may belong to another process here.
 #[cfg(target_os = "linux")]
 fn has_open(pid: u32, path: &Path) -> bool {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Folders and files that nobody but their user gets at.
+//! Folders and files that only their user can access.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -11,40 +11,40 @@ use rustix::process::geteuid;
 
 use super::FoldersError;
 
-/// Something is not its user's alone. It is left as it is, for who opened it may have meant it, and who came in may be in
-/// it still.
+/// A folder or file that others can access. It is left as it is, because its user may have shared
+/// it on purpose, and others may still use it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Exposed {
-    /// It is another user's.
-    #[error("{} belongs to somebody else (uid {uid})", path.display())]
+    /// The folder or file belongs to another user.
+    #[error("{} belongs to another user (uid {uid})", path.display())]
     Foreign {
-        /// What.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// Whose.
+        /// The id of that user.
         uid: u32,
     },
-    /// Others get at it.
-    #[error("others get {} {} (mode {mode:04o})", if *is_folder { "into" } else { "at" }, path.display())]
+    /// The permissions give others access.
+    #[error("other users can {} {} (mode {mode:04o})", if *is_folder { "enter" } else { "access" }, path.display())]
     Open {
-        /// What.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// Its permissions.
+        /// The permissions of the folder or file.
         mode: u32,
         /// Whether it is a folder.
         is_folder: bool,
     },
-    /// A file was expected, and it is a link to one.
+    /// A link was found instead of a file.
     #[error("{} is a link", path.display())]
     Link {
-        /// What.
+        /// The path of the link.
         path: PathBuf,
     },
 }
 
-/// Makes the folder with mode 0700 if it is not there, and what is above it where that is missing.
+/// Creates a folder with mode 0700 if it does not exist, and its missing parents.
 ///
 /// # Errors
-/// It can't be made; it would lie in another user's folder; or it is there, and not its user's alone.
+/// The folder can't be created, would be in another user's folder, or exists and is not private.
 pub(super) fn make(folder: &Path) -> Result<(), FoldersError> {
     let failed = |error| FoldersError::Io { path: folder.to_owned(), error };
     check_above(folder)?;
@@ -52,10 +52,10 @@ pub(super) fn make(folder: &Path) -> Result<(), FoldersError> {
     Ok(check(folder, &folder.metadata().map_err(failed)?, 0o077)?)
 }
 
-/// Makes one folder with mode 0700 in a folder that is there, if it is not there.
+/// Creates a folder with mode 0700 in an existing folder, if it does not exist.
 ///
 /// # Errors
-/// It can't be made; it would lie in another user's folder; or it is there, and not its user's alone.
+/// The folder can't be created, would be in another user's folder, or exists and is not private.
 pub fn make_folder(folder: &Path) -> Result<(), FoldersError> {
     let failed = |error| FoldersError::Io { path: folder.to_owned(), error };
     check_above(folder)?;
@@ -66,10 +66,10 @@ pub fn make_folder(folder: &Path) -> Result<(), FoldersError> {
     Ok(check(folder, &folder.metadata().map_err(failed)?, 0o077)?)
 }
 
-/// Opens a file of ours as `how` says, and makes it with mode 0600 if it is not there.
+/// Opens a private file with the options `how`, and creates it with mode 0600 if it does not exist.
 ///
 /// # Errors
-/// It can't be opened; or it is not its user's alone.
+/// The file can't be opened, or is not private.
 pub fn open(path: &Path, how: &mut OpenOptions) -> Result<File, FoldersError> {
     let failed = |error: io::Error| match error.raw_os_error() {
         Some(code) if code == Errno::LOOP.raw_os_error() => Exposed::Link { path: path.to_owned() }.into(),
@@ -81,23 +81,24 @@ pub fn open(path: &Path, how: &mut OpenOptions) -> Result<File, FoldersError> {
     Ok(file)
 }
 
-/// Refuses a file of ours that is there and not its user's alone.
+/// Checks that a file is private, if it exists.
 ///
 /// # Errors
-/// See above; or it can't be looked at.
+/// The file is not private, or can't be examined.
 pub fn check_file(path: &Path) -> Result<(), FoldersError> {
     match path.metadata() {
         Ok(found) if found.is_file() => Ok(check(path, &found, 0o077)?),
-        // What is in its place is told when it is opened.
+        // If it is not a file, the error is reported when it is opened.
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(FoldersError::Io { path: path.to_owned(), error }),
     }
 }
 
-/// Refuses a folder inside another user's folder. Root can make one there under `sudo -E`, which keeps that user's `HOME`,
-/// and under `su`, which keeps their `XDG_RUNTIME_DIR`; that user then can't use it, and can replace it. Folders of root and
-/// folders with the sticky bit, like `/tmp`, are accepted.
+/// Refuses a folder inside another user's folder. Root can make one there under `sudo -E`, which
+/// keeps that user's `HOME`, and under `su`, which keeps their `XDG_RUNTIME_DIR`; that user then
+/// can't use it, and can replace it. Folders of root and folders with the sticky bit, like `/tmp`,
+/// are accepted.
 pub(crate) fn check_above(folder: &Path) -> Result<(), Exposed> {
     const STICKY: u32 = 0o1000;
     let above = folder.ancestors().skip(1).find_map(|above| Some((above, above.metadata().ok()?)));
@@ -106,7 +107,7 @@ pub(crate) fn check_above(folder: &Path) -> Result<(), Exposed> {
     if is_ours { Ok(()) } else { Err(Exposed::Foreign { path: above.to_owned(), uid: found.uid() }) }
 }
 
-/// Refuses what is another user's, or grants others one of these permissions.
+/// Refuses a folder or file that belongs to another user or gives others one of these permissions.
 pub(crate) fn check(path: &Path, found: &Metadata, others: u32) -> Result<(), Exposed> {
     let (path, mode) = (path.to_owned(), found.mode() & 0o777);
     if found.uid() != geteuid().as_raw() {

@@ -4,31 +4,33 @@ use std::time::{Duration, Instant};
 
 use super::Key;
 
-/// A key that answers counts only this long after the ask appeared and after the last key that does not answer: both the
-/// time to read it, and a sign that the user has stopped typing something else.
+/// A key that answers counts only this long after the ask appeared, and after the last key that
+/// does not answer. This gives time to read the ask, and shows that the user has stopped typing
+/// something else.
 pub const GUARD: Duration = Duration::from_millis(300);
 
-/// A second `A` counts only this long after the first and after any other key: a key that is held down repeats sooner, for
-/// the first time after 250 to 660 ms.
+/// A second `A` counts only this long after the first, and after any other key. A key that is held
+/// down repeats sooner, for the first time after 250 to 660 ms.
 pub const ALWAYS_GUARD: Duration = Duration::from_millis(700);
 
-/// A [`GUARD`] from one moment on.
+/// A running [`GUARD`], with the moment when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard(Instant);
 
 impl Guard {
-    /// One that begins now.
+    /// Starts a guard at `now`.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         Self(now)
     }
 
-    /// Begins it anew. A key may have been read before the ask was shown, and is seen afterwards: it moves nothing back.
+    /// Restarts the guard. A key that was read before the ask was shown may be handled afterwards,
+    /// so an earlier time has no effect.
     pub fn restart(&mut self, at: Instant) {
         self.0 = self.0.max(at);
     }
 
-    /// Whether it is over at this time.
+    /// Whether the guard is over at this time.
     #[must_use]
     pub fn is_over(self, at: Instant) -> bool {
         self.has_lasted(GUARD, at)
@@ -38,19 +40,20 @@ impl Guard {
         at.saturating_duration_since(self.0) >= time
     }
 
-    /// When it is over.
+    /// The time when the guard is over.
     #[must_use]
     pub fn end(self) -> Instant {
         self.0 + GUARD
     }
 }
 
-/// Keys after an ask has closed: those that were meant for it are swallowed until none was pressed for a [`GUARD`].
+/// Swallows the keys after an ask has closed, which may be meant for it, until no key was pressed
+/// for a [`GUARD`].
 #[derive(Debug, Default)]
 pub struct AfterAsk(Option<Guard>);
 
 impl AfterAsk {
-    /// An ask has closed.
+    /// Starts to swallow keys, because an ask has closed.
     pub fn begin(&mut self, now: Instant) {
         self.0 = Some(Guard::new(now));
     }
@@ -62,7 +65,7 @@ impl AfterAsk {
         self.0.is_some() && !key.interrupts()
     }
 
-    /// Until when keys are swallowed, if they are and no other is pressed.
+    /// The time until which keys are swallowed if no other key is pressed; `None` if they are not.
     #[must_use]
     pub fn end(&self) -> Option<Instant> {
         self.0.map(Guard::end)

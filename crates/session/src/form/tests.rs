@@ -1,4 +1,4 @@
-//! Keys, one by one.
+//! Tests of the form, key by key.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn m_a10_nothing_but_an_explicit_approval_approves() {
         let expected = match key {
             Key::Char('y' | 'Y') => Pressed::Answer(Answer::Approve { always: false }),
             Key::Char('n' | 'N') => Pressed::Answer(Answer::Deny { reason: None }),
-            Key::Char('r') => Pressed::Turned,
+            Key::Char('r') => Pressed::ModeChanged,
             Key::Esc | Key::Ctrl('c') => Pressed::Interrupt,
             _ => Pressed::Nothing,
         };
@@ -74,7 +74,7 @@ fn m_a10_answers_count_only_after_the_guard_and_once() {
     for (kind, key) in [(PauseKind::Confirm, Key::Char('y')), (PauseKind::Continue, Key::Enter)] {
         let mut form = AskForm::new(pause(kind), now);
         assert_eq!(form.press(key, now + GUARD - Duration::from_millis(1)), Pressed::Nothing);
-        // That was a key that did not count: from it on, the same while.
+        // That key did not count, and restarted the guard.
         assert_eq!(form.press(key, now + GUARD), Pressed::Nothing);
         assert!(matches!(form.press(key, now + GUARD * 2), Pressed::Answer(_)));
         assert_eq!(form.press(key, now + GUARD * 2), Pressed::Nothing);
@@ -90,20 +90,20 @@ fn m_a10_always_takes_a_second_press_and_only_where_it_is_offered() {
     let offered = Ask { always: Some("shell: ls".into()), ..pause(PauseKind::Confirm) };
     let at = Instant::now();
     let mut form = AskForm::new(offered, at - GUARD);
-    assert_eq!(form.press(Key::Char('a'), at), Pressed::Turned);
+    assert_eq!(form.press(Key::Char('a'), at), Pressed::ModeChanged);
     assert!(form.is_armed());
-    // A key that is held down repeats, and is no second press.
+    // A key that is held down repeats, which is not a second press.
     let mut at = at + Duration::from_millis(660);
     for _ in 0..100 {
         assert_eq!(form.press(Key::Char('A'), at), Pressed::Nothing);
         at += Duration::from_millis(30);
     }
     assert!(form.is_armed());
-    // Any other key takes the first press back.
-    assert_eq!(form.press(Key::Char('j'), at + GUARD), Pressed::Turned);
+    // Any other key cancels the first press.
+    assert_eq!(form.press(Key::Char('j'), at + GUARD), Pressed::ModeChanged);
     assert!(!form.is_armed());
     let at = at + GUARD * 2;
-    assert_eq!(form.press(Key::Char('a'), at), Pressed::Turned);
+    assert_eq!(form.press(Key::Char('a'), at), Pressed::ModeChanged);
     assert_eq!(form.press(Key::Char('a'), at + ALWAYS_GUARD), Pressed::Answer(Answer::Approve { always: true }));
 }
 
@@ -111,10 +111,10 @@ fn m_a10_always_takes_a_second_press_and_only_where_it_is_offered() {
 fn m_a2_a_denial_can_have_a_reason() {
     let at = Instant::now() + GUARD;
     let mut form = AskForm::new(pause(PauseKind::Confirm), at - GUARD);
-    assert_eq!(form.press(Key::Char('r'), at), Pressed::Turned);
-    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "nothing is no reason");
+    assert_eq!(form.press(Key::Char('r'), at), Pressed::ModeChanged);
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "an empty reason is not accepted");
     for key in [Key::Char(' '), Key::Char('y'), Key::Char('n'), Key::Backspace, Key::Char('o'), Key::Char(' ')] {
-        assert_eq!(form.press(key, at), Pressed::Typed, "at once, and letters are letters");
+        assert_eq!(form.press(key, at), Pressed::Typed, "letters are text at once");
     }
     assert_eq!(form.press(Key::Ctrl('d'), at), Pressed::Nothing);
     assert_eq!(form.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("yo".into()) }));
@@ -128,24 +128,24 @@ fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_an
     for key in [Key::Char('R'), Key::Char('x')] {
         form.press(key, at);
     }
-    assert_eq!(form.press(Key::Esc, at), Pressed::Turned);
+    assert_eq!(form.press(Key::Esc, at), Pressed::ModeChanged);
     assert_eq!(form.entry(), Entry::Choice);
-    // Typed on, it was meant for the words.
+    // A letter right after Esc was still meant for the text.
     assert_eq!(form.press(Key::Char('y'), at), Pressed::Nothing);
     let at = at + GUARD;
-    assert_eq!(form.press(Key::Char('r'), at), Pressed::Turned);
-    assert_eq!((form.entry(), form.words().text()), (Entry::Words { chosen: true }, "x"));
-    assert_eq!(form.press(Key::Esc, at), Pressed::Turned);
+    assert_eq!(form.press(Key::Char('r'), at), Pressed::ModeChanged);
+    assert_eq!((form.entry(), form.line().text()), (Entry::Text { chosen: true }, "x"));
+    assert_eq!(form.press(Key::Esc, at), Pressed::ModeChanged);
     assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Answer(Answer::Approve { always: false }));
     assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Interrupt);
-    // If it is refused, there is the reason still.
+    // If the denial is refused, the reason is still there.
     let at = at + GUARD * 2;
     form.reopen(at - GUARD);
     form.press(Key::Char('r'), at);
     assert_eq!(form.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("x".into()) }));
 }
 
-/// A sentence that is being typed when an ask appears answers nothing.
+/// A sentence that is being typed when an ask appears does not answer it.
 #[test]
 fn m_a10_what_is_typed_on_answers_nothing() {
     let (kinds, words) = ([PauseKind::Confirm, PauseKind::Continue], "an array of many years\ry\rn\r");
@@ -157,7 +157,7 @@ fn m_a10_what_is_typed_on_answers_nothing() {
             let key = if letter == '\r' { Key::Enter } else { Key::Char(letter) };
             assert_eq!(form.press(key, at), Pressed::Nothing, "{letter:?}");
         }
-        // After a while without a key, the next one is meant for it.
+        // After a pause in typing, the next key is meant for the ask.
         let key = if kind == PauseKind::Confirm { Key::Char('y') } else { Key::Enter };
         assert!(matches!(form.press(key, at + GUARD), Pressed::Answer(_)));
     }
@@ -184,11 +184,11 @@ fn m_a10_what_is_typed_on_is_no_text_for_a_question() {
     at += GUARD / 2;
     assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
     assert_eq!(form.press(Key::Char('x'), at + GUARD), Pressed::Typed);
-    assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Typed, "whoever has begun may be fast");
-    assert_eq!(form.words().text(), "xy");
+    assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Typed, "a user who has begun may type fast");
+    assert_eq!(form.line().text(), "xy");
 }
 
-/// One with options, one without.
+/// A form with two questions, one with options and one without.
 fn questions(now: Instant) -> AskForm {
     let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
     let question = |id: &str, options| Question { id: id.into(), header: id.into(), question: id.into(), options };
@@ -213,10 +213,10 @@ fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
     }
     let at = at + GUARD;
     assert_eq!(form.press(Key::Char('2'), at), Pressed::Moved);
-    form.appear(at);
+    form.show(at);
     assert_eq!(form.press(Key::Char('x'), at), Pressed::Nothing, "the second has just appeared");
     let at = at + GUARD;
-    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "nothing is no answer");
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "an empty answer is not accepted");
     for key in [Key::Char(' '), Key::Char('2'), Key::Char('x'), Key::Backspace, Key::Char('!')] {
         assert_eq!(form.press(key, at), Pressed::Typed);
     }
@@ -227,25 +227,25 @@ fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
 fn m_a10_own_words_are_a_choice_and_escape_goes_back_to_the_options() {
     let at = Instant::now();
     let mut form = questions(at - GUARD);
-    assert_eq!(form.press(Key::Char('w'), at), Pressed::Turned);
-    assert_eq!(form.press(Key::Char('1'), at), Pressed::Typed, "a digit is a letter here");
-    assert_eq!(form.press(Key::Esc, at), Pressed::Turned);
+    assert_eq!(form.press(Key::Char('w'), at), Pressed::ModeChanged);
+    assert_eq!(form.press(Key::Char('1'), at), Pressed::Typed, "a digit is text here");
+    assert_eq!(form.press(Key::Esc, at), Pressed::ModeChanged);
     assert_eq!(form.entry(), Entry::Choice);
     let at = at + GUARD;
     form.press(Key::Char('W'), at);
     for key in [Key::Backspace, Key::Char('s'), Key::Char('o')] {
-        assert_eq!(form.press(key, at), Pressed::Typed, "what was typed is there still");
+        assert_eq!(form.press(key, at), Pressed::Typed, "the typed text is kept");
     }
     assert_eq!(form.press(Key::Enter, at), Pressed::Moved);
-    // Without options there is nothing to go back to: Esc clears the words, and then interrupts.
+    // Without options, Esc clears the text, and then interrupts.
     form.press(Key::Char('x'), at + GUARD);
     assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Typed);
-    assert_eq!(form.words().text(), "");
+    assert_eq!(form.line().text(), "");
     assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Interrupt);
     let at = at + GUARD * 2;
     form.press(Key::Char('y'), at);
     assert_eq!(form.press(Key::Ctrl('c'), at), Pressed::Interrupt, "at once");
-    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "no answer comes with it");
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "no answer follows an interrupt");
     assert_eq!(form.press(Key::Enter, at + GUARD), reply(Some("so"), Some("y")));
 }
 
@@ -258,7 +258,7 @@ fn m_a10_skip_skips_the_question_that_is_shown() {
         (chosen, none, reply(Some("red"), None)),
         (skipped, words, reply(None, Some("x"))),
         (&[Key::Char('w'), Key::Char('x'), Key::Ctrl('d')], words, reply(None, Some("x"))),
-        // Nothing is answered: the whole ask is declined.
+        // Without a reply, the whole ask is declined.
         (skipped, none, Pressed::Answer(Answer::Cancel)),
     ] {
         let mut form = questions(at - GUARD);
@@ -282,12 +282,12 @@ fn m_a10_tab_goes_back_and_forth_and_keeps_what_was_answered() {
     for (key, number) in [(Key::Right, 2), (Key::BackTab, 1), (Key::Tab, 2)] {
         assert_eq!((form.press(key, at), form.question().unwrap().1), (Pressed::Moved, number));
     }
-    assert_eq!(form.words().text(), "x", "the words are kept, too");
+    assert_eq!(form.line().text(), "x", "the text is kept, too");
     let at = at + GUARD;
-    assert_eq!(form.press(Key::Left, at), Pressed::Typed, "in words, the arrows move the cursor");
+    assert_eq!(form.press(Key::Left, at), Pressed::Typed, "in text, the arrows move the cursor");
     form.press(Key::BackTab, at);
     let at = at + GUARD;
-    assert_eq!(form.press(Key::Char('1'), at), Pressed::Moved, "another answer instead");
+    assert_eq!(form.press(Key::Char('1'), at), Pressed::Moved, "another answer replaces the first");
     assert_eq!(form.press(Key::Enter, at + GUARD), reply(Some("red"), Some("x")));
 }
 
@@ -309,11 +309,15 @@ fn pasted_text_is_words_and_never_a_choice() {
     let at = Instant::now();
     let mut form = questions(at - GUARD);
     assert_eq!(form.paste("1", at), Pressed::Nothing);
-    assert_eq!(form.press(Key::Char('1'), at + GUARD / 2), Pressed::Nothing, "what follows a paste is no answer");
+    assert_eq!(
+        form.press(Key::Char('1'), at + GUARD / 2),
+        Pressed::Nothing,
+        "a key right after a paste does not answer"
+    );
     let at = at + GUARD * 2;
     form.press(Key::Char('w'), at);
     assert_eq!(form.paste("two\nlines\u{1b}", at), Pressed::Typed);
-    assert_eq!(form.words().text(), "two lines ");
+    assert_eq!(form.line().text(), "two lines ");
 }
 
 #[test]
@@ -343,7 +347,7 @@ fn any_key() -> impl Strategy<Value = Key> {
 }
 
 proptest! {
-    /// A user who types on, at any pace, answers no ask that appears and closes meanwhile.
+    /// Constant typing, at any pace, does not answer an ask that appears and closes meanwhile.
     #[test]
     fn m_a10_no_key_of_somebody_who_types_on_answers(keys in prop::collection::vec((any_key(), 0..300_u64), 0..60)) {
         for kind in [PauseKind::Confirm, PauseKind::Continue] {
@@ -362,7 +366,7 @@ proptest! {
         }
     }
 
-    /// With any keys, an answer is valid for the ask, and it is given once.
+    /// For any keys, an answer is valid for the ask, and is given once.
     #[test]
     fn an_answer_is_whole_and_given_once(keys in prop::collection::vec((any_key(), 0..600_u64), 0..60)) {
         let mut at = Instant::now();
@@ -374,20 +378,20 @@ proptest! {
                 prop_assert_eq!(form.ask().request.accepts(&answer), Ok(()));
                 answers += 1;
             }
-            prop_assert!(form.words().text().is_char_boundary(form.words().cursor()));
+            prop_assert!(form.line().text().is_char_boundary(form.line().cursor()));
         }
         prop_assert!(answers <= 1);
     }
 }
 
-/// A frame that is drawn late: keys were read before it, and are seen after it.
+/// The form is drawn late: keys that were read before it are handled after it.
 #[test]
 fn m_a10_keys_that_are_older_than_the_ask_do_not_answer_it() {
     let appeared = Instant::now();
     for kind in [PauseKind::Confirm, PauseKind::Continue] {
         let key = if kind == PauseKind::Confirm { Key::Char('y') } else { Key::Enter };
         let mut form = AskForm::new(pause(kind), appeared - GUARD * 9);
-        form.appear(appeared);
+        form.show(appeared);
         for before in [1_000, 600, 200, 0] {
             assert_eq!(form.press(key, appeared - Duration::from_millis(before)), Pressed::Nothing);
         }
@@ -398,7 +402,7 @@ fn m_a10_keys_that_are_older_than_the_ask_do_not_answer_it() {
     }
 }
 
-/// An interrupt and an answer in one go are an interrupt.
+/// If an interrupt and an answer arrive together, only the interrupt counts.
 #[test]
 fn m_a10_no_answer_follows_an_interrupt_at_once() {
     for interrupt in [Key::Esc, Key::Ctrl('c')] {
@@ -420,15 +424,15 @@ fn m_a10_no_answer_follows_an_interrupt_at_once() {
     assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
 }
 
-/// The next question is another one: it has to be read first.
+/// The next question has to be read first.
 #[test]
 fn m_a10_a_doubled_key_answers_one_question() {
     let at = Instant::now();
     let mut form = questions(at - GUARD);
     assert_eq!(form.press(Key::Char('1'), at), Pressed::Moved);
     assert_eq!(form.press(Key::Char('1'), at), Pressed::Nothing);
-    assert_eq!(form.words().text(), "");
-    // Words that were left for another question are not sent by a second Enter there.
+    assert_eq!(form.line().text(), "");
+    // Text that was left in another question is not sent by a second Enter there.
     let mut form = questions(at - GUARD);
     form.press(Key::Tab, at);
     form.press(Key::Char('x'), at + GUARD);

@@ -1,24 +1,25 @@
-//! How an iteration of a run begins: with the goal, the tasks and the newest notes, and nothing else of those before.
+//! The first message of an iteration: the goal, the tasks and the newest notes, and no more from
+//! the iterations before.
 
 use std::fmt::Write;
 
 use holdpoint_common::{RunSettings, Task, TaskState, Tasks};
 
-/// Open tasks that are listed, the oldest.
-const OPEN: usize = 100;
+/// The most open tasks that are listed; the oldest are.
+const MAX_OPEN_TASKS: usize = 100;
 
-/// Tasks listed that are done or dropped, the newest.
-const OVER: usize = 10;
+/// The most done or dropped tasks that are listed; the newest are.
+const MAX_CLOSED_TASKS: usize = 10;
 
-/// What the model is told when its iteration goes on after a restart.
-const RESUMED: &str = "[The runtime was restarted in the middle of this iteration. What its calls had begun by then \
-stands, and none of them is run again by itself. Look at what there is before you do any of it again, then go on.]";
+/// The text for the model when its iteration continues after a restart.
+const RESUMED: &str = "[The runtime was restarted in the middle of this iteration. The effects of its calls so far \
+remain, and no call is repeated automatically. Check the current state before you repeat a call, then continue.]";
 
-/// What the model is told of how to work.
-const WORK: &str = "Work on one task: call `tasks` with action start, do the task, and call it with action finish when \
-it is done, or drop if it need not be done. Add the tasks that are missing. Take a note of what a later iteration has \
-to know and can't see for itself. Then end your answer: the next iteration begins. When no task is left, the run is \
-over.";
+/// The text for the model on how to work.
+const WORK: &str = "Work on one task: call `tasks` with action start, do the task, and call `tasks` with action finish \
+when it is done, or with action drop if it is not needed. Add missing tasks. Write a note of anything that a later \
+iteration must know but cannot see in the workspace. Then end your answer, and the next iteration begins. The run ends \
+when no task is left.";
 
 /// The first message of an iteration.
 pub(super) fn opening(run: &RunSettings, tasks: &Tasks, iteration: u32, resumed: bool) -> String {
@@ -27,16 +28,17 @@ pub(super) fn opening(run: &RunSettings, tasks: &Tasks, iteration: u32, resumed:
         text.push_str(RESUMED);
         text.push_str("\n\n");
     }
-    // Writing to a string does not fail.
+    // Writing to a string can't fail.
     let _ = write!(
         text,
-        "You work towards a goal in iterations; this is iteration {iteration}. Each begins afresh: of those before you \
-         know what is written here, and what they have left in the workspace.\n\n# Goal\n\n{}\n\n# Tasks\n\n{}",
+        "You work towards a goal in iterations; this is iteration {iteration}. Each iteration starts with a new \
+         conversation: of the earlier ones, you have only this message and their changes to the workspace.\n\n\
+         # Goal\n\n{}\n\n# Tasks\n\n{}",
         run.goal.trim(),
         list(&tasks.tasks)
     );
     if !tasks.notes.is_empty() {
-        text.push_str("\n# Notes, the newest last\n\n");
+        text.push_str("\n# Notes (newest last)\n\n");
         for note in tasks.notes.iter() {
             let task = note.task.map(|task| format!(" (task {task})")).unwrap_or_default();
             let _ = writeln!(text, "- {}{task}", note.text.trim());
@@ -48,16 +50,16 @@ pub(super) fn opening(run: &RunSettings, tasks: &Tasks, iteration: u32, resumed:
 
 fn list(tasks: &[Task]) -> String {
     if tasks.is_empty() {
-        return "There are none yet. Begin by adding them: small ones, each of which one iteration can finish.\n"
+        return "There are no tasks yet. Start by adding some, each small enough to finish in one iteration.\n"
             .to_owned();
     }
     let of = |open: bool| tasks.iter().filter(move |task| task.state.is_open() == open);
     let mut text = String::new();
-    let earlier = of(false).count().saturating_sub(OVER);
+    let earlier = of(false).count().saturating_sub(MAX_CLOSED_TASKS);
     if earlier > 0 {
-        let _ = writeln!(text, "({earlier} earlier ones are done or dropped)");
+        let _ = writeln!(text, "({earlier} earlier tasks are done or dropped)");
     }
-    for task in of(false).skip(earlier).chain(of(true).take(OPEN)) {
+    for task in of(false).skip(earlier).chain(of(true).take(MAX_OPEN_TASKS)) {
         let mark = match task.state {
             TaskState::Todo => " ",
             TaskState::Doing => ">",
@@ -66,9 +68,9 @@ fn list(tasks: &[Task]) -> String {
         };
         let _ = writeln!(text, "[{mark}] {}. {}", task.id, task.title);
     }
-    let later = of(true).count().saturating_sub(OPEN);
+    let later = of(true).count().saturating_sub(MAX_OPEN_TASKS);
     if later > 0 {
-        let _ = writeln!(text, "(and {later} more: action list shows them)");
+        let _ = writeln!(text, "(and {later} more; action list shows them)");
     }
     text
 }

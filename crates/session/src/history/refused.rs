@@ -1,17 +1,18 @@
-//! Omissions from a refused conversation, tried one after the other: the last calls as such, the last thoughts, the last
-//! results, all calls and thoughts. The user's words go last, and only if none of these helps.
+//! Omissions from a refused conversation, tried one after the other: the last calls, which become
+//! text; the last thoughts; the last results; and then all calls and thoughts. The user's prompts
+//! are left out last, and only if none of these helps.
 
 use holdpoint_common::{AssistantMessage, Block, BlockKind, ItemId, Kept, Omitted, ToolCall, ToolResult};
 
 use crate::model::Message;
 
 /// The beginning of a message with results of calls that are sent as text.
-pub const RESULTS: &str = "[What the tools that were called above have brought]";
+pub const RESULTS: &str = "[Results of the tool calls above]";
 
-/// In the place of a result that was refused.
-const LEFT_OUT: &str = "its result is left out: the provider refused the request with it";
+/// The text in place of a result that was refused.
+const RESULT_LEFT_OUT: &str = "its result is left out: the provider refused the request that contained it";
 
-/// The parts that can be left out of a conversation, the least harm first.
+/// The parts that can be left out of a conversation, the least harmful first.
 pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
     let (before, last) = messages.split_at(last_answer(messages));
     let mut omissible = Vec::new();
@@ -30,7 +31,7 @@ pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
     omissible
 }
 
-/// Where the last answer is.
+/// The position of the last answer.
 fn last_answer(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| matches!(message, Message::Assistant(_))).unwrap_or(messages.len())
 }
@@ -39,12 +40,12 @@ fn has(message: &Message, omitted: Omitted) -> bool {
     match (message, omitted) {
         (Message::Assistant(answer), Omitted::Calls) => !answer.calls.is_empty(),
         (Message::Assistant(answer), Omitted::Thoughts) => answer.blocks.iter().any(is_thought),
-        (Message::Tool(result), Omitted::Results) => result.result != LEFT_OUT,
+        (Message::Tool(result), Omitted::Results) => result.result != RESULT_LEFT_OUT,
         _ => false,
     }
 }
 
-/// Leaves it out.
+/// Leaves a part out of the conversation.
 pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
     let from = if omitted == Omitted::History { 0 } else { last_answer(messages) };
     for message in messages.split_off(from) {
@@ -66,7 +67,7 @@ pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
                 }
             }
             (Message::Tool(result), Omitted::Results) => {
-                let (output, words) = (Kept::default(), LEFT_OUT.to_owned());
+                let (output, words) = (Kept::default(), RESULT_LEFT_OUT.to_owned());
                 messages.push(Message::Tool(ToolResult { output, result: words, ..result }));
             }
             (message, _) => messages.push(message),
@@ -96,7 +97,7 @@ fn is_thought(block: &Block) -> bool {
     block.kind == BlockKind::Thought
 }
 
-/// Whether a user's message has results of calls, and not the user's words.
+/// Whether a user message has results of calls, and not a prompt.
 pub(crate) fn is_results(text: &str) -> bool {
     text.starts_with(RESULTS)
 }

@@ -1,4 +1,5 @@
-//! Sessions that are logged at debug level, whatever the levels are: their spans say so in a field of the same name.
+//! The log filter for debugged sessions, which are logged at debug level independently of the other
+//! levels. A field in a session's span turns it on.
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -14,22 +15,22 @@ use tracing_subscriber::registry::LookupSpan;
 const SPAN: &str = "session";
 const FIELD: &str = "debug";
 
-/// Lets through only the spans of sessions: nothing else is marked.
+/// Selects the spans of sessions, the only ones that are marked.
 pub(super) fn sessions() -> FilterFn {
     filter_fn(|metadata| metadata.is_span() && metadata.name() == SPAN && is_ours(metadata))
 }
 
-/// Marks the spans of sessions that are debugged.
-pub(super) struct Marks;
+/// Marks the spans of debugged sessions.
+pub(super) struct MarkLayer;
 
-/// What a span is marked with.
+/// The mark of a debugged session's span.
 struct Mark;
 
-/// Reads the field.
+/// Reads the field [`FIELD`].
 #[derive(Default)]
-struct Read(Option<bool>);
+struct DebugFieldVisitor(Option<bool>);
 
-impl Visit for Read {
+impl Visit for DebugFieldVisitor {
     fn record_bool(&mut self, field: &Field, value: bool) {
         if field.name() == FIELD {
             self.0 = Some(value);
@@ -39,21 +40,21 @@ impl Visit for Read {
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
 
-impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Marks {
+impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for MarkLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let mut read = Read::default();
+        let mut read = DebugFieldVisitor::default();
         attributes.record(&mut read);
         mark(id, read, &context);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-        let mut read = Read::default();
+        let mut read = DebugFieldVisitor::default();
         values.record(&mut read);
         mark(id, read, &context);
     }
 }
 
-fn mark<S: Subscriber + for<'span> LookupSpan<'span>>(id: &Id, read: Read, context: &Context<'_, S>) {
+fn mark<S: Subscriber + for<'span> LookupSpan<'span>>(id: &Id, read: DebugFieldVisitor, context: &Context<'_, S>) {
     let (Some(span), Some(marked)) = (context.span(id), read.0) else { return };
     let mut extensions = span.extensions_mut();
     if marked {
@@ -63,13 +64,13 @@ fn mark<S: Subscriber + for<'span> LookupSpan<'span>>(id: &Id, read: Read, conte
     }
 }
 
-/// Lets through what is done in sessions that are marked.
+/// Selects everything that is logged inside a marked span.
 pub(super) struct Debugged;
 
 impl<S: Subscriber + for<'span> LookupSpan<'span>> Filter<S> for Debugged {
     fn enabled(&self, metadata: &Metadata<'_>, context: &Context<'_, S>) -> bool {
         if metadata.is_span() {
-            // What is done inside of them is found by them.
+            // All spans are needed, to find the session of a line.
             return is_ours(metadata);
         }
         is_ours(metadata)

@@ -1,5 +1,5 @@
-//! The stream of a session's events, of an engine in this process: what the log has, what the output buffer has,
-//! then live.
+//! The event stream of a session in this process: events of the log, then of the output buffer,
+//! then live ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Body, Delta, Event, Snapshot};
 
 use super::LocalSession;
-use crate::actor::{Attach, Attached, ClientQueue, Older};
+use crate::actor::{Attach, Attached, ClientQueue, OlderFacts};
 use crate::attach_from::AttachFrom;
+use crate::complete_items::OpenItems;
 use crate::error::SessionError;
-use crate::make_whole::OpenItems;
 use crate::store::{Page, SessionLog};
 
-/// Facts read from the log at a time.
+/// How many facts are read from the log at a time.
 const PAGE: usize = 1_000;
 
-/// A client's end of a session of an engine in this process.
+/// A client's stream of a session in this process.
 pub(crate) struct LocalAttachment {
     snapshot: Arc<Snapshot>,
     log: Arc<dyn SessionLog>,
-    /// What of the log is still to be read, before `past`.
-    older: Option<Older>,
-    /// What goes between its facts, by number.
+    /// The part of the log to read before `past`.
+    older: Option<OlderFacts>,
+    /// The events that belong between the facts of the log, by number.
     summaries: Vec<Arc<Event>>,
-    /// What was read of it.
+    /// The events that were read from the log.
     page: VecDeque<Arc<Event>>,
-    /// What the output buffer had.
+    /// The events from the output buffer.
     past: VecDeque<Arc<Event>>,
-    /// What the client left in the middle of.
+    /// The items that were open where the client left.
     items: OpenItems,
     live: ClientQueue,
 }
@@ -38,7 +38,7 @@ impl LocalSession {
     pub(crate) async fn attach(&self, from: AttachFrom) -> Result<LocalAttachment, SessionError> {
         let attach = || Attach { who: self.who(), from };
         let attached = match self.send(attach).await {
-            // The actor failed under it. Attaching twice does no harm.
+            // The actor failed before it replied. A second attach does no harm.
             Err(SessionError::Gone { .. }) => self.send(attach).await?,
             attached => attached?,
         };
@@ -53,7 +53,7 @@ impl LocalAttachment {
         if older.is_none() {
             summaries.append(&mut past);
             past = std::mem::take(&mut summaries);
-            items.make_whole(&mut past);
+            items.complete_items(&mut past);
         }
         Self { snapshot, log, older, summaries, page: VecDeque::new(), past: past.into(), items, live }
     }
@@ -80,7 +80,7 @@ impl LocalAttachment {
         }
     }
 
-    /// Not all that had happened before it attached was given yet.
+    /// Whether events from before the attach are still to be delivered.
     pub(crate) fn has_past(&self) -> bool {
         self.older.is_some() || !self.page.is_empty() || !self.past.is_empty()
     }
@@ -93,31 +93,32 @@ impl LocalAttachment {
         self.live.leave().await;
     }
 
-    /// Reads facts that the output buffer no longer has, a page at a time. Dropped half-way, nothing is lost.
+    /// Reads facts that have left the output buffer, one page at a time. A call that is dropped
+    /// half-way loses no event.
     async fn read_older(&mut self) {
         while self.page.is_empty() {
             let Some((range, newest)) = self.older.clone() else { return };
             if let Some(newest) = newest {
-                // Where that can't be told, all of them are given.
+                // If the start can't be determined, all facts are delivered.
                 let start = self.log.newest(range.clone(), newest).await.unwrap_or(range.start);
                 self.older = Some((start..range.end, None));
                 continue;
             }
             let Page { facts: mut page, next } = self.log.page(range.clone(), PAGE).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "facts can't be read");
+                tracing::warn!(%error, "facts of the log can't be read");
                 Page { facts: vec![gap(&self.snapshot, range.start, range.end - 1)], next: None }
             });
             let end = next.filter(|next| *next < range.end).unwrap_or(range.end);
             self.older = (end < range.end).then_some((end..range.end, None));
             page.extend(self.summaries.extract_if(.., |summary| summary.seq < end));
             page.sort_by_key(|event| event.seq);
-            // Saved meanwhile.
+            // Facts that were unsaved at the attach may be in the log as well by now.
             page.dedup_by_key(|event| event.seq);
-            self.items.make_whole(&mut page);
+            self.items.complete_items(&mut page);
             self.page = page.into();
             if self.older.is_none() {
                 let mut past = std::mem::take(&mut self.past).into();
-                self.items.make_whole(&mut past);
+                self.items.complete_items(&mut past);
                 self.past = past.into();
             }
         }

@@ -1,4 +1,4 @@
-//! What an engine in this process has to do, for whoever runs it.
+//! The load of an engine in this process, for its embedder.
 
 use actix::WeakAddr;
 use actix::prelude::*;
@@ -6,22 +6,24 @@ use tokio::sync::watch;
 
 use crate::error::SessionError;
 use crate::load::Load;
-use crate::manager::{GetLoad, GetWatched, Manager};
+use crate::manager::{GetLoad, GetWatchSources, Manager};
 
-/// Tells what an engine has to do, without the store and without waiting for any session. Does not keep the engine.
+/// Measures the load of an engine, without using the store or waiting for a session. Does not keep
+/// the engine alive.
 #[derive(Clone)]
 pub struct LoadMeter(WeakAddr<Manager>);
 
-/// Tells when sessions come and go, and not which: costs nothing while none does. Does not keep the engine.
+/// Reports that the set of sessions has changed, but not how. Does no work between changes. Does
+/// not keep the engine alive.
 #[derive(Debug)]
-pub struct Turnover(watch::Receiver<u64>);
+pub struct SessionChanges(watch::Receiver<u64>);
 
 impl LoadMeter {
     pub(crate) fn new(manager: &Addr<Manager>) -> Self {
         Self(manager.downgrade())
     }
 
-    /// What it has to do now.
+    /// The present load of the engine.
     ///
     /// # Errors
     /// [`SessionError::Stopped`] if the engine has stopped.
@@ -30,20 +32,20 @@ impl LoadMeter {
         manager.send(GetLoad).await.map_err(|_| SessionError::Stopped)
     }
 
-    /// What comes and goes from now on.
+    /// Starts to report changes of the set of sessions.
     ///
     /// # Errors
     /// [`SessionError::Stopped`] if the engine has stopped.
-    pub async fn turnover(&self) -> Result<Turnover, SessionError> {
+    pub async fn changes(&self) -> Result<SessionChanges, SessionError> {
         let manager = self.0.upgrade().ok_or(SessionError::Stopped)?;
-        let watched = manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
-        Ok(Turnover(watched.roster))
+        let watched = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
+        Ok(SessionChanges(watched.roster))
     }
 }
 
-impl Turnover {
-    /// Waits until a session was opened, imported, unloaded, closed or deleted since this was last told; false when the
-    /// engine has stopped.
+impl SessionChanges {
+    /// Waits until a session was opened, imported, unloaded, closed or deleted since the last
+    /// report. Returns `false` when the engine has stopped.
     pub async fn next(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }

@@ -12,56 +12,57 @@ use super::LocalSessions;
 use crate::actor::{self, Interrupted, SessionActor};
 use crate::error::SessionError;
 use crate::manager::{
-    ChangeModel, CloseSession, Incarnation, Live, Look, Manager, Reach, RenameSession, Seen, WeighAnswer,
+    ChangeModel, CheckAnswer, CloseSession, GetSnapshot, Incarnation, Live, Manager, Reach, RenameSession, SeenSnapshot,
 };
-use crate::open::Unloaded;
+use crate::open::WhenUnloaded;
 
-/// A client, and the way it takes.
+/// A client with its manager and supplies.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct ClientContext {
     pub(crate) manager: Addr<Manager>,
     pub(crate) who: Who,
     pub(crate) supplies: Arc<Supplies>,
 }
 
-impl Caller {
-    /// Whether a session would take this answer, should it have no actor: without giving it one.
-    pub(crate) async fn weigh(&self, id: &SessionId, ask: &AskId, answer: &Answer) -> Result<(), SessionError> {
-        let weigh = WeighAnswer { id: id.clone(), ask: ask.clone(), answer: answer.clone(), by: self.who.clone() };
-        self.manager.send(weigh).await.map_err(|_| SessionError::Stopped)?
+impl ClientContext {
+    /// Checks whether a session that has no actor would accept this answer, without starting one.
+    pub(crate) async fn check_answer(&self, id: &SessionId, ask: &AskId, answer: &Answer) -> Result<(), SessionError> {
+        let check = CheckAnswer { id: id.clone(), ask: ask.clone(), answer: answer.clone(), by: self.who.clone() };
+        self.manager.send(check).await.map_err(|_| SessionError::Stopped)?
     }
 }
 
-/// One session of an engine in this process.
+/// A client's reference to one session in this process.
 #[derive(Clone)]
 pub(crate) struct LocalSession {
-    caller: Caller,
-    unloaded: Unloaded,
+    client: ClientContext,
+    unloaded: WhenUnloaded,
     id: SessionId,
     // Shared by the clones of this handle, never with an actor.
-    way: Arc<Mutex<Way>>,
+    reached: Arc<Mutex<ReachedActor>>,
 }
 
-/// Where the session was last reached.
-struct Way {
+/// The actor through which the session was last reached.
+struct ReachedActor {
     actor: Incarnation,
-    /// What it publishes: another after it was closed and opened again.
+    /// The snapshots that the session publishes. The receiver is another one after the session was
+    /// closed and opened again.
     shown: watch::Receiver<Arc<Snapshot>>,
 }
 
 impl LocalSession {
-    pub(crate) fn new(caller: Caller, unloaded: Unloaded, live: Live) -> Self {
+    pub(crate) fn new(client: ClientContext, unloaded: WhenUnloaded, live: Live) -> Self {
         let Live { id, actor, shown, .. } = live;
-        Self { caller, unloaded, id, way: Arc::new(Mutex::new(Way { actor, shown })) }
+        Self { client, unloaded, id, reached: Arc::new(Mutex::new(ReachedActor { actor, shown })) }
     }
 
     pub(crate) fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// What the session publishes.
+    /// The snapshots that the session publishes.
     pub(crate) fn shown(&self) -> watch::Receiver<Arc<Snapshot>> {
-        self.way().shown.clone()
+        self.reached().shown.clone()
     }
 
     pub(crate) async fn prompt(&self, text: String) -> Result<Prompted, SessionError> {
@@ -73,8 +74,8 @@ impl LocalSession {
     }
 
     pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        if !self.way().actor.actor.connected() {
-            self.caller.weigh(&self.id, ask, &answer).await?;
+        if !self.reached().actor.actor.connected() {
+            self.client.check_answer(&self.id, ask, &answer).await?;
         }
         let answer = || actor::AnswerAsk { ask: ask.clone(), answer: answer.clone(), by: self.who() };
         Ok(self.send(answer).await??)
@@ -85,7 +86,7 @@ impl LocalSession {
     }
 
     pub(crate) async fn turn_end(&self, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
-        LocalSessions::of(self.caller.clone()).turn_end(&self.id, turn).await
+        LocalSessions::of(self.client.clone()).turn_end(&self.id, turn).await
     }
 
     pub(crate) async fn hold(&self) -> Result<Hold, SessionError> {
@@ -102,14 +103,14 @@ impl LocalSession {
 
     pub(crate) async fn rename(&self, name: String) -> Result<(), SessionError> {
         let message = RenameSession { id: self.id.clone(), name, by: self.who() };
-        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+        self.client.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
     pub(crate) async fn change_model(&self, model: String) -> Result<(), SessionError> {
-        let supplies = Arc::clone(&self.caller.supplies);
-        let opens = self.opens();
-        let message = ChangeModel { id: self.id.clone(), model, supplies, opens, by: self.who() };
-        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+        let supplies = Arc::clone(&self.client.supplies);
+        let supplies_to_open = self.supplies_to_open();
+        let message = ChangeModel { id: self.id.clone(), model, supplies, supplies_to_open, by: self.who() };
+        self.client.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
     pub(crate) async fn change_debug(&self, enabled: bool) -> Result<(), SessionError> {
@@ -118,45 +119,47 @@ impl LocalSession {
 
     pub(crate) async fn close(&self, unused_since: Option<u64>) -> Result<(), SessionError> {
         let message = CloseSession { id: self.id.clone(), unused_since, by: self.who() };
-        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+        self.client.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
-    /// Waits until what it publishes is so.
-    pub(crate) async fn settled(&self, is_so: impl Fn(&Snapshot) -> bool) -> Result<Arc<Snapshot>, SessionError> {
+    /// Waits until the published snapshot matches `predicate`.
+    pub(crate) async fn wait_for(&self, predicate: impl Fn(&Snapshot) -> bool) -> Result<Arc<Snapshot>, SessionError> {
         loop {
             let mut shown = self.shown();
-            let settled = shown.wait_for(|snapshot| is_so(snapshot)).await.ok().map(|snapshot| Arc::clone(&snapshot));
-            if let (Some(snapshot), Ok(_)) = (settled, shown.has_changed()) {
+            let matched =
+                shown.wait_for(|snapshot| predicate(snapshot)).await.ok().map(|snapshot| Arc::clone(&snapshot));
+            if let (Some(snapshot), Ok(_)) = (matched, shown.has_changed()) {
                 return Ok(snapshot);
             }
-            // Nobody publishes that any more: it was closed or deleted, or its engine has stopped.
-            let look = Look { what: self.id.to_string() };
-            let Seen { snapshot, .. } = self.caller.manager.send(look).await.map_err(|_| SessionError::Stopped)??;
+            // The publisher is gone: the session was closed or deleted, or its engine has stopped.
+            let look = GetSnapshot { what: self.id.to_string() };
+            let SeenSnapshot { snapshot, .. } =
+                self.client.manager.send(look).await.map_err(|_| SessionError::Stopped)??;
             if snapshot.settings.id != self.id {
                 return Err(SessionError::Unknown { what: self.id.to_string() });
             }
-            if is_so(&snapshot) {
+            if predicate(&snapshot) {
                 return Ok(snapshot);
             }
-            // It was opened again, and is at work.
+            // The session was opened again, and is at work.
             self.reach(0).await?;
         }
     }
 
     #[cfg(feature = "test-support")]
     pub(crate) async fn panic_now(&self) {
-        // The reply never comes; that is how it is seen.
+        // There is no reply. The failed send shows that the actor has panicked.
         let _ = self.send(|| actor::PanicNow).await;
     }
 
     pub(crate) fn who(&self) -> Who {
-        self.caller.who.clone()
+        self.client.who.clone()
     }
 
-    /// Sends to the session's actor; if it was unloaded or rebuilt since, to the new one.
+    /// Sends a message to the session's actor, or to its next one if it was unloaded or rebuilt.
     ///
-    /// What still waited when its actor was unloaded is sent again. What an actor had not answered when it failed
-    /// is not: whether it was done is not known here.
+    /// A message that still waited when its actor was unloaded is sent again. A message that an
+    /// actor did not answer before it failed is not, because it is unknown whether it was handled.
     pub(crate) async fn send<M>(&self, message: impl Fn() -> M) -> Result<M::Result, SessionError>
     where
         M: Message + Send + 'static,
@@ -165,12 +168,12 @@ impl LocalSession {
         <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
     {
         loop {
-            let Incarnation { number, actor } = self.way().actor.clone();
+            let Incarnation { number, actor } = self.reached().actor.clone();
             let sent = actor.connected();
             if sent && let Ok(reply) = actor.send(message()).await {
                 return Ok(reply);
             }
-            // That it is closed, for one: so this ends.
+            // Fails if the session is closed, for example, so the loop ends.
             let seen_failed = self.reach(number).await?;
             if sent && seen_failed {
                 return Err(SessionError::Gone { session: self.id.clone() });
@@ -178,20 +181,21 @@ impl LocalSession {
         }
     }
 
-    /// Goes to the actor that it has now, and says whether the one that was seen has failed.
+    /// Switches to the session's present actor. Returns whether the one with number `seen` has
+    /// failed.
     async fn reach(&self, seen: u64) -> Result<bool, SessionError> {
-        let reach = Reach { id: self.id.clone(), seen, supplies: self.opens() };
-        let live = self.caller.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
-        *self.way() = Way { actor: live.actor, shown: live.shown };
+        let reach = Reach { id: self.id.clone(), seen, supplies: self.supplies_to_open() };
+        let live = self.client.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
+        *self.reached() = ReachedActor { actor: live.actor, shown: live.shown };
         Ok(live.seen_failed)
     }
 
-    /// What it is opened with, if it has to be.
-    fn opens(&self) -> Option<Arc<Supplies>> {
-        (self.unloaded == Unloaded::Opens).then(|| Arc::clone(&self.caller.supplies))
+    /// The supplies to open the session with, unless it has to stay unloaded.
+    fn supplies_to_open(&self) -> Option<Arc<Supplies>> {
+        (self.unloaded == WhenUnloaded::Open).then(|| Arc::clone(&self.client.supplies))
     }
 
-    fn way(&self) -> MutexGuard<'_, Way> {
-        self.way.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reached(&self) -> MutexGuard<'_, ReachedActor> {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,47 +7,48 @@ use actix::prelude::*;
 use holdpoint_common::api::{Answered, InboxAsk};
 use holdpoint_common::{Answer, Ask, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
 
-use super::{Caller, LocalSession};
+use super::{ClientContext, LocalSession};
 use crate::error::SessionError;
 use crate::manager::{
-    CloseSession, DeleteSession, Find, GetBase, Imported, List, Look, Manager, Open, Reach, RenameSession, Seen,
+    CloseSession, DeleteSession, Find, GetEngineEnv, GetSnapshot, Imported, List, Manager, Open, Reach, RenameSession,
+    SeenSnapshot,
 };
-use crate::open::{OpenSession, Unloaded};
-use crate::outfit::Base;
+use crate::open::{OpenSession, WhenUnloaded};
+use crate::session_env::EngineEnv;
 use crate::state::Refused;
 use crate::transfer::{self, ExportError, ImportError};
 
 /// All sessions of an engine in this process, for one client.
 #[derive(Clone)]
-pub(crate) struct LocalSessions(Caller);
+pub(crate) struct LocalSessions(ClientContext);
 
 impl LocalSessions {
     pub(crate) fn new(manager: Addr<Manager>, who: Who) -> Self {
-        Self(Caller { manager, who, supplies: Arc::default() })
+        Self(ClientContext { manager, who, supplies: Arc::default() })
     }
 
-    pub(super) fn of(caller: Caller) -> Self {
-        Self(caller)
+    pub(super) fn of(client: ClientContext) -> Self {
+        Self(client)
     }
 
     pub(crate) fn for_client(self, who: Who) -> Self {
-        Self(Caller { who, ..self.0 })
+        Self(ClientContext { who, ..self.0 })
     }
 
     pub(crate) fn with_supplies(self, supplies: Supplies) -> Self {
-        Self(Caller { supplies: Arc::new(supplies), ..self.0 })
+        Self(ClientContext { supplies: Arc::new(supplies), ..self.0 })
     }
 
     pub(crate) async fn open(&self, open: OpenSession) -> Result<LocalSession, SessionError> {
         let open = Open { open, supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(open).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), Unloaded::Opens, live))
+        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
     }
 
     pub(crate) async fn get(&self, what: &str) -> Result<LocalSession, SessionError> {
         let find = Find { what: what.to_owned(), supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(find).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), Unloaded::Opens, live))
+        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
     }
 
     pub(crate) fn manager(&self) -> &Addr<Manager> {
@@ -55,28 +56,28 @@ impl LocalSessions {
     }
 
     pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
-        Ok(self.seen(what).await?.snapshot)
+        Ok(self.get_snapshot(what).await?.snapshot)
     }
 
-    async fn seen(&self, what: &str) -> Result<Seen, SessionError> {
-        self.0.manager.send(Look { what: what.to_owned() }).await.map_err(|_| SessionError::Stopped)?
+    async fn get_snapshot(&self, what: &str) -> Result<SeenSnapshot, SessionError> {
+        self.0.manager.send(GetSnapshot { what: what.to_owned() }).await.map_err(|_| SessionError::Stopped)?
     }
 
     pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
         let id = self.look(what).await?.settings.id.clone();
-        transfer::export(&*self.base().await?.store, &id, out).await
+        transfer::export(&*self.engine().await?.store, &id, out).await
     }
 
     pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
-        let base = self.base().await?;
-        let id = transfer::import(&*base.store, &base.limits, text).await?;
-        // Who watches is told of it.
+        let engine = self.engine().await?;
+        let id = transfer::import(&*engine.store, &engine.limits, text).await?;
+        // Notifies the watchers.
         self.0.manager.send(Imported).await.map_err(|_| SessionError::Stopped)?;
         Ok(id)
     }
 
-    pub(super) async fn base(&self) -> Result<Arc<Base>, SessionError> {
-        self.0.manager.send(GetBase).await.map_err(|_| SessionError::Stopped)
+    pub(super) async fn engine(&self) -> Result<Arc<EngineEnv>, SessionError> {
+        self.0.manager.send(GetEngineEnv).await.map_err(|_| SessionError::Stopped)
     }
 
     pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
@@ -85,11 +86,11 @@ impl LocalSessions {
             let Some(first) = session.waits_for else { continue };
             match self.asks(&session.id).await {
                 Ok(asks) => inbox.extend(asks),
-                // Deleted meanwhile.
+                // The session was deleted in the meantime.
                 Err(SessionError::Unknown { .. }) => {}
-                // Those of all others are to be seen.
+                // A damaged session must not hide the asks of the others.
                 Err(error @ SessionError::Damaged { .. }) => {
-                    tracing::warn!(session = %session.id, %error, "of what it asks, only the first is known");
+                    tracing::warn!(session = %session.id, %error, "damaged session; only its first ask is listed");
                     let SessionSummary { id, name, workspace, live, .. } = session;
                     inbox.push(InboxAsk { session: id, name, workspace, live, ask: first });
                 }
@@ -101,9 +102,9 @@ impl LocalSessions {
     }
 
     pub(crate) async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
-        let Seen { snapshot, live } = self.seen(id.as_str()).await?;
+        let SeenSnapshot { snapshot, live } = self.get_snapshot(id.as_str()).await?;
         let settings = &snapshot.settings;
-        // There is none of this id, and another one is called so.
+        // No session has this id, but another one has it as its name.
         if settings.id != *id {
             return Err(SessionError::Unknown { what: id.to_string() });
         }
@@ -118,20 +119,20 @@ impl LocalSessions {
         Ok(snapshot.asks.iter().map(ask).collect())
     }
 
-    /// Answers an ask by its id. A session that is only saved is opened for it where `unloaded` says so, unless the answer is
-    /// refused.
+    /// Answers the ask with this id. If `unloaded` permits, a session that is only saved is opened
+    /// for it, unless it would refuse the answer.
     pub(crate) async fn answer(
         &self,
         ask: &AskId,
         answer: Answer,
-        unloaded: Unloaded,
+        unloaded: WhenUnloaded,
     ) -> Result<Answered, SessionError> {
         let session = match self.reach(&ask.session).await {
             Err(error @ (SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed))) => {
-                self.0.weigh(&ask.session, ask, &answer).await?;
+                self.0.check_answer(&ask.session, ask, &answer).await?;
                 match unloaded {
-                    Unloaded::Opens => self.get(ask.session.as_str()).await?,
-                    Unloaded::Stays => return Err(error),
+                    WhenUnloaded::Open => self.get(ask.session.as_str()).await?,
+                    WhenUnloaded::Fail => return Err(error),
                 }
             }
             reached => reached?,
@@ -156,7 +157,7 @@ impl LocalSessions {
     pub(crate) async fn reach(&self, id: &SessionId) -> Result<LocalSession, SessionError> {
         let reach = Reach { id: id.clone(), seen: 0, supplies: None };
         let live = self.0.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), Unloaded::Stays, live))
+        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Fail, live))
     }
 
     pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {

@@ -1,4 +1,4 @@
-//! How a turn has ended: from the session's actor while it has one, else from its log.
+//! The end of a turn, from the session's actor if there is one, and otherwise from its log.
 
 use holdpoint_common::api::TurnEnd;
 use holdpoint_common::{Event, Fact, SessionId, TurnId};
@@ -10,7 +10,8 @@ use crate::state::Refused;
 use crate::store::Pages;
 
 impl LocalSessions {
-    /// How this turn has ended, once it has; nothing if there is no such turn. A session that is only saved stays so.
+    /// Waits for the end of this turn; `None` if there is no such turn. A session that is only
+    /// saved is not opened.
     pub(crate) async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
         let waiting = match self.reach(id).await {
             Ok(session) => session.send(|| AwaitEnd { turn }).await,
@@ -18,7 +19,7 @@ impl LocalSessions {
         };
         match waiting {
             Ok(Some(end)) => {
-                // Without one, its actor has failed.
+                // If the sender was dropped, the actor has failed.
                 if let Ok(end) = end.await {
                     return Ok(Some(end));
                 }
@@ -26,9 +27,9 @@ impl LocalSessions {
             Ok(None) | Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {}
             Err(error) => return Err(error),
         }
-        let base = self.base().await?;
-        let log = base.store.open(id).await?;
-        let mut pages = Pages::of(&*log);
+        let engine = self.engine().await?;
+        let log = engine.store.open(id).await?;
+        let mut pages = Pages::whole_log(&*log);
         while let Some(page) = pages.next().await? {
             if let Some(end) = page.iter().find_map(|event| end_of(event, turn)) {
                 return Ok(Some(end));
@@ -38,7 +39,7 @@ impl LocalSessions {
     }
 }
 
-/// The end of this turn, if that is what the event tells.
+/// The end of this turn, if the event reports it.
 fn end_of(event: &Event, turn: TurnId) -> Option<TurnEnd> {
     match event.fact() {
         Some(Fact::TurnFinished { outcome, receipt, .. }) if event.turn == Some(turn) => {

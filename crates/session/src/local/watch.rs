@@ -1,4 +1,4 @@
-//! All sessions of an engine in this process, watched.
+//! Watching all sessions of an engine in this process.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,130 +13,132 @@ use tokio_stream::wrappers::WatchStream;
 
 use super::LocalSessions;
 use crate::error::SessionError;
-use crate::manager::{GetWatched, List, Manager, Watched};
+use crate::manager::{GetWatchSources, List, Manager, WatchSources};
 
-type Shown = HashMap<SessionId, watch::Receiver<Arc<Snapshot>>>;
+type Snapshots = HashMap<SessionId, watch::Receiver<Arc<Snapshot>>>;
 
-/// Sees what becomes of all sessions. What changes faster than it is looked at is told as it is then.
+/// A stream of session changes. A slow reader gets the latest state; intermediate changes are
+/// coalesced.
 pub(crate) struct LocalWatch {
     manager: Addr<Manager>,
     roster: watch::Receiver<u64>,
     live: StreamMap<SessionId, WatchStream<Arc<Snapshot>>>,
-    /// The same to look at: what a session showed last, it is when it is no longer live.
-    shown: Shown,
-    /// How often sessions had become live when it was looked last.
-    came: u64,
-    /// Which of the saved sessions were told of.
+    /// The same snapshots, to read the last one of a session that is no longer live.
+    shown: Snapshots,
+    /// How often sessions had become live when they were last read.
+    live_starts: u64,
+    /// Which version of the saved sessions was reported; `None` before the first report.
     listed: Option<u64>,
-    /// What was told of each.
-    told: HashMap<SessionId, SessionSummary>,
-    /// What is to be told next.
+    /// The last reported summary of each session.
+    reported: HashMap<SessionId, SessionSummary>,
+    /// The changes to report next.
     news: VecDeque<SessionNews>,
-    /// Which sessions there are could not be found out: at the next change it is tried again.
-    behind: bool,
+    /// Whether the set of sessions has to be read again, after a change or a failed read.
+    needs_reload: bool,
 }
 
 impl LocalSessions {
     pub(crate) async fn watch(&self) -> Result<LocalWatch, SessionError> {
         let manager = self.manager().clone();
-        let roster = manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?.roster;
-        let (live, shown, told) = (StreamMap::new(), HashMap::new(), HashMap::new());
-        let (came, listed, news, behind) = (0, None, VecDeque::new(), false);
-        let mut watch = LocalWatch { manager, roster, live, shown, came, listed, told, news, behind };
-        watch.call_roll().await?;
+        let roster = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?.roster;
+        let (live, shown, reported) = (StreamMap::new(), HashMap::new(), HashMap::new());
+        let (live_starts, listed, news, needs_reload) = (0, None, VecDeque::new(), false);
+        let mut watch = LocalWatch { manager, roster, live, shown, live_starts, listed, reported, news, needs_reload };
+        watch.reload_sessions().await?;
         Ok(watch)
     }
 }
 
 impl LocalWatch {
-    /// What has changed, once something has; nothing when the engine has stopped.
+    /// Waits for the next change; `None` when the engine has stopped.
     pub(crate) async fn next(&mut self) -> Option<SessionNews> {
-        // Who gave up waiting may have done so in the middle of this.
+        // `needs_reload` may be left from an earlier call that was dropped half-way.
         let mut tried = false;
         loop {
             if let Some(news) = self.news.pop_front() {
                 return Some(news);
             }
-            if self.behind && !tried {
+            if self.needs_reload && !tried {
                 tried = true;
-                match self.call_roll().await {
-                    Ok(()) | Err(SessionError::Stopped) => self.behind = false,
-                    Err(error) => tracing::warn!(%error, "who watches is not told which sessions there are"),
+                match self.reload_sessions().await {
+                    Ok(()) | Err(SessionError::Stopped) => self.needs_reload = false,
+                    Err(error) => tracing::warn!(%error, "sessions can't be listed for a watch"),
                 }
                 continue;
             }
             tokio::select! {
                 changed = self.roster.changed() => match changed {
-                    Ok(()) => self.behind = true,
-                    // The engine has stopped; how its sessions have ended is still told.
+                    Ok(()) => self.needs_reload = true,
+                    // The engine has stopped, but the ends of its sessions are still reported.
                     Err(_) => {
                         let (_, snapshot) = self.live.next().await?;
-                        self.tell(SessionSummary::from(&*snapshot));
+                        self.report(SessionSummary::from(&*snapshot));
                     }
                 },
-                Some((_, snapshot)) = self.live.next() => self.tell(SessionSummary::from(&*snapshot)),
+                Some((_, snapshot)) = self.live.next() => self.report(SessionSummary::from(&*snapshot)),
             }
             tried = false;
         }
     }
 
-    /// Finds out which sessions there are. The saved ones, which may be many, only if there may be others.
-    async fn call_roll(&mut self) -> Result<(), SessionError> {
-        let watched = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
-        let Watched { roster, live, came, saved, stopping } = watched;
+    /// Reads the set of sessions. The saved ones, which can be many, are listed only if they may
+    /// have changed.
+    async fn reload_sessions(&mut self) -> Result<(), SessionError> {
+        let watched = self.manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
+        let WatchSources { roster, live, live_starts, saved, stopping } = watched;
         // Keeps the streams of the sessions that are ending: each reports how its last turn ends.
         if stopping && self.listed.is_some() {
             return Ok(());
         }
         self.roster = roster;
         let before = std::mem::replace(&mut self.shown, live.iter().cloned().collect());
-        // The first time, all are told in their order.
+        // The first time, all sessions are reported in their order.
         if self.listed.is_some() {
-            self.tell_live(&before, &live);
+            self.report_live(&before, &live);
         }
         let new = live.iter().filter(|(id, _)| !before.contains_key(id)).count();
-        let missed = came - self.came != new as u64;
+        let missed = live_starts - self.live_starts != new as u64;
         self.live = live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
         if missed || self.listed != Some(saved) {
-            self.tell_all().await?;
+            self.report_all().await?;
             self.listed = Some(saved);
         }
-        self.came = came;
+        self.live_starts = live_starts;
         Ok(())
     }
 
-    /// Tells of those that are live, and of those that were.
-    fn tell_live(&mut self, before: &Shown, live: &[(SessionId, watch::Receiver<Arc<Snapshot>>)]) {
+    /// Reports the live sessions, and those that were live before.
+    fn report_live(&mut self, before: &Snapshots, live: &[(SessionId, watch::Receiver<Arc<Snapshot>>)]) {
         for (id, shown) in before {
             if !self.shown.contains_key(id) {
                 let summary = SessionSummary::from(&**shown.borrow());
-                self.tell(SessionSummary { live: false, ..summary });
+                self.report(SessionSummary { live: false, ..summary });
             }
         }
         for (_, shown) in live {
             let summary = SessionSummary::from(&**shown.borrow());
-            self.tell(summary);
+            self.report(summary);
         }
     }
 
-    /// Tells of all there are.
-    async fn tell_all(&mut self) -> Result<(), SessionError> {
+    /// Reports all sessions, and those that were deleted.
+    async fn report_all(&mut self) -> Result<(), SessionError> {
         let sessions = self.manager.send(List).await.map_err(|_| SessionError::Stopped)??;
         let known: HashSet<_> = sessions.iter().map(|session| &session.id).collect();
-        let gone: Vec<_> = self.told.keys().filter(|id| !known.contains(id)).cloned().collect();
+        let gone: Vec<_> = self.reported.keys().filter(|id| !known.contains(id)).cloned().collect();
         for id in gone {
-            self.told.remove(&id);
+            self.reported.remove(&id);
             self.news.push_back(SessionNews::Deleted(id));
         }
-        // The oldest first, so that who shows the newest on top puts each above the last.
-        sessions.into_iter().rev().for_each(|session| self.tell(session));
+        // The oldest goes first, so that the newest is on top if a client adds each one at the top.
+        sessions.into_iter().rev().for_each(|session| self.report(session));
         Ok(())
     }
 
-    /// Tells of a session, if it is not as it was told of last.
-    fn tell(&mut self, session: SessionSummary) {
-        if self.told.get(&session.id) != Some(&session) {
-            self.told.insert(session.id.clone(), session.clone());
+    /// Reports a session, unless its summary is unchanged.
+    fn report(&mut self, session: SessionSummary) {
+        if self.reported.get(&session.id) != Some(&session) {
+            self.reported.insert(session.id.clone(), session.clone());
             self.news.push_back(SessionNews::Session(Box::new(session)));
         }
     }

@@ -1,4 +1,4 @@
-//! Answers to a session that has no actor: one that it would refuse does not give it one.
+//! Answers to saved sessions, which get an actor only if they would accept the answer.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,30 +11,31 @@ use crate::error::SessionError;
 use crate::saved;
 use crate::state::{Input, Moment, decide};
 
-/// What a session that has no actor would refuse this answer with. Of one that has, nothing is said: it is asked itself.
+/// Checks whether a saved session would accept this answer. Succeeds for a live one, because its
+/// actor decides.
 #[derive(Message)]
 #[rtype(result = "Result<(), SessionError>")]
-pub(crate) struct WeighAnswer {
+pub(crate) struct CheckAnswer {
     pub(crate) id: SessionId,
     pub(crate) ask: AskId,
     pub(crate) answer: Answer,
     pub(crate) by: Who,
 }
 
-impl Handler<WeighAnswer> for Manager {
+impl Handler<CheckAnswer> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
-    fn handle(&mut self, weigh: WeighAnswer, _: &mut Self::Context) -> Self::Result {
-        let WeighAnswer { id, ask, answer, by } = weigh;
+    fn handle(&mut self, check: CheckAnswer, _: &mut Self::Context) -> Self::Result {
+        let CheckAnswer { id, ask, answer, by } = check;
         if self.sessions.get(&id).is_some_and(|entry| !matches!(entry.life, Life::Saved)) {
             return Box::pin(async { Ok(()) });
         }
-        let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
+        let (engine, mending) = (Arc::clone(&self.engine), Arc::clone(&self.mending));
         Box::pin(async move {
             drop(mending.lock().await);
-            let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
-            let fixed_bytes = base.fixed_bytes(state.settings(), &base.system);
-            let (now, limits) = (SystemTime::now().into(), &base.limits);
+            let state = saved::fold(&id, &*engine.store.open(&id).await?).await?;
+            let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
+            let (now, limits) = (SystemTime::now().into(), &engine.limits);
             let moment = Moment { now, next: state.last() + 1, limits, fixed_bytes };
             decide(&state, moment, Input::Answer { ask, answer, by })?;
             Ok(())

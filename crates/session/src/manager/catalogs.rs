@@ -1,4 +1,4 @@
-//! Catalogs of models: the engine's, and those that clients have brought along.
+//! The model catalogs: the engine's own, and those for the supplies of clients.
 
 use std::sync::Arc;
 
@@ -8,14 +8,15 @@ use holdpoint_common::ModelSupplies;
 use super::Manager;
 use crate::model::Catalog;
 
-/// Catalogs that are kept to be used again, connections and all. Of one more, the longest unused is forgotten.
-const KEPT: usize = 16;
+/// How many catalogs are kept for reuse, with their connections. With one more, the least recently
+/// used is dropped.
+const MAX_CATALOGS: usize = 16;
 
-/// What clients have brought along, the last used last.
+/// The catalogs for the supplies of clients, the most recently used last.
 #[derive(Default)]
 pub(super) struct Catalogs(Vec<(ModelSupplies, Arc<Catalog>)>);
 
-/// The catalog for what a client has brought along; the engine's, if that is nothing.
+/// Gets the catalog for the supplies of a client, or the engine's if it has none.
 #[derive(Message)]
 #[rtype(result = "Arc<Catalog>")]
 pub(super) struct CatalogFor(pub(super) Option<ModelSupplies>);
@@ -24,7 +25,7 @@ impl Handler<CatalogFor> for Manager {
     type Result = Arc<Catalog>;
 
     fn handle(&mut self, CatalogFor(supplies): CatalogFor, _: &mut Self::Context) -> Arc<Catalog> {
-        let Some(supplies) = supplies else { return Arc::clone(&self.base.catalog) };
+        let Some(supplies) = supplies else { return Arc::clone(&self.engine.catalog) };
         let kept = &mut self.catalogs.0;
         let (supplies, catalog) = match kept.iter().position(|(known, _)| *known == supplies) {
             Some(place) => kept.remove(place),
@@ -33,7 +34,7 @@ impl Handler<CatalogFor> for Manager {
                 (supplies, catalog)
             }
         };
-        if kept.len() == KEPT {
+        if kept.len() == MAX_CATALOGS {
             kept.remove(0);
         }
         kept.push((supplies, Arc::clone(&catalog)));

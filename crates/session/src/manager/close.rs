@@ -1,4 +1,4 @@
-//! Closing a session, whatever it is doing.
+//! Closing a session, in any state.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::error::SessionError;
 use crate::state::Refused;
 use crate::store::StoreError;
 
-/// Closes a session; replies when its actor has ended.
+/// Closes a session. Replies when its actor has ended.
 #[derive(Clone, Message)]
 #[rtype(result = "Result<(), SessionError>")]
 pub(crate) struct CloseSession {
     pub(crate) id: SessionId,
-    /// Only if it is not in use, and was not behind this fact.
+    /// If set, refuses to close a session that is in use or was given work after this fact.
     pub(crate) unused_since: Option<u64>,
     pub(crate) by: Who,
 }
@@ -30,14 +30,15 @@ impl Handler<CloseSession> for Manager {
         let manager = ctx.address();
         let (actor, end, shown) = match self.sessions.get_mut(&id) {
             None | Some(Entry { life: Life::Saved, .. }) => {
-                let saved = self.saved(id, ctx);
+                let saved = self.offline_entry(id, ctx);
                 return Box::pin(async move { saved.close(close).await });
             }
             Some(Entry { life: Life::Starting { waiting }, .. }) => {
                 let (started, live) = oneshot::channel();
                 waiting.push((0, started));
                 return Box::pin(async move {
-                    // Started or not: then it can be closed. But not while its log can't be read.
+                    // Whether the start succeeds or fails, the session can be closed then, unless
+                    // its log can't be read.
                     if let Ok(Err(error @ SessionError::Store(_))) = live.await {
                         return Err(error);
                     }
@@ -46,33 +47,33 @@ impl Handler<CloseSession> for Manager {
             }
             Some(Entry { life: Life::Live { actor, .. }, ends, shown, .. }) => {
                 let (ended, end) = oneshot::channel();
-                // Those of closes that were refused wait no more.
+                // Drop the waiters of closes that were refused.
                 ends.retain(|ended| !ended.is_closed());
                 ends.push(ended);
                 (actor.clone(), end, shown.subscribe())
             }
         };
-        let base = Arc::clone(&self.base);
+        let engine = Arc::clone(&self.engine);
         Box::pin(async move {
             let closed = actor.send(actor::Close { unused_since: close.unused_since, by: close.by.clone() }).await;
             match closed {
-                // The other close that ends it has not been saved yet: both wait for that.
+                // Another close is ending the session, but is not saved yet. Both wait for that.
                 Ok(Err(Refused::Closed)) => {
                     end.await.map_err(|_| SessionError::Gone { session: id })?;
                     return Err(Refused::Closed.into());
                 }
                 Ok(closed) => closed?,
-                // It is rebuilt, or was unloaded before it heard of it.
+                // The actor is being rebuilt, or was unloaded before the message arrived.
                 Err(_) => {
                     end.await.map_err(|_| SessionError::Gone { session: id.clone() })?;
                     return manager.send(close).await.unwrap_or(Err(SessionError::Stopped));
                 }
             }
             end.await.map_err(|_| SessionError::Gone { session: id })?;
-            if !base.lacks_saves(&shown.borrow()) {
+            if !engine.lacks_saves(&shown.borrow()) {
                 return Ok(());
             }
-            let message = "the session has ended, and its end is not saved".to_owned();
+            let message = "the session has ended, but its end could not be saved".to_owned();
             Err(StoreError::Io { message }.into())
         })
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use actix::prelude::*;
 use holdpoint_common::SessionId;
 
-use super::find::choose_only;
-use super::{Life, Manager, stopped};
+use super::find::resolve_id_exact;
+use super::{Life, Manager, stopped_error};
 use crate::error::SessionError;
 
-/// Deletes the session of this id or name, from the store too.
+/// Deletes the session with this id or name from the store.
 #[derive(Message)]
 #[rtype(result = "Result<(), SessionError>")]
 pub(crate) struct DeleteSession(pub(crate) String);
@@ -18,33 +18,33 @@ impl Handler<DeleteSession> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
     fn handle(&mut self, DeleteSession(what): DeleteSession, ctx: &mut Self::Context) -> Self::Result {
-        let known = self.known(&what);
-        let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
+        let known = self.match_entries(&what);
+        let (manager, engine, room) = (ctx.address(), Arc::clone(&self.engine), Arc::clone(&self.room));
         let mending = Arc::clone(&self.mending);
         Box::pin(async move {
             drop(mending.lock().await);
-            // Held until it is gone, so that nobody opens it meanwhile.
+            // Held until the session is deleted, so that it can't be opened in the meantime.
             let _one_at_a_time = room.lock().await;
-            let id = choose_only(&what, known, &*base.store).await?;
-            manager.send(Forget(id.clone())).await.map_err(stopped)??;
-            base.store.delete(&id).await?;
-            manager.send(Deleted).await.map_err(stopped)?;
+            let id = resolve_id_exact(&what, known, &*engine.store).await?;
+            manager.send(RemoveEntry(id.clone())).await.map_err(stopped_error)??;
+            engine.store.delete(&id).await?;
+            manager.send(SessionDeleted).await.map_err(stopped_error)?;
             tracing::info!(session = %id, "deleted");
             Ok(())
         })
     }
 }
 
-/// Forgets a session that has no actor.
+/// Removes the entry of a session that has no actor.
 #[derive(Message)]
 #[rtype(result = "Result<(), SessionError>")]
-struct Forget(SessionId);
+struct RemoveEntry(SessionId);
 
-impl Handler<Forget> for Manager {
+impl Handler<RemoveEntry> for Manager {
     type Result = Result<(), SessionError>;
 
-    fn handle(&mut self, Forget(id): Forget, _: &mut Self::Context) -> Self::Result {
-        // What had an actor writes its log until the engine has stopped.
+    fn handle(&mut self, RemoveEntry(id): RemoveEntry, _: &mut Self::Context) -> Self::Result {
+        // A session that had an actor may write its log until the engine has stopped.
         if self.stopping {
             return Err(SessionError::Stopped);
         }
@@ -59,15 +59,15 @@ impl Handler<Forget> for Manager {
     }
 }
 
-/// A session is no more.
+/// A session was deleted.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Deleted;
+struct SessionDeleted;
 
-impl Handler<Deleted> for Manager {
+impl Handler<SessionDeleted> for Manager {
     type Result = ();
 
-    fn handle(&mut self, _: Deleted, _: &mut Self::Context) {
+    fn handle(&mut self, _: SessionDeleted, _: &mut Self::Context) {
         self.roster.saved_changed();
     }
 }

@@ -1,4 +1,5 @@
-//! What becomes of a session whose actor has ended: it is only saved, or rebuilt if that failed.
+//! The end of a session's actor: the session is only saved from then on, or rebuilt after a
+//! failure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use actix::prelude::*;
 use holdpoint_common::SessionId;
-use holdpoint_common::limits::LEAVE_AFTER;
+use holdpoint_common::limits::ABANDON_AFTER;
 use tokio::sync::{mpsc, oneshot};
 
-use super::entries::NotYet;
+use super::entries::StartRetrying;
 use super::{Life, Manager, start};
 use crate::error::SessionError;
-use crate::outfit::Base;
+use crate::session_env::EngineEnv;
 
-/// So many actors of a session that fail within so long are each followed by the next at once, later ones after a wait:
-/// one that can't live takes no more of the machine than that.
-const AT_ONCE: usize = 10;
-const LATELY: Duration = Duration::from_secs(60);
-const WAIT: Duration = Duration::from_secs(1);
+/// How many actors of a session may fail within [`FAILURE_WINDOW`] and be replaced at once. Further
+/// ones are replaced after [`RESTART_DELAY`], so that a session that can't run uses few resources.
+const MAX_QUICK_RESTARTS: usize = 10;
+const FAILURE_WINDOW: Duration = Duration::from_secs(60);
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// A session's actor has ended.
 #[derive(Message)]
@@ -26,7 +27,7 @@ const WAIT: Duration = Duration::from_secs(1);
 pub(super) struct ActorEnded {
     pub(super) id: SessionId,
     pub(super) panicked: bool,
-    /// The session is closed: what it was asked for is done.
+    /// Whether the session is closed.
     pub(super) closed: bool,
 }
 
@@ -34,7 +35,7 @@ impl Handler<ActorEnded> for Manager {
     type Result = ();
 
     fn handle(&mut self, ActorEnded { id, panicked, closed }: ActorEnded, ctx: &mut Self::Context) {
-        // Who watches an engine that stops sees each session to its end.
+        // While the engine stops, watchers follow each session to its end.
         if !self.stopping {
             self.roster.changed();
         }
@@ -45,77 +46,83 @@ impl Handler<ActorEnded> for Manager {
         };
         if panicked {
             let now = Instant::now();
-            forget(&mut entry.failed, now);
+            drop_old_failures(&mut entry.failed, now);
             entry.failed.insert(entry.incarnation, now);
-            let wait = wait(entry.failed.values(), now);
+            let wait = restart_delay(entry.failed.values(), now);
             entry.life = Life::Starting { waiting: Vec::new() };
-            // If it was being closed, that has not come to pass yet, and who waits for it is told so by this.
+            // If the session was being closed, that has failed. Dropping the waiters reports it.
             entry.ends.clear();
-            tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
-            rebuild(id, ctx.address(), Arc::clone(&self.base), before, wait);
+            tracing::error!(session = %id, "session actor panicked; rebuilding it from its log");
+            rebuild(id, ctx.address(), Arc::clone(&self.engine), before, wait);
             return;
         }
-        tell_ended(before, std::mem::take(&mut entry.ends), self.base.limits.grace() + 2 * LEAVE_AFTER);
-        entry.outfit = None;
+        notify_ended(before, std::mem::take(&mut entry.ends), self.engine.limits.grace() + 2 * ABANDON_AFTER);
+        entry.env = None;
         entry.closed = closed;
         let name = entry.name.clone();
-        // From now on the store knows all there is to know.
-        if closed && !self.base.lacks_saves(&entry.shown.borrow()) {
+        // From now on the store has everything.
+        if closed && !self.engine.lacks_saves(&entry.shown.borrow()) {
             self.sessions.remove(&id);
         }
         self.free_name(&name, &id);
-        self.forget_unused();
+        self.remove_unused();
     }
 }
 
-/// Forgets those that failed long before another one does. The newest is always known; who has waited for an answer of one
-/// before has come back since, and was told.
-fn forget(failed: &mut BTreeMap<u64, Instant>, now: Instant) {
-    failed.retain(|_, at| now.saturating_duration_since(*at) < LATELY);
+/// Drops old failures before a new one is added. The newest failure is always kept, and a caller
+/// that waited for an earlier actor has learned of its failure since.
+fn drop_old_failures(failed: &mut BTreeMap<u64, Instant>, now: Instant) {
+    failed.retain(|_, at| now.saturating_duration_since(*at) < FAILURE_WINDOW);
 }
 
-/// How long before the next actor is started, after those that failed then: not at all, but for one whose actors fail
-/// as soon as they are there.
-fn wait<'a>(failed: impl Iterator<Item = &'a Instant>, now: Instant) -> Duration {
-    let lately = failed.filter(|at| now.saturating_duration_since(**at) < LATELY).count();
-    if lately > AT_ONCE { WAIT } else { Duration::ZERO }
+/// The delay before the next actor, after failures at these times. Zero, unless the actors keep
+/// failing at once.
+fn restart_delay<'a>(failed: impl Iterator<Item = &'a Instant>, now: Instant) -> Duration {
+    let lately = failed.filter(|at| now.saturating_duration_since(**at) < FAILURE_WINDOW).count();
+    if lately > MAX_QUICK_RESTARTS { RESTART_DELAY } else { Duration::ZERO }
 }
 
-/// Gives a session whose actor has failed the next one, when nothing of that one runs any more: beside the new one nothing
-/// may. Nobody else waits for it: it is given nothing but what it has.
-fn rebuild(id: SessionId, manager: Addr<Manager>, base: Arc<Base>, before: Option<mpsc::Receiver<()>>, wait: Duration) {
+/// Starts the next actor of a session after a failure, once everything of the old one has ended.
+/// Other starts do not wait for this one, because the session keeps its place and environment.
+fn rebuild(
+    id: SessionId,
+    manager: Addr<Manager>,
+    engine: Arc<EngineEnv>,
+    before: Option<mpsc::Receiver<()>>,
+    wait: Duration,
+) {
     actix_rt::spawn(async move {
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        all_ended(before, base.limits.grace() + 2 * LEAVE_AFTER).await;
-        while let Err(error) = start::rebuild(&manager, &base, &id).await {
-            tracing::error!(session = %id, %error, "the session could not be rebuilt");
+        all_ended(before, engine.limits.grace() + 2 * ABANDON_AFTER).await;
+        while let Err(error) = start::rebuild(&manager, &engine, &id).await {
+            tracing::error!(session = %id, %error, "session could not be rebuilt");
             if !matches!(error, SessionError::Store(_)) {
-                return start::failed(&manager, id, error).await;
+                return start::notify_failure(&manager, id, error).await;
             }
-            // Its log may be there again later, and until then nobody can say what it is at.
-            if manager.send(NotYet(id.clone(), error)).await.is_err() {
+            // The log may become readable again. Until then, the session's state is unknown.
+            if manager.send(StartRetrying(id.clone(), error)).await.is_err() {
                 return;
             }
-            tokio::time::sleep(WAIT).await;
+            tokio::time::sleep(RESTART_DELAY).await;
         }
     });
 }
 
-/// Tells those who wait for an actor's end of it, once nothing of the session runs any more.
-fn tell_ended(alive: Option<mpsc::Receiver<()>>, ends: Vec<oneshot::Sender<()>>, patience: Duration) {
+/// Notifies the callers that wait for an actor's end, once everything of the session has ended.
+fn notify_ended(alive: Option<mpsc::Receiver<()>>, ends: Vec<oneshot::Sender<()>>, patience: Duration) {
     actix_rt::spawn(async move {
-        // What its background jobs have started is ending.
+        // The processes of background jobs may still be ending.
         all_ended(alive, patience).await;
         ends.into_iter().for_each(|ended| {
-            // Who waited may be gone.
+            // The caller may be gone.
             let _ = ended.send(());
         });
     });
 }
 
-/// Waits until nothing of a session runs any more. What can't be ended is left.
+/// Waits until everything of a session has ended, for at most `patience`.
 async fn all_ended(alive: Option<mpsc::Receiver<()>>, patience: Duration) {
     let Some(mut alive) = alive else { return };
     let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
@@ -126,19 +133,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_fails_again_and_again_is_waited_with() {
+    fn a_session_that_keeps_failing_restarts_with_a_delay() {
         let now = Instant::now();
-        let failed = [now; AT_ONCE];
-        assert_eq!(wait(failed.iter(), now), Duration::ZERO);
-        assert_eq!(wait([now; AT_ONCE + 1].iter(), now), WAIT);
-        assert_eq!(wait([now; AT_ONCE + 1].iter(), now + LATELY), Duration::ZERO, "it lives for a while in between");
+        let failed = [now; MAX_QUICK_RESTARTS];
+        assert_eq!(restart_delay(failed.iter(), now), Duration::ZERO);
+        assert_eq!(restart_delay([now; MAX_QUICK_RESTARTS + 1].iter(), now), RESTART_DELAY);
+        assert_eq!(
+            restart_delay([now; MAX_QUICK_RESTARTS + 1].iter(), now + FAILURE_WINDOW),
+            Duration::ZERO,
+            "old failures do not count"
+        );
     }
 
     #[test]
-    fn what_failed_long_ago_is_forgotten() {
+    fn old_failures_are_dropped() {
         let now = Instant::now();
-        let mut failed = BTreeMap::from([(1, now), (2, now + LATELY / 2)]);
-        forget(&mut failed, now + LATELY);
+        let mut failed = BTreeMap::from([(1, now), (2, now + FAILURE_WINDOW / 2)]);
+        drop_old_failures(&mut failed, now + FAILURE_WINDOW);
         assert_eq!(failed.into_keys().collect::<Vec<_>>(), [2]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is noted of a session on its way to an actor: that there is one, that it is being started, that it was.
+//! The entries of sessions on their way to an actor: added, starting, started or failed.
 
 use std::sync::Arc;
 
@@ -9,62 +9,62 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::{Entry, Life, Live, Manager};
 use crate::actor::SessionActor;
 use crate::error::SessionError;
-use crate::outfit::Outfit;
+use crate::session_env::SessionEnv;
 use crate::state::Refused;
 
-/// Enters a fresh session.
+/// Adds the entry of a session.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Enter(pub(super) SessionId, pub(super) Box<Entry>);
+pub(super) struct AddEntry(pub(super) SessionId, pub(super) Box<Entry>);
 
-impl Handler<Enter> for Manager {
+impl Handler<AddEntry> for Manager {
     type Result = ();
 
-    fn handle(&mut self, Enter(id, entry): Enter, _: &mut Self::Context) {
+    fn handle(&mut self, AddEntry(id, entry): AddEntry, _: &mut Self::Context) {
         let touched = self.touch();
-        // One that comes back may find its name taken.
+        // The name of a session that is opened again may be taken.
         self.names.entry(entry.name.clone()).or_insert_with(|| id.clone());
         self.sessions.insert(id, Entry { touched, ..*entry });
-        self.forget_unused();
-        self.roster.came();
+        self.remove_unused();
+        self.roster.became_live();
     }
 }
 
 /// Marks a session that has no actor as starting.
 #[derive(Message)]
-#[rtype(result = "Result<Begun, SessionError>")]
+#[rtype(result = "Result<BeginReply, SessionError>")]
 pub(super) struct Begin {
     pub(super) id: SessionId,
     pub(super) seen: u64,
 }
 
-pub(super) enum Begun {
-    /// Someone else has started it meanwhile.
+pub(super) enum BeginReply {
+    /// Another caller has started it in the meantime.
     Live(Live),
-    /// Someone else is starting it.
+    /// Another caller is starting it.
     Starting(oneshot::Receiver<Result<Live, SessionError>>),
-    /// It is ours to start.
-    Ours(RestoreCause),
+    /// The caller has to start it.
+    StartIt(RestoreCause),
 }
 
 impl Handler<Begin> for Manager {
-    type Result = Result<Begun, SessionError>;
+    type Result = Result<BeginReply, SessionError>;
 
     fn handle(&mut self, Begin { id, seen }: Begin, _: &mut Self::Context) -> Self::Result {
         let Some(entry) = self.sessions.get_mut(&id) else {
-            // Forgotten while others were before it.
+            // The entry was removed while other starts held the lock.
             return Err(SessionError::NotLive { session: id });
         };
         match &mut entry.life {
             Life::Live { actor, .. } => {
                 let actor = actor.clone();
-                return Ok(Begun::Live(entry.live(id, actor, seen)));
+                return Ok(BeginReply::Live(entry.live(id, actor, seen)));
             }
-            // Somebody else was faster, and its actor has failed since.
+            // Another caller was faster, and its actor has failed since.
             Life::Starting { waiting } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((seen, started));
-                return Ok(Begun::Starting(live));
+                return Ok(BeginReply::Starting(live));
             }
             Life::Saved => {}
         }
@@ -74,57 +74,57 @@ impl Handler<Begin> for Manager {
         entry.life = Life::Starting { waiting: Vec::new() };
         self.names.entry(entry.name.clone()).or_insert(id);
         let failed = entry.failed.contains_key(&entry.incarnation);
-        self.roster.came();
-        Ok(Begun::Ours(if failed { RestoreCause::Panic } else { RestoreCause::Unloaded }))
+        self.roster.became_live();
+        Ok(BeginReply::StartIt(if failed { RestoreCause::Panic } else { RestoreCause::Unloaded }))
     }
 }
 
-/// Where a session's actor is to be started, and what it works with.
+/// Gets the arbiter, the publisher and the environment for a session's actor.
 #[derive(Message)]
-#[rtype(result = "Result<Place, SessionError>")]
-pub(super) struct GetPlace {
+#[rtype(result = "Result<StartSlot, SessionError>")]
+pub(super) struct GetStartSlot {
     pub(super) id: SessionId,
-    /// Nothing: what the session still has of an actor that failed.
-    pub(super) outfit: Option<Arc<Outfit>>,
+    /// `None` for the environment that the session still has from an actor that failed.
+    pub(super) env: Option<Arc<SessionEnv>>,
 }
 
-pub(super) struct Place {
+pub(super) struct StartSlot {
     pub(super) arbiter: actix_rt::ArbiterHandle,
     pub(super) shown: watch::Sender<Arc<Snapshot>>,
-    pub(super) outfit: Arc<Outfit>,
+    pub(super) env: Arc<SessionEnv>,
 }
 
-impl Handler<GetPlace> for Manager {
-    type Result = Result<Place, SessionError>;
+impl Handler<GetStartSlot> for Manager {
+    type Result = Result<StartSlot, SessionError>;
 
-    fn handle(&mut self, GetPlace { id, outfit }: GetPlace, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetStartSlot { id, env }: GetStartSlot, _: &mut Self::Context) -> Self::Result {
         if self.stopping {
             return Err(SessionError::Stopped);
         }
         self.next_arbiter = (self.next_arbiter + 1) % self.arbiters.len().max(1);
         let arbiter = self.arbiters.get(self.next_arbiter).ok_or(SessionError::Stopped)?.handle();
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
-        let outfit = outfit.or_else(|| entry.outfit.clone()).ok_or(SessionError::NotLive { session: id })?;
-        entry.outfit = Some(Arc::clone(&outfit));
-        Ok(Place { arbiter, shown: entry.shown.clone(), outfit })
+        let env = env.or_else(|| entry.env.clone()).ok_or(SessionError::NotLive { session: id })?;
+        entry.env = Some(Arc::clone(&env));
+        Ok(StartSlot { arbiter, shown: entry.shown.clone(), env })
     }
 }
 
 /// A session's actor has been started.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
-pub(super) struct Started {
+pub(super) struct ActorStarted {
     pub(super) id: SessionId,
     pub(super) seen: u64,
     pub(super) actor: Addr<SessionActor>,
     pub(super) alive: mpsc::Receiver<()>,
 }
 
-impl Handler<Started> for Manager {
+impl Handler<ActorStarted> for Manager {
     type Result = Result<Live, SessionError>;
 
-    fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
-        // Nobody would end it.
+    fn handle(&mut self, ActorStarted { id, seen, actor, alive }: ActorStarted, _: &mut Self::Context) -> Self::Result {
+        // No shutdown would reach this actor.
         if self.stopping {
             return Err(SessionError::Stopped);
         }
@@ -135,7 +135,7 @@ impl Handler<Started> for Manager {
         let live = Life::Live { actor: actor.clone(), alive };
         if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, live) {
             for (seen, waits) in waiting {
-                // Who waited may be gone.
+                // The caller may be gone.
                 let _ = waits.send(Ok(entry.live(id.clone(), actor.clone(), seen)));
             }
         }
@@ -146,60 +146,61 @@ impl Handler<Started> for Manager {
 /// A session's actor could not be started.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Failed(pub(super) SessionId, pub(super) SessionError);
+pub(super) struct StartFailed(pub(super) SessionId, pub(super) SessionError);
 
-impl Handler<Failed> for Manager {
+impl Handler<StartFailed> for Manager {
     type Result = ();
 
-    fn handle(&mut self, Failed(id, error): Failed, _: &mut Self::Context) {
+    fn handle(&mut self, StartFailed(id, error): StartFailed, _: &mut Self::Context) {
         self.roster.changed();
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let name = entry.name.clone();
-        entry.outfit = None;
-        // Who waits for its actor's end learns by this that there is none.
+        entry.env = None;
+        // Dropping the senders reports that there is no actor to wait for.
         entry.ends.clear();
         if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Saved) {
-            refuse(waiting, &error);
+            fail_waiting(waiting, &error);
         }
         self.free_name(&name, &id);
     }
 }
 
-/// A session's actor could not be started, and it is tried again: who waits for it is not kept until then.
+/// A session's actor could not be started, and the start will be retried. The waiting callers get
+/// the error at once.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct NotYet(pub(super) SessionId, pub(super) SessionError);
+pub(super) struct StartRetrying(pub(super) SessionId, pub(super) SessionError);
 
-impl Handler<NotYet> for Manager {
+impl Handler<StartRetrying> for Manager {
     type Result = ();
 
-    fn handle(&mut self, NotYet(id, error): NotYet, _: &mut Self::Context) {
+    fn handle(&mut self, StartRetrying(id, error): StartRetrying, _: &mut Self::Context) {
         if let Some(Entry { life: Life::Starting { waiting }, .. }) = self.sessions.get_mut(&id) {
-            refuse(std::mem::take(waiting), &error);
+            fail_waiting(std::mem::take(waiting), &error);
         }
     }
 }
 
-/// Tells those who wait for an actor that there is none.
-fn refuse(waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>, error: &SessionError) {
+/// Sends the error to the callers that wait for an actor.
+fn fail_waiting(waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>, error: &SessionError) {
     for (_, waits) in waiting {
-        // Who waited may be gone.
+        // The caller may be gone.
         let _ = waits.send(Err(error.clone()));
     }
 }
 
-/// Keeps the manager from forgetting a session, for as long as what it gives is held; nothing if it knows it not, or no
-/// longer.
+/// Keeps the manager from removing a session's entry while the reply is held. Replies `None` if
+/// there is no entry.
 #[derive(Message)]
 #[rtype(result = "Option<watch::Receiver<Arc<Snapshot>>>")]
-pub(super) struct Keep(pub(super) SessionId);
+pub(super) struct KeepEntry(pub(super) SessionId);
 
-impl Handler<Keep> for Manager {
+impl Handler<KeepEntry> for Manager {
     type Result = Option<watch::Receiver<Arc<Snapshot>>>;
 
-    fn handle(&mut self, Keep(id): Keep, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, KeepEntry(id): KeepEntry, _: &mut Self::Context) -> Self::Result {
         let entry = self.sessions.get_mut(&id)?;
-        // It was asked for anew.
+        // The session was requested again.
         entry.closed = false;
         Some(entry.shown.subscribe())
     }

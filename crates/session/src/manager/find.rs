@@ -1,4 +1,4 @@
-//! Finding sessions, live and saved: by id, by name, and all of them.
+//! Finding sessions by id or name, live and saved, and listing them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,42 +8,43 @@ use actix::prelude::*;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
 
-use super::entries::Keep;
-use super::room::Room;
-use super::{Life, Live, Manager, Reach, start, stopped};
+use super::entries::KeepEntry;
+use super::room::StartLock;
+use super::{Life, Live, Manager, Reach, start, stopped_error};
 use crate::error::SessionError;
-use crate::outfit::Base;
 use crate::saved;
+use crate::session_env::EngineEnv;
 use crate::state::Refused;
 use crate::store::{SavedSession, SessionStore};
 
-/// The session of this id, name, or unique prefix of an id, with an actor.
+/// Gets the session with this id, name or unique prefix of an id, with an actor.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Find {
     pub(crate) what: String,
-    /// What it has if it has to be opened.
+    /// The supplies to open it with, if necessary.
     pub(crate) supplies: Arc<Supplies>,
 }
 
-/// The session of this id, name, or unique prefix of an id, as it is: without giving it an actor.
+/// Gets the snapshot of the session with this id, name or unique prefix of an id, without starting
+/// an actor.
 #[derive(Message)]
-#[rtype(result = "Result<Seen, SessionError>")]
-pub(crate) struct Look {
+#[rtype(result = "Result<SeenSnapshot, SessionError>")]
+pub(crate) struct GetSnapshot {
     pub(crate) what: String,
 }
 
-/// A session that was looked at.
-pub(crate) struct Seen {
+/// The reply to [`GetSnapshot`].
+pub(crate) struct SeenSnapshot {
     pub(crate) snapshot: Arc<Snapshot>,
-    /// It has an actor, or is about to.
+    /// Whether the session has an actor, or is about to.
     pub(crate) live: bool,
 }
 
-/// How long the first list waits for the store to be checked.
+/// How long the first list waits for the check of the store.
 const CHECK_WAIT: Duration = Duration::from_millis(500);
 
-/// The store was read through: lists may name more gaps.
+/// The store was checked, so lists may show more gaps.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Checked;
@@ -56,12 +57,12 @@ impl Handler<Checked> for Manager {
     }
 }
 
-/// Waits for a check at most for a time; returns the check if it is still running.
-async fn wait_for(mut check: BoxFuture<'static, ()>, most: Duration) -> Result<(), BoxFuture<'static, ()>> {
+/// Waits for the check, at most for `most`. Returns the check if it is still running.
+async fn wait_for_check(mut check: BoxFuture<'static, ()>, most: Duration) -> Result<(), BoxFuture<'static, ()>> {
     tokio::time::timeout(most, &mut check).await.map_err(|_| check)
 }
 
-/// Every session.
+/// Lists all sessions.
 #[derive(Message)]
 #[rtype(result = "Result<Vec<SessionSummary>, SessionError>")]
 pub(crate) struct List;
@@ -70,17 +71,19 @@ impl Handler<Find> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
     fn handle(&mut self, Find { what, supplies }: Find, ctx: &mut Self::Context) -> Self::Result {
-        let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
-        let known = match self.known(&what) {
-            Known::Exactly(id) => {
+        let (manager, engine, room) = (ctx.address(), Arc::clone(&self.engine), Arc::clone(&self.room));
+        let known = match self.match_entries(&what) {
+            EntryMatch::Exactly(id) => {
                 if let Some(entry) = self.sessions.get_mut(&id) {
                     entry.closed = false;
                 }
                 let reached = self.reach(id.clone(), 0, Some(Arc::clone(&supplies)), ctx);
                 return Box::pin(async move {
                     match reached.await {
-                        // Its actor ended with a close: what is saved of it can be opened.
-                        Err(SessionError::Refused(Refused::Closed)) => open(&manager, &base, &room, id, supplies).await,
+                        // The actor ended with a close, so the saved session can be opened.
+                        Err(SessionError::Refused(Refused::Closed)) => {
+                            open(&manager, &engine, &room, id, supplies).await
+                        }
                         reached => reached,
                     }
                 });
@@ -90,106 +93,110 @@ impl Handler<Find> for Manager {
         let mending = Arc::clone(&self.mending);
         Box::pin(async move {
             drop(mending.lock().await);
-            let id = choose(&what, known, &*base.store).await?;
-            match open(&manager, &base, &room, id.clone(), Arc::clone(&supplies)).await {
-                Err(SessionError::Refused(Refused::Closed)) => open(&manager, &base, &room, id, supplies).await,
+            let id = resolve_id(&what, known, &*engine.store).await?;
+            match open(&manager, &engine, &room, id.clone(), Arc::clone(&supplies)).await {
+                Err(SessionError::Refused(Refused::Closed)) => open(&manager, &engine, &room, id, supplies).await,
                 opened => opened,
             }
         })
     }
 }
 
-/// Opens the session of this id, or reaches it if the manager knows it.
+/// Reaches the session with this id if it has an entry, or opens it from the store.
 ///
-/// Refused as closed if the session's actor is just ending with a close; the next try opens it.
+/// Refused as closed if the session's actor is just ending with a close. A second try opens it.
 async fn open(
     manager: &Addr<Manager>,
-    base: &Arc<Base>,
-    room: &Room,
+    engine: &Arc<EngineEnv>,
+    room: &StartLock,
     id: SessionId,
     supplies: Arc<Supplies>,
 ) -> Result<Live, SessionError> {
-    if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
-        return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
+    if let Some(_held) = manager.send(KeepEntry(id.clone())).await.map_err(stopped_error)? {
+        return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped_error)?;
     }
-    start::load(manager, base, room, id, supplies).await
+    start::open_saved(manager, engine, room, id, supplies).await
 }
 
-impl Handler<Look> for Manager {
-    type Result = ResponseFuture<Result<Seen, SessionError>>;
+impl Handler<GetSnapshot> for Manager {
+    type Result = ResponseFuture<Result<SeenSnapshot, SessionError>>;
 
-    fn handle(&mut self, Look { what }: Look, _: &mut Self::Context) -> Self::Result {
-        let known = self.known(&what);
+    fn handle(&mut self, GetSnapshot { what }: GetSnapshot, _: &mut Self::Context) -> Self::Result {
+        let known = self.match_entries(&what);
         let ids = match &known {
-            Known::Exactly(id) => std::slice::from_ref(id).iter().collect::<Vec<_>>(),
-            Known::Named(id, _) => vec![id],
-            Known::Prefix(ids) => ids.iter().collect(),
+            EntryMatch::Exactly(id) => std::slice::from_ref(id).iter().collect::<Vec<_>>(),
+            EntryMatch::Named(id, _) => vec![id],
+            EntryMatch::Prefix(ids) => ids.iter().collect(),
         };
         let shown = |id: &SessionId| {
             let entry = self.sessions.get(id)?;
             Some((id.clone(), (entry.shown.subscribe(), !matches!(entry.life, Life::Saved))))
         };
         let shown: BTreeMap<_, _> = ids.into_iter().filter_map(shown).collect();
-        let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
+        let (engine, mending) = (Arc::clone(&self.engine), Arc::clone(&self.mending));
         Box::pin(async move {
-            if !matches!(known, Known::Exactly(_)) {
+            if !matches!(known, EntryMatch::Exactly(_)) {
                 drop(mending.lock().await);
             }
-            let id = choose(&what, known, &*base.store).await?;
+            let id = resolve_id(&what, known, &*engine.store).await?;
             if let Some((shown, live)) = shown.get(&id) {
                 let mut snapshot = shown.borrow().clone();
-                let found = base.store.gaps(&id);
+                let found = engine.store.gaps(&id);
                 if !found.is_empty() {
                     Arc::make_mut(&mut snapshot).gaps.merge(&found);
                 }
-                return Ok(Seen { snapshot, live: *live });
+                return Ok(SeenSnapshot { snapshot, live: *live });
             }
-            let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
-            let mut snapshot = state.snapshot(state.last(), 0, base.not_saved());
-            // Nothing runs without an actor: that they ended was not written down by who was killed.
+            let state = saved::fold(&id, &*engine.store.open(&id).await?).await?;
+            let mut snapshot = state.snapshot(state.last(), 0, engine.not_saved());
+            // Jobs do not run without an actor. A process that was killed could not log their ends.
             snapshot.jobs.clear();
-            Ok(Seen { snapshot: Arc::new(snapshot), live: false })
+            Ok(SeenSnapshot { snapshot: Arc::new(snapshot), live: false })
         })
     }
 }
 
-/// What the manager knows of what somebody named.
-pub(super) enum Known {
-    /// The session of this id.
+/// The manager's knowledge about an id or name that a client gave.
+pub(super) enum EntryMatch {
+    /// The session with this id.
     Exactly(SessionId),
-    /// The session of this name, unless a saved one has this id.
+    /// The session with this name, unless a saved one has this id.
     Named(SessionId, Option<SessionId>),
-    /// None; it is a prefix of the ids of these.
+    /// No session, but a prefix of these ids.
     Prefix(BTreeSet<SessionId>),
 }
 
 impl Manager {
-    /// The session that is meant by `what`, as far as it can be told without the store.
-    pub(super) fn known(&self, what: &str) -> Known {
+    /// The session with this id or name, determined without the store.
+    pub(super) fn match_entries(&self, what: &str) -> EntryMatch {
         let id = what.parse::<SessionId>().ok();
         if let Some(id) = id.as_ref().filter(|id| self.sessions.contains_key(id)) {
-            return Known::Exactly(id.clone());
+            return EntryMatch::Exactly(id.clone());
         }
         match self.names.get(what).cloned() {
-            Some(named) => Known::Named(named, id),
+            Some(named) => EntryMatch::Named(named, id),
             None => {
                 let begins = |id: &&SessionId| id.has_prefix(what);
-                Known::Prefix(self.sessions.keys().filter(begins).cloned().collect())
+                EntryMatch::Prefix(self.sessions.keys().filter(begins).cloned().collect())
             }
         }
     }
 }
 
-/// The session that is meant by `what`: of this id, else of this name, else of an id with this prefix.
-pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -> Result<SessionId, SessionError> {
+/// Chooses the session with this id, else with this name, else with this prefix of its id.
+pub(super) async fn resolve_id(
+    what: &str,
+    known: EntryMatch,
+    store: &dyn SessionStore,
+) -> Result<SessionId, SessionError> {
     let known = match known {
-        Known::Exactly(id) => return Ok(id),
-        Known::Named(named, None) => return Ok(named),
-        // What can't be read hides no live session.
-        Known::Named(named, Some(id)) => return Ok(if store.open(&id).await.is_ok() { id } else { named }),
-        Known::Prefix(ids) => ids,
+        EntryMatch::Exactly(id) => return Ok(id),
+        EntryMatch::Named(named, None) => return Ok(named),
+        // A session that can't be read does not hide a live one.
+        EntryMatch::Named(named, Some(id)) => return Ok(if store.open(&id).await.is_ok() { id } else { named }),
+        EntryMatch::Prefix(ids) => ids,
     };
-    // One that is damaged may be in the store and not in its list.
+    // A damaged session may be in the store but not in its list.
     if let Ok(id) = what.parse()
         && store.open(&id).await.is_ok()
     {
@@ -209,10 +216,15 @@ pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -
     }
 }
 
-/// The same for what can't be undone: a prefix of an id is refused, and so is a name that several sessions have.
-pub(super) async fn choose_only(what: &str, known: Known, store: &dyn SessionStore) -> Result<SessionId, SessionError> {
-    let is_live = matches!(known, Known::Named(..));
-    let chosen = choose(what, known, store).await?;
+/// As [`resolve_id`], for operations that can't be undone. Refuses a prefix of an id, and a name
+/// that several sessions have.
+pub(super) async fn resolve_id_exact(
+    what: &str,
+    known: EntryMatch,
+    store: &dyn SessionStore,
+) -> Result<SessionId, SessionError> {
+    let is_live = matches!(known, EntryMatch::Named(..));
+    let chosen = resolve_id(what, known, store).await?;
     if chosen.as_str() == what {
         return Ok(chosen);
     }
@@ -237,25 +249,25 @@ impl Handler<List> for Manager {
             (live, entry.opened, SessionSummary { live, ..SessionSummary::from(&**entry.shown.borrow()) })
         });
         let mut sessions: Vec<(bool, Timestamp, SessionSummary)> = known.collect();
-        let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
+        let (engine, mending) = (Arc::clone(&self.engine), Arc::clone(&self.mending));
         let first = !std::mem::replace(&mut self.listed, true);
-        let (check, manager) = (first.then(|| base.store.check()), ctx.address());
+        let (check, manager) = (first.then(|| engine.store.check()), ctx.address());
         Box::pin(async move {
             drop(mending.lock().await);
             if let Some(check) = check
-                && let Err(check) = wait_for(check, CHECK_WAIT).await
+                && let Err(check) = wait_for_check(check, CHECK_WAIT).await
             {
-                // A large store: clients that watch the list are notified at the end.
+                // In a large store, clients that watch the list are notified at the end.
                 actix_rt::spawn(async move {
                     check.await;
                     manager.do_send(Checked);
                 });
             }
             let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
-            let saved = base.store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
+            let saved = engine.store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
             sessions.extend(saved.map(|saved| (false, saved.opened, saved.summary)));
             for (.., summary) in &mut sessions {
-                summary.gaps.merge(&base.store.gaps(&summary.id));
+                summary.gaps.merge(&engine.store.gaps(&summary.id));
             }
             // Live ones first, the newest first.
             sessions.sort_by(|left, right| (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id)));

@@ -1,4 +1,4 @@
-//! Another model for a session: found by its name, given to the session's actor, and to those that come after it.
+//! Changing a session's model: found by name, given to the session's actor and to later ones.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Supplies, Who};
 
 use super::catalogs::CatalogFor;
-use super::{Manager, Reach, stopped};
+use super::{Manager, Reach, stopped_error};
 use crate::actor;
 use crate::error::SessionError;
 use crate::model::Model;
-use crate::outfit::Outfit;
+use crate::session_env::SessionEnv;
 
-/// Gives a session another model, from its next turn on.
+/// Changes a session's model, from its next turn on.
 #[derive(Message)]
 #[rtype(result = "Result<(), SessionError>")]
 pub(crate) struct ChangeModel {
     pub(crate) id: SessionId,
-    /// As `PROVIDER/NAME`, or `PROVIDER`.
+    /// Written as `PROVIDER/NAME` or `PROVIDER`.
     pub(crate) model: String,
-    /// Where it is found.
+    /// The supplies that the model is found with.
     pub(crate) supplies: Arc<Supplies>,
-    /// What the session has if it has to be opened for it; nothing: then it is not.
-    pub(crate) opens: Option<Arc<Supplies>>,
+    /// The supplies to open the session with, if necessary. Without them it is not opened.
+    pub(crate) supplies_to_open: Option<Arc<Supplies>>,
     pub(crate) by: Who,
 }
 
@@ -30,29 +30,30 @@ impl Handler<ChangeModel> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
     fn handle(&mut self, change: ChangeModel, ctx: &mut Self::Context) -> Self::Result {
-        let ChangeModel { id, model, supplies, opens, by } = change;
+        let ChangeModel { id, model, supplies, supplies_to_open, by } = change;
         let manager = ctx.address();
         Box::pin(async move {
-            let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
+            let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped_error)?;
             let model = catalog.get(&model)?;
-            ask_actor(&manager, &id, &model, opens.as_ref(), &by).await?;
-            manager.send(Settle { id, model }).await.map_err(stopped)
+            ask_actor(&manager, &id, &model, supplies_to_open.as_ref(), &by).await?;
+            manager.send(KeepModel { id, model }).await.map_err(stopped_error)
         })
     }
 }
 
-/// Has the session's actor take the model. One that was unloaded meanwhile is asked again: twice is as good as once.
+/// Gives the model to the session's actor. If that was unloaded in the meantime, it is asked again,
+/// which does no harm.
 async fn ask_actor(
     manager: &Addr<Manager>,
     id: &SessionId,
     model: &Arc<dyn Model>,
-    opens: Option<&Arc<Supplies>>,
+    supplies_to_open: Option<&Arc<Supplies>>,
     by: &Who,
 ) -> Result<(), SessionError> {
     let mut seen = 0;
     for _ in 0..2 {
-        let live = manager.send(Reach { id: id.clone(), seen, supplies: opens.cloned() });
-        let live = live.await.map_err(stopped)??;
+        let live = manager.send(Reach { id: id.clone(), seen, supplies: supplies_to_open.cloned() });
+        let live = live.await.map_err(stopped_error)??;
         let change = actor::ChangeModel { model: Arc::clone(model), by: by.clone() };
         if let Ok(changed) = live.actor.actor.send(change).await {
             return Ok(changed?);
@@ -62,22 +63,22 @@ async fn ask_actor(
     Err(SessionError::Gone { session: id.clone() })
 }
 
-/// A session was given a model: unless another one came after it, the actors to come have it, too.
+/// Keeps a session's new model for later actors, unless another change has followed.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Settle {
+struct KeepModel {
     id: SessionId,
     model: Arc<dyn Model>,
 }
 
-impl Handler<Settle> for Manager {
+impl Handler<KeepModel> for Manager {
     type Result = ();
 
-    fn handle(&mut self, Settle { id, model }: Settle, _: &mut Self::Context) {
+    fn handle(&mut self, KeepModel { id, model }: KeepModel, _: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let is_its = entry.shown.borrow().settings.model == model.name();
-        if let Some(outfit) = entry.outfit.take_if(|_| is_its) {
-            entry.outfit = Some(Arc::new(Outfit { model, ..(*outfit).clone() }));
+        if let Some(env) = entry.env.take_if(|_| is_its) {
+            entry.env = Some(Arc::new(SessionEnv { model, ..(*env).clone() }));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reaching a session that is known: the actor it has, the one it is about to have, or a new one.
+//! Reaching a known session: the actor it has, the one that is starting, or a new one.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::error::SessionError;
 use crate::saved;
 use crate::state::Refused;
 
-/// The session of this id, with an actor; unless it was closed.
+/// Gets the session with this id, with an actor, unless it was closed.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Reach {
     pub(crate) id: SessionId,
-    /// The actor that the asker has seen end, or 0.
+    /// The incarnation that the caller has seen end, or 0.
     pub(crate) seen: u64,
-    /// What it has if it was unloaded; without, it stays so.
+    /// The supplies to open it with, if it was unloaded. Without them it stays unloaded.
     pub(crate) supplies: Option<Arc<Supplies>>,
 }
 
@@ -31,7 +31,7 @@ impl Handler<Reach> for Manager {
 }
 
 impl Manager {
-    /// The session, with an actor: the one it has, the one that is starting, or a new one.
+    /// Gets the session's actor: the running one, the starting one or a new one.
     pub(super) fn reach(
         &mut self,
         id: SessionId,
@@ -41,10 +41,10 @@ impl Manager {
     ) -> ResponseFuture<Result<Live, SessionError>> {
         let touched = self.touch();
         let Some(entry) = self.sessions.get_mut(&id) else {
-            let base = Arc::clone(&self.base);
-            return Box::pin(async move { Err(saved::unknown(&*base.store, id).await) });
+            let engine = Arc::clone(&self.engine);
+            return Box::pin(async move { Err(saved::why_not_live(&*engine.store, id).await) });
         };
-        // One that is closing says itself what it takes, and how it ends.
+        // A closing actor decides itself which messages it accepts.
         if entry.closed && !matches!(entry.life, Life::Live { .. }) {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
         }
@@ -55,13 +55,14 @@ impl Manager {
                 let live = entry.live(id, actor, seen);
                 Box::pin(async move { Ok(live) })
             }
-            // Its actor has ended, or left its asker unanswered and is ending; how is not told yet.
+            // The actor has ended, or is ending and left the caller without a reply. How it ended
+            // is not known yet.
             Life::Live { .. } => {
                 let (ended, end) = oneshot::channel();
                 entry.ends.push(ended);
                 let manager = ctx.address();
                 Box::pin(async move {
-                    // Told or dropped: either way it has ended.
+                    // Sent or dropped, it means that the actor has ended.
                     let _ = end.await;
                     manager.send(Reach { id, seen, supplies }).await.unwrap_or(Err(SessionError::Stopped))
                 })
@@ -76,11 +77,11 @@ impl Manager {
                 let Some(supplies) = supplies else {
                     return Box::pin(async move { Err(SessionError::NotLive { session: id }) });
                 };
-                let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
-                // As long as it is in somebody's hands, it is not forgotten.
+                let (manager, engine, room) = (ctx.address(), Arc::clone(&self.engine), Arc::clone(&self.room));
+                // A held receiver keeps the manager from removing the entry.
                 let held = entry.shown.subscribe();
                 Box::pin(async move {
-                    let resumed = start::resume(&manager, &base, &room, id, seen, &supplies).await;
+                    let resumed = start::resume(&manager, &engine, &room, id, seen, &supplies).await;
                     drop(held);
                     resumed
                 })

@@ -1,4 +1,4 @@
-//! Renaming a session: its name is free, becomes its own, and the old one is free again.
+//! Renaming a session: the new name is reserved, and the old one is freed at the end.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Who, check_name};
 
 use super::names::check_free;
-use super::saved::Saved;
-use super::{Life, Manager, Reach, stopped};
+use super::saved::OfflineEntry;
+use super::{Life, Manager, Reach, stopped_error};
 use crate::actor;
 use crate::error::SessionError;
 use crate::state::Refused;
 
-/// Gives a session another name, unique among live ones.
+/// Renames a session. The name must be unique among live sessions.
 #[derive(Message)]
 #[rtype(result = "Result<(), SessionError>")]
 pub(crate) struct RenameSession {
@@ -32,31 +32,31 @@ impl Handler<RenameSession> for Manager {
         if self.names.get(&name).is_some_and(|holder| *holder != id) {
             return Box::pin(async move { Err(SessionError::NameTaken { name }) });
         }
-        // Taken from here on, so that nobody else is given it meanwhile.
+        // Reserved from here on, so that no other session gets it.
         self.names.insert(name.clone(), id.clone());
-        let (base, session) = (Arc::clone(&self.base), self.saved(id, ctx));
+        let (engine, session) = (Arc::clone(&self.engine), self.offline_entry(id, ctx));
         Box::pin(async move {
-            let renamed = match check_free(&name, &*base.store).await {
-                Ok(()) => rename_wherever(&session, &name, &by).await,
+            let renamed = match check_free(&name, &*engine.store).await {
+                Ok(()) => rename_live_or_saved(&session, &name, &by).await,
                 refused => refused,
             };
-            let settle = Settle { id: session.id, name };
-            session.manager.send(settle).await.map_err(stopped)?;
+            let settle = SettleName { id: session.id, name };
+            session.manager.send(settle).await.map_err(stopped_error)?;
             renamed
         })
     }
 }
 
-/// Has the session's actor take the name, or writes it into its log where there is none. One that was unloaded meanwhile
-/// is renamed again: twice is as good as once.
-async fn rename_wherever(session: &Saved, name: &str, by: &Who) -> Result<(), SessionError> {
+/// Renames the session through its actor, or in its log if it has no actor. If the actor was
+/// unloaded in the meantime, this is repeated, which does no harm.
+async fn rename_live_or_saved(session: &OfflineEntry, name: &str, by: &Who) -> Result<(), SessionError> {
     let mut seen = 0;
     for _ in 0..2 {
-        if let Some(_alone) = session.alone().await? {
+        if let Some(_alone) = session.prevent_actor().await? {
             return session.rename(name.to_owned(), by.clone()).await;
         }
         let reach = Reach { id: session.id.clone(), seen, supplies: None };
-        let live = match session.manager.send(reach).await.map_err(stopped)? {
+        let live = match session.manager.send(reach).await.map_err(stopped_error)? {
             Err(SessionError::NotLive { .. }) => continue,
             live => live?,
         };
@@ -68,24 +68,25 @@ async fn rename_wherever(session: &Saved, name: &str, by: &Who) -> Result<(), Se
     Err(SessionError::Gone { session: session.id.clone() })
 }
 
-/// A session was given a name, or would not take it: whichever it has now is its own, and no other.
+/// Settles the names after a rename, done or refused: the session keeps the name that it has now,
+/// and no other.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Settle {
+struct SettleName {
     id: SessionId,
     name: String,
 }
 
-impl Handler<Settle> for Manager {
+impl Handler<SettleName> for Manager {
     type Result = ();
 
-    fn handle(&mut self, Settle { id, name }: Settle, _: &mut Self::Context) {
+    fn handle(&mut self, SettleName { id, name }: SettleName, _: &mut Self::Context) {
         let live = self.sessions.get(&id).filter(|entry| !matches!(entry.life, Life::Saved));
         let shown = live.map(|entry| entry.shown.borrow().settings.name.clone());
         if let Some(shown) = &shown {
-            self.has_name(&id, shown);
+            self.record_name(&id, shown);
         }
-        // One that is only saved takes no name from others.
+        // A session that is only saved reserves no name.
         if shown.as_ref() != Some(&name) {
             self.free_name(&name, &id);
         }
@@ -93,12 +94,12 @@ impl Handler<Settle> for Manager {
 }
 
 impl Manager {
-    /// The session is called this now: what it was called before is free.
-    pub(super) fn has_name(&mut self, id: &SessionId, name: &str) {
+    /// Records the present name of a session, and frees the one before.
+    pub(super) fn record_name(&mut self, id: &SessionId, name: &str) {
         let Some(entry) = self.sessions.get_mut(id).filter(|entry| entry.name != name) else { return };
         let before = std::mem::replace(&mut entry.name, name.to_owned());
         self.free_name(&before, id);
-        // One that comes back may find its name taken.
+        // The name of a session that is opened again may be taken.
         self.names.entry(name.to_owned()).or_insert_with(|| id.clone());
     }
 }

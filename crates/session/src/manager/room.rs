@@ -1,4 +1,4 @@
-//! Making room: unloading idle sessions until there is place for one more.
+//! Making room: unloading idle sessions until there is a place for another one.
 
 use std::collections::BTreeSet;
 
@@ -6,82 +6,83 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Snapshot};
 use tokio::sync::oneshot;
 
-use super::{Entry, Life, Manager, stopped};
+use super::{Entry, Life, Manager, stopped_error};
 use crate::actor::{self, SessionActor};
 use crate::error::SessionError;
-use crate::outfit::Base;
+use crate::session_env::EngineEnv;
 
-/// Held while room is made and an actor started: one at a time.
-pub(super) type Room = tokio::sync::Mutex<()>;
+/// The lock that is held while room is made and an actor is started.
+pub(super) type StartLock = tokio::sync::Mutex<()>;
 
-/// Unloads sessions until there is room for one more. Each is asked once.
+/// Unloads sessions until there is room for another one. Asks each of them once.
 pub(super) async fn make_room(manager: &Addr<Manager>) -> Result<(), SessionError> {
     let mut refused = BTreeSet::new();
     loop {
-        let (most, candidates) = match manager.send(GetRoom).await.map_err(stopped)? {
-            Places::Free => return Ok(()),
-            Places::Ending(id) => {
-                manager.send(AwaitEnd(id)).await.map_err(stopped)?;
+        let (most, candidates) = match manager.send(GetRoom).await.map_err(stopped_error)? {
+            RoomReply::Free => return Ok(()),
+            RoomReply::Ending(id) => {
+                manager.send(AwaitActorEnd(id)).await.map_err(stopped_error)?;
                 continue;
             }
-            Places::Full { most, candidates } => (most, candidates),
+            RoomReply::Full { most, candidates } => (most, candidates),
         };
         let candidate = candidates.into_iter().find(|(id, _)| !refused.contains(id));
         let (id, actor) = candidate.ok_or(SessionError::TooManySessions { most })?;
         if actor.send(actor::Unload).await == Ok(true) {
-            // Until the manager knows, the place is not free.
-            manager.send(AwaitEnd(id)).await.map_err(stopped)?;
+            // The place is free only when the manager has handled the actor's end.
+            manager.send(AwaitActorEnd(id)).await.map_err(stopped_error)?;
         } else {
             refused.insert(id);
         }
     }
 }
 
-/// Whether there is room for one more.
+/// Gets a free place, or the sessions that could make one.
 #[derive(Message)]
-#[rtype(result = "Places")]
+#[rtype(result = "RoomReply")]
 struct GetRoom;
 
-/// Room for one more, or who might make it.
+/// A free place, or the sessions that could make one.
 #[derive(MessageResponse)]
-enum Places {
+enum RoomReply {
     Free,
-    /// This one's actor has ended, and the manager is about to hear of it.
+    /// The actor of this session has ended, and the manager is about to handle that.
     Ending(SessionId),
     Full {
         most: usize,
-        /// Idle as far as is known, nobody attached, the longest untouched first.
+        /// The sessions that seem idle and have no clients, the least recently used first.
         candidates: Vec<(SessionId, Addr<SessionActor>)>,
     },
 }
 
 impl Handler<GetRoom> for Manager {
-    type Result = Places;
+    type Result = RoomReply;
 
-    fn handle(&mut self, _: GetRoom, _: &mut Self::Context) -> Places {
-        let most = self.base.limits.max_sessions;
-        // A session that is starting is the one that room is made for; but one that is rebuilt, which has its place still.
+    fn handle(&mut self, _: GetRoom, _: &mut Self::Context) -> RoomReply {
+        let most = self.engine.limits.max_sessions;
+        // Room is made for the session that is starting. Only one that is being rebuilt still has
+        // its place.
         let takes_place = |entry: &&Entry| match entry.life {
             Life::Live { .. } => true,
-            Life::Starting { .. } => entry.outfit.is_some(),
+            Life::Starting { .. } => entry.env.is_some(),
             Life::Saved => false,
         };
-        // Few are known at all, as a rule: then none has to be looked at.
+        // Usually there are so few sessions that they need not be examined.
         if self.sessions.len() < most || self.sessions.values().filter(takes_place).count() < most {
-            return Places::Free;
+            return RoomReply::Free;
         }
         let ending = self.sessions.iter().find(|(_, entry)| match &entry.life {
             Life::Live { actor, .. } => !actor.connected(),
             Life::Starting { .. } | Life::Saved => false,
         });
         if let Some((id, _)) = ending {
-            return Places::Ending(id.clone());
+            return RoomReply::Ending(id.clone());
         }
         let mut candidates: Vec<_> = self
             .sessions
             .iter()
             .filter_map(|(id, entry)| match &entry.life {
-                Life::Live { actor, .. } if is_free(&entry.shown.borrow(), &self.base) => {
+                Life::Live { actor, .. } if is_free(&entry.shown.borrow(), &self.engine) => {
                     Some((entry.touched, id.clone(), actor.clone()))
                 }
                 _ => None,
@@ -89,33 +90,33 @@ impl Handler<GetRoom> for Manager {
             .collect();
         candidates.sort_by_key(|(touched, ..)| *touched);
         let candidates = candidates.into_iter().map(|(_, id, actor)| (id, actor)).collect();
-        Places::Full { most, candidates }
+        RoomReply::Full { most, candidates }
     }
 }
 
-fn is_free(snapshot: &Snapshot, base: &Base) -> bool {
+fn is_free(snapshot: &Snapshot, engine: &EngineEnv) -> bool {
     use holdpoint_common::{Hold, SessionStatus};
     snapshot.status == SessionStatus::Idle
         && snapshot.clients == 0
         && snapshot.queue.is_empty()
         && snapshot.jobs.is_empty()
         && snapshot.hold == Hold::Off
-        && !base.lacks_saves(snapshot)
+        && !engine.lacks_saves(snapshot)
 }
 
 /// Waits until a session's actor has ended.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct AwaitEnd(SessionId);
+struct AwaitActorEnd(SessionId);
 
-impl Handler<AwaitEnd> for Manager {
+impl Handler<AwaitActorEnd> for Manager {
     type Result = ResponseFuture<()>;
 
-    fn handle(&mut self, AwaitEnd(id): AwaitEnd, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, AwaitActorEnd(id): AwaitActorEnd, _: &mut Self::Context) -> Self::Result {
         let (ended, end) = oneshot::channel();
         match self.sessions.get_mut(&id) {
             Some(Entry { life: Life::Live { .. }, ends, .. }) => ends.push(ended),
-            // It has ended already.
+            // The actor has ended already.
             _ => drop(ended),
         }
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! Which sessions there are, for those who watch all of them.
+//! The roster, from which watchers learn that the set of sessions has changed.
 
 use std::sync::Arc;
 
@@ -8,36 +8,36 @@ use tokio::sync::watch;
 
 use super::{Life, Manager};
 
-/// Counts how often sessions came, went, or changed whether they are live.
+/// Counts how often sessions appeared, disappeared, or changed between live and saved.
 #[derive(Default)]
 pub(super) struct Roster {
     changes: watch::Sender<u64>,
-    /// How often a session without an actor was about to have one.
-    came: u64,
-    /// How often there was a change that only the store knows of.
+    /// How often a session was about to get an actor.
+    live_starts: u64,
+    /// How often there was a change that only the store shows.
     saved: u64,
 }
 
 impl Roster {
-    /// A session has an actor that had none, or none any more.
+    /// A session has become live or saved.
     pub(super) fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// A session is about to have an actor.
-    pub(super) fn came(&mut self) {
-        self.came += 1;
+    /// A session is about to get an actor.
+    pub(super) fn became_live(&mut self) {
+        self.live_starts += 1;
         self.changed();
     }
 
-    /// A session that has no actor came, went, or is not what it was.
+    /// A session without an actor appeared, disappeared or changed.
     pub(super) fn saved_changed(&mut self) {
         self.saved += 1;
         self.changed();
     }
 }
 
-/// The store has a session that it had not.
+/// A session was imported into the store.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Imported;
@@ -50,35 +50,42 @@ impl Handler<Imported> for Manager {
     }
 }
 
-/// What there is to watch.
-pub(crate) struct Watched {
-    /// Changes with which sessions there are, and which of them are live.
+/// The sources of a watch.
+pub(crate) struct WatchSources {
+    /// Changes when the roster changes.
     pub(crate) roster: watch::Receiver<u64>,
-    /// What the live ones publish, the oldest first.
+    /// The snapshots of the live sessions, the oldest session first.
     pub(crate) live: Vec<(SessionId, watch::Receiver<Arc<Snapshot>>)>,
-    /// How often one became live: more often than there are new ones here, and some have come and gone.
-    pub(crate) came: u64,
-    /// As long as it stays the same, so do the sessions that are not live; but for those that were.
+    /// How often a session became live. If that is more often than sessions are new in `live`, some
+    /// have become live and ended in between.
+    pub(crate) live_starts: u64,
+    /// Unchanged while the saved sessions are unchanged, except for sessions that were live.
     pub(crate) saved: u64,
-    /// The engine is stopping: `live` is empty, and the sessions that are ending still publish.
+    /// Whether the engine is stopping. Then `live` is empty, and the ending sessions still publish.
     pub(crate) stopping: bool,
 }
 
-/// What there is to watch now.
+/// Gets the present sources of a watch.
 #[derive(Message)]
-#[rtype(result = "Watched")]
-pub(crate) struct GetWatched;
+#[rtype(result = "WatchSources")]
+pub(crate) struct GetWatchSources;
 
-impl Handler<GetWatched> for Manager {
-    type Result = MessageResult<GetWatched>;
+impl Handler<GetWatchSources> for Manager {
+    type Result = MessageResult<GetWatchSources>;
 
-    fn handle(&mut self, _: GetWatched, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: GetWatchSources, _: &mut Self::Context) -> Self::Result {
         let live = self.sessions.iter().filter(|(_, entry)| !matches!(entry.life, Life::Saved));
         let mut live: Vec<_> = live.collect();
         live.sort_by_key(|(id, entry)| (entry.opened, *id));
         let live = live.into_iter().map(|(id, entry)| (id.clone(), entry.shown.subscribe())).collect();
-        let Roster { changes, came, saved } = &self.roster;
+        let Roster { changes, live_starts, saved } = &self.roster;
         let stopping = self.stopping;
-        MessageResult(Watched { roster: changes.subscribe(), live, came: *came, saved: *saved, stopping })
+        MessageResult(WatchSources {
+            roster: changes.subscribe(),
+            live,
+            live_starts: *live_starts,
+            saved: *saved,
+            stopping,
+        })
     }
 }

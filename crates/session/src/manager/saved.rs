@@ -1,4 +1,4 @@
-//! Sessions that have no actor, changed all the same: decided, numbered and saved, with nothing that runs.
+//! Changes to sessions without an actor: decided, numbered and appended to their logs.
 
 use std::sync::Arc;
 
@@ -6,71 +6,71 @@ use actix::prelude::*;
 use holdpoint_common::{EndedProcesses, Outcome, SessionId, Snapshot, Who};
 use tokio::sync::OwnedMutexGuard;
 
-use super::room::Room;
-use super::{CloseSession, Life, Manager, stopped};
+use super::room::StartLock;
+use super::{CloseSession, Life, Manager, stopped_error};
 use crate::error::SessionError;
-use crate::outfit::Base;
-use crate::saved::Scribe;
+use crate::saved::OfflineSession;
+use crate::session_env::EngineEnv;
 use crate::state::{Input, Phase, Refused, Report};
 
-/// A session that has no actor, as far as is known.
-pub(super) struct Saved {
+/// A session that presumably has no actor.
+pub(super) struct OfflineEntry {
     pub(super) id: SessionId,
     pub(super) manager: Addr<Manager>,
-    base: Arc<Base>,
-    room: Arc<Room>,
+    engine: Arc<EngineEnv>,
+    room: Arc<StartLock>,
     mending: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Manager {
-    /// The session of this id, which has no actor.
-    pub(super) fn saved(&self, id: SessionId, ctx: &Context<Self>) -> Saved {
-        let (base, room, mending) = (Arc::clone(&self.base), Arc::clone(&self.room), Arc::clone(&self.mending));
-        Saved { id, manager: ctx.address(), base, room, mending }
+    /// The session with this id, which presumably has no actor.
+    pub(super) fn offline_entry(&self, id: SessionId, ctx: &Context<Self>) -> OfflineEntry {
+        let (engine, room, mending) = (Arc::clone(&self.engine), Arc::clone(&self.room), Arc::clone(&self.mending));
+        OfflineEntry { id, manager: ctx.address(), engine, room, mending }
     }
 }
 
-impl Saved {
-    /// Nobody gives it an actor as long as this is held; nothing, if it has one already.
-    pub(super) async fn alone(&self) -> Result<Option<OwnedMutexGuard<()>>, SessionError> {
+impl OfflineEntry {
+    /// Keeps the session from getting an actor while the guard is held; `None` if it has one
+    /// already.
+    pub(super) async fn prevent_actor(&self) -> Result<Option<OwnedMutexGuard<()>>, SessionError> {
         drop(self.mending.lock().await);
         let alone = Arc::clone(&self.room).lock_owned().await;
-        let has_actor = self.manager.send(HasActor(self.id.clone())).await.map_err(stopped)??;
+        let has_actor = self.manager.send(HasActor(self.id.clone())).await.map_err(stopped_error)??;
         Ok((!has_actor).then_some(alone))
     }
 
-    /// Ends it: what it waits with is handed back, what it asks is answered.
+    /// Closes the session: its queued prompts are handed back, and its asks are closed.
     pub(super) async fn close(self, close: CloseSession) -> Result<(), SessionError> {
-        let Some(_alone) = self.alone().await? else {
-            return self.manager.send(close).await.map_err(stopped)?;
+        let Some(_alone) = self.prevent_actor().await? else {
+            return self.manager.send(close).await.map_err(stopped_error)?;
         };
-        let mut scribe = Scribe::of(&self.base, &self.id).await?;
-        scribe.take(Input::Close { unused_since: close.unused_since, by: close.by })?;
-        if let Phase::Interrupting(turn, _) = scribe.state().phase() {
-            // It has no runner, whose end there would be to wait for.
+        let mut session = OfflineSession::load(&self.engine, &self.id).await?;
+        session.handle_input(Input::Close { unused_since: close.unused_since, by: close.by })?;
+        if let Phase::Interrupting(turn, _) = session.state().phase() {
+            // There is no runner to wait for.
             let (turn, tools, processes) = (turn.id, Vec::new(), EndedProcesses::default());
             let report = Report::Finished { outcome: Outcome::Interrupted, error: None, tools, processes };
-            scribe.take(Input::Report { turn, report })?;
+            session.handle_input(Input::Report { turn, report })?;
         }
-        self.save(scribe).await
+        self.save(session).await
     }
 
-    /// Calls it something else.
     pub(super) async fn rename(&self, name: String, by: Who) -> Result<(), SessionError> {
-        let mut scribe = Scribe::of(&self.base, &self.id).await?;
-        scribe.take(Input::Rename { name, by })?;
+        let mut scribe = OfflineSession::load(&self.engine, &self.id).await?;
+        scribe.handle_input(Input::Rename { name, by })?;
         self.save(scribe).await
     }
 
-    async fn save(&self, scribe: Scribe<'_>) -> Result<(), SessionError> {
-        let (state, _) = scribe.save().await?;
+    async fn save(&self, session: OfflineSession<'_>) -> Result<(), SessionError> {
+        let (state, _) = session.save().await?;
         let closed = matches!(state.phase(), Phase::Closed);
-        let snapshot = Arc::new(state.snapshot(state.last(), 0, self.base.not_saved()));
-        self.manager.send(Rewritten { snapshot, closed }).await.map_err(stopped)
+        let snapshot = Arc::new(state.snapshot(state.last(), 0, self.engine.not_saved()));
+        self.manager.send(SavedChanged { snapshot, closed }).await.map_err(stopped_error)
     }
 }
 
-/// Whether a session has an actor, or is about to.
+/// Asks whether a session has an actor, or is about to.
 #[derive(Message)]
 #[rtype(result = "Result<bool, SessionError>")]
 struct HasActor(SessionId);
@@ -79,13 +79,13 @@ impl Handler<HasActor> for Manager {
     type Result = Result<bool, SessionError>;
 
     fn handle(&mut self, HasActor(id): HasActor, _: &mut Self::Context) -> Self::Result {
-        // What had one writes its log until the engine has stopped.
+        // A session that had an actor may write its log until the engine has stopped.
         if self.stopping {
             return Err(SessionError::Stopped);
         }
         match self.sessions.get(&id) {
-            // The log lacks its end.
-            Some(entry) if entry.closed && self.base.lacks_saves(&entry.shown.borrow()) => {
+            // The end of the session is missing from its log.
+            Some(entry) if entry.closed && self.engine.lacks_saves(&entry.shown.borrow()) => {
                 Err(SessionError::Refused(Refused::Closed))
             }
             Some(entry) => Ok(!matches!(entry.life, Life::Saved)),
@@ -97,15 +97,15 @@ impl Handler<HasActor> for Manager {
 /// A session without an actor has changed.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Rewritten {
+struct SavedChanged {
     snapshot: Arc<Snapshot>,
     closed: bool,
 }
 
-impl Handler<Rewritten> for Manager {
+impl Handler<SavedChanged> for Manager {
     type Result = ();
 
-    fn handle(&mut self, Rewritten { snapshot, closed }: Rewritten, _: &mut Self::Context) {
+    fn handle(&mut self, SavedChanged { snapshot, closed }: SavedChanged, _: &mut Self::Context) {
         self.roster.saved_changed();
         if let Some(entry) = self.sessions.get_mut(&snapshot.settings.id) {
             entry.name.clone_from(&snapshot.settings.name);

@@ -1,12 +1,14 @@
-//! Stopping: every session's actor ends, with its turn, its processes and its last save; then the system does.
+//! Stopping: every session's actor ends, with its turn, its processes and its last save, and then
+//! the system stops.
 
 use actix::prelude::*;
-use holdpoint_common::limits::{LEAVE_AFTER, SAVE_LATE, STOP_WITHIN};
+use holdpoint_common::limits::{ABANDON_AFTER, SAVE_LATE, STOP_WITHIN};
 
 use super::{Life, Manager};
 use crate::actor;
 
-/// Ends every session's actor and stops the system. What can go on after a restart is left as it is.
+/// Ends every session's actor and stops the system. Work that can continue after a restart is left
+/// as it is.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Shutdown;
@@ -24,8 +26,8 @@ impl Handler<Shutdown> for Manager {
                 running.push(alive);
             }
         }
-        // What was begun is ended, what can't be is left, and all of it is saved or known not to be.
-        let patience = (self.base.limits.grace() + 2 * LEAVE_AFTER + SAVE_LATE).min(STOP_WITHIN);
+        // Enough time to end all work, leave behind tools that do not return, and save.
+        let patience = (self.engine.limits.grace() + 2 * ABANDON_AFTER + SAVE_LATE).min(STOP_WITHIN);
         actix_rt::spawn(async move {
             let down = async {
                 for mut alive in running {
@@ -33,7 +35,7 @@ impl Handler<Shutdown> for Manager {
                 }
             };
             if tokio::time::timeout(patience, down).await.is_err() {
-                tracing::warn!("some tools did not come back and are left");
+                tracing::warn!("some tools did not return and were abandoned");
             }
             System::current().stop();
         });

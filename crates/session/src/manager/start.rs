@@ -1,4 +1,4 @@
-//! Starting a session's actor: fresh, or rebuilt from its log.
+//! Starting session actors, for new sessions or from a log.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,25 +12,25 @@ use tracing::Instrument;
 
 use super::catalogs::CatalogFor;
 use super::ended::ActorEnded;
-use super::entries::{Begin, Begun, Enter, Failed, GetPlace, Keep, Place, Started};
-use super::folder::folder;
-use super::names::{NameFor, TakeName, check_free};
-use super::room::{Room, make_room};
-use super::{Entry, Life, Live, Manager, Reach, stopped};
-use crate::actor::{Parts, Restored, SessionActor, now};
+use super::entries::{ActorStarted, AddEntry, Begin, BeginReply, GetStartSlot, KeepEntry, StartFailed, StartSlot};
+use super::folder::resolve_folder;
+use super::names::{ChooseName, ClaimName, check_free};
+use super::room::{StartLock, make_room};
+use super::{Entry, Life, Live, Manager, Reach, stopped_error};
+use crate::actor::{ActorArgs, Restored, SessionActor, now};
 use crate::error::SessionError;
 use crate::model::Unusable;
 use crate::names::{folder_name, fresh_id};
 use crate::open::OpenSession;
-use crate::outfit::{Base, Outfit};
-use crate::saved::{Found, damaged, for_owner};
+use crate::saved::{LoadedSession, damaged_error, load_for_owner};
+use crate::session_env::{EngineEnv, SessionEnv};
 use crate::state::{Phase, State};
 use crate::store::{Numbers, SessionLog};
 
-/// Messages that wait in a session's mailbox before senders wait.
+/// How many messages wait in a session's mailbox before senders wait.
 const MAILBOX: usize = 16;
 
-/// Opens a fresh session.
+/// Opens a new session.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Open {
@@ -42,35 +42,34 @@ impl Handler<Open> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
     fn handle(&mut self, Open { open, supplies }: Open, ctx: &mut Self::Context) -> Self::Result {
-        let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
-        Box::pin(async move { self::open(&manager, &base, &room, open, &supplies).await })
+        let (manager, engine, room) = (ctx.address(), Arc::clone(&self.engine), Arc::clone(&self.room));
+        Box::pin(async move { self::open(&manager, &engine, &room, open, &supplies).await })
     }
 }
 
-/// Opens a fresh session.
 async fn open(
     manager: &Addr<Manager>,
-    base: &Arc<Base>,
-    room: &Room,
+    engine: &Arc<EngineEnv>,
+    room: &StartLock,
     open: OpenSession,
     supplies: &Supplies,
 ) -> Result<Live, SessionError> {
-    let open = OpenSession { workspace: folder(base, open.workspace).await?, ..open };
-    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
+    let open = OpenSession { workspace: resolve_folder(engine, open.workspace).await?, ..open };
+    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped_error)?;
     let model = catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
     let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
-        let message = "its path is not UTF-8, and could not be saved".to_owned();
+        let message = "its path is not UTF-8, so it can't be saved".to_owned();
         return Err(SessionError::Workspace { path: open.workspace.display().to_string(), message });
     };
     if let Some(name) = &open.name {
-        check_free(name, &*base.store).await?;
+        check_free(name, &*engine.store).await?;
     }
     let _one_at_a_time = room.lock().await;
     make_room(manager).await?;
     let id = fresh_id();
     let settings = SessionSettings {
         id: id.clone(),
-        name: manager.send(NameFor(open.name, folder_name(&open.workspace))).await.map_err(stopped)??,
+        name: manager.send(ChooseName(open.name, folder_name(&open.workspace))).await.map_err(stopped_error)??,
         workspace,
         model: model.name().to_owned(),
         asks: open.asks,
@@ -79,58 +78,61 @@ async fn open(
         max_steps: open.max_steps,
         max_turn_tokens: open.max_turn_tokens,
     };
-    let outfit = Arc::new(base.outfit(model, &settings, open.workspace, supplies)?);
-    let log = base.store.create(&id).await?;
+    let env = Arc::new(engine.build_env(model, &settings, open.workspace, supplies)?);
+    let log = engine.store.create(&id).await?;
     let mut numbers = Numbers::reserve(&*log).await?;
     let body = Body::Fact(Fact::SessionOpened { settings });
     let first = Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body });
-    let Some(state) = State::open(&first) else { return Err(damaged(&id, "it has no opening".to_owned())) };
+    let Some(state) = State::open(&first) else {
+        return Err(damaged_error(&id, "its log does not begin with an opening".to_owned()));
+    };
     log.append(0, vec![Arc::clone(&first)], state.summary()).await?;
     let opened = first.at;
-    begin(manager, opened, outfit, log, Origin { state, numbers, restored: None }).await
+    start_first(manager, opened, env, log, StartState { state, numbers, restored: None }).await
 }
 
-/// Opens a session that is only in the store: of an earlier process, or closed since.
-pub(super) async fn load(
+/// Opens a session that is only in the store: one of an earlier process, or one that was closed.
+pub(super) async fn open_saved(
     manager: &Addr<Manager>,
-    base: &Arc<Base>,
-    room: &Room,
+    engine: &Arc<EngineEnv>,
+    room: &StartLock,
     id: SessionId,
     supplies: Arc<Supplies>,
 ) -> Result<Live, SessionError> {
-    let (found, workspace) = look(base, &id).await?;
+    let (found, workspace) = load_saved(engine, &id).await?;
     let one_at_a_time = room.lock().await;
-    // Somebody else may have been faster.
-    if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
+    // Another caller may have been faster.
+    if let Some(_held) = manager.send(KeepEntry(id.clone())).await.map_err(stopped_error)? {
         drop(one_at_a_time);
-        return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
+        return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped_error)?;
     }
     make_room(manager).await?;
-    let Found { log, state, draft, .. } = as_it_is_now(base, &id, found).await?;
-    let outfit = equip(manager, base, &state, workspace, &supplies).await?;
+    let LoadedSession { log, state, draft, .. } = reload_if_grown(engine, &id, found).await?;
+    let env = session_env(manager, engine, &state, workspace, &supplies).await?;
     let numbers = Numbers::reserve(&*log).await?;
     let rested = matches!(state.phase(), Phase::Closed) || state.is_at_rest();
     let cause = if rested { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let opened = state.opened();
     let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
-    begin(manager, opened, outfit, log, Origin { state, numbers, restored }).await
+    start_first(manager, opened, env, log, StartState { state, numbers, restored }).await
 }
 
-/// Makes a session known, and gives it its first actor here. Who reaches it meanwhile waits for that.
-async fn begin(
+/// Adds the entry of a session, and starts its first actor in this process. Callers that reach the
+/// session in the meantime wait for that.
+async fn start_first(
     manager: &Addr<Manager>,
     opened: Timestamp,
-    outfit: Arc<Outfit>,
+    env: Arc<SessionEnv>,
     log: Arc<dyn SessionLog>,
-    origin: Origin,
+    origin: StartState,
 ) -> Result<Live, SessionError> {
     let state = &origin.state;
     let id = state.id().clone();
-    let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, outfit.not_saved.clone())));
+    let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, env.not_saved.clone())));
     let entry = Entry {
         name: state.settings().name.clone(),
         opened,
-        outfit: None,
+        env: None,
         shown,
         touched: 0,
         life: Life::Starting { waiting: Vec::new() },
@@ -139,155 +141,161 @@ async fn begin(
         failed: BTreeMap::new(),
         closed: false,
     };
-    manager.send(Enter(id.clone(), Box::new(entry))).await.map_err(stopped)?;
-    or_failed(manager, id, start(manager, 0, Some(outfit), log, origin).await).await
+    manager.send(AddEntry(id.clone(), Box::new(entry))).await.map_err(stopped_error)?;
+    report_failure(manager, id, start(manager, 0, Some(env), log, origin).await).await
 }
 
-/// What a session works with that is opened again.
-async fn equip(
+/// The environment of a session that is opened again.
+async fn session_env(
     manager: &Addr<Manager>,
-    base: &Base,
+    engine: &EngineEnv,
     state: &State,
     workspace: PathBuf,
     supplies: &Supplies,
-) -> Result<Arc<Outfit>, SessionError> {
+) -> Result<Arc<SessionEnv>, SessionError> {
     let settings = state.settings();
-    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
+    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped_error)?;
     let model = catalog.get(&settings.model).unwrap_or_else(|error| {
-        // It can be read all the same, and says why it does not go on.
+        // Without its model, the session can still be read, and says why it does not continue.
         Arc::new(Unusable { name: settings.model.clone(), error })
     });
-    Ok(Arc::new(base.outfit(model, settings, workspace, supplies)?))
+    Ok(Arc::new(engine.build_env(model, settings, workspace, supplies)?))
 }
 
-/// Gives a session that has no actor one again, with these supplies.
+/// Starts an actor for a session that was unloaded, with these supplies.
 pub(super) async fn resume(
     manager: &Addr<Manager>,
-    base: &Arc<Base>,
-    room: &Room,
+    engine: &Arc<EngineEnv>,
+    room: &StartLock,
     id: SessionId,
     seen: u64,
     supplies: &Supplies,
 ) -> Result<Live, SessionError> {
-    let (found, workspace) = look(base, &id).await?;
+    let (found, workspace) = load_saved(engine, &id).await?;
     let one_at_a_time = room.lock().await;
-    let cause = match manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)?? {
-        Begun::Live(live) => return Ok(live),
-        Begun::Starting(live) => {
+    let cause = match manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped_error)?? {
+        BeginReply::Live(live) => return Ok(live),
+        BeginReply::Starting(live) => {
             drop(one_at_a_time);
             return live.await.unwrap_or(Err(SessionError::Stopped));
         }
-        Begun::Ours(cause) => cause,
+        BeginReply::StartIt(cause) => cause,
     };
     let resumed = async {
         make_room(manager).await?;
-        let Found { log, state, draft, .. } = as_it_is_now(base, &id, found).await?;
-        let outfit = Some(equip(manager, base, &state, workspace, supplies).await?);
+        let LoadedSession { log, state, draft, .. } = reload_if_grown(engine, &id, found).await?;
+        let env = Some(session_env(manager, engine, &state, workspace, supplies).await?);
         let numbers = Numbers::reserve(&*log).await?;
         let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
-        start(manager, seen, outfit, log, Origin { state, numbers, restored }).await
+        start(manager, seen, env, log, StartState { state, numbers, restored }).await
     };
-    or_failed(manager, id.clone(), resumed.await).await
+    report_failure(manager, id.clone(), resumed.await).await
 }
 
-/// Gives a session whose actor has failed the next one: rebuilt from its log, in its place, with what it had.
-pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: &SessionId) -> Result<Live, SessionError> {
-    let Found { log, state, draft, .. } = for_owner(id, base.store.open(id).await?).await?;
+/// Starts the next actor of a session after a failure, from its log and with the same environment.
+pub(super) async fn rebuild(manager: &Addr<Manager>, engine: &EngineEnv, id: &SessionId) -> Result<Live, SessionError> {
+    let LoadedSession { log, state, draft, .. } = load_for_owner(id, engine.store.open(id).await?).await?;
     let numbers = Numbers::reserve(&*log).await?;
     let restored = Some(Restored { cause: RestoreCause::Panic, draft, first_item: first_item(&state, &numbers) });
-    start(manager, 0, None, log, Origin { state, numbers, restored }).await
+    start(manager, 0, None, log, StartState { state, numbers, restored }).await
 }
 
-/// What came of starting a session's actor. If there is none, the manager is told.
-async fn or_failed(
+/// Returns the result of a start, and reports a failure to the manager.
+async fn report_failure(
     manager: &Addr<Manager>,
     id: SessionId,
     started: Result<Live, SessionError>,
 ) -> Result<Live, SessionError> {
     if let Err(error) = &started {
-        failed(manager, id, error.clone()).await;
+        notify_failure(manager, id, error.clone()).await;
     }
     started
 }
 
-/// Tells the manager that a session's actor could not be started.
-pub(super) async fn failed(manager: &Addr<Manager>, id: SessionId, error: SessionError) {
-    // One that has ended needs not know.
-    let _ = manager.send(Failed(id, error)).await;
+/// Reports to the manager that a session's actor could not be started.
+pub(super) async fn notify_failure(manager: &Addr<Manager>, id: SessionId, error: SessionError) {
+    // The manager may have ended.
+    let _ = manager.send(StartFailed(id, error)).await;
 }
 
-/// What there is of a saved session, and where it works. Looked at before it is this one's turn to start an actor: it may
-/// take long, and nobody else is to wait for it.
-async fn look(base: &Base, id: &SessionId) -> Result<(Found, PathBuf), SessionError> {
-    let found = for_owner(id, base.store.open(id).await?).await?;
+/// Loads a saved session and resolves its workspace. Done before taking the start lock, because it
+/// can be slow and must not block other sessions.
+async fn load_saved(engine: &EngineEnv, id: &SessionId) -> Result<(LoadedSession, PathBuf), SessionError> {
+    let found = load_for_owner(id, engine.store.open(id).await?).await?;
     let known = PathBuf::from(&found.state.settings().workspace);
-    // Where the folder is gone, what was said can be read all the same.
-    let workspace = folder(base, known.clone()).await.unwrap_or(known);
+    // If the folder is gone, the conversation can still be read.
+    let workspace = resolve_folder(engine, known.clone()).await.unwrap_or(known);
     Ok((found, workspace))
 }
 
-/// The session as it was found, read again if its log has grown since.
-async fn as_it_is_now(base: &Base, id: &SessionId, found: Found) -> Result<Found, SessionError> {
-    let log = base.store.open(id).await?;
+/// Returns the loaded session, or loads it again if its log has grown since.
+async fn reload_if_grown(
+    engine: &EngineEnv,
+    id: &SessionId,
+    found: LoadedSession,
+) -> Result<LoadedSession, SessionError> {
+    let log = engine.store.open(id).await?;
     if log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty() {
-        return Ok(Found { log, ..found });
+        return Ok(LoadedSession { log, ..found });
     }
-    for_owner(id, log).await
+    load_for_owner(id, log).await
 }
 
-/// The first item that clients have not seen. Where all facts were saved, each item that is not in the log took a number;
-/// where not, no number was given back, and far more are skipped than items were seen.
+/// The first item id that clients have not seen. If all facts were saved, every item that is not in
+/// the log took a number. If not, no number was given back, and far more ids are skipped than were
+/// seen.
 fn first_item(state: &State, numbers: &Numbers) -> ItemId {
     let unsaved = numbers.used().saturating_sub(state.last());
     ItemId(state.next_item().0.saturating_add(unsaved))
 }
 
-/// What an actor begins with.
-struct Origin {
+/// The data that an actor starts with.
+struct StartState {
     state: State,
     numbers: Numbers,
     restored: Option<Restored>,
 }
 
-/// Starts the actor on an arbiter, and watches it. Without an outfit, with what it has still.
+/// Starts the actor on an arbiter and watches it. Without `env`, the session keeps its environment.
 async fn start(
     manager: &Addr<Manager>,
     seen: u64,
-    outfit: Option<Arc<Outfit>>,
+    env: Option<Arc<SessionEnv>>,
     log: Arc<dyn SessionLog>,
-    origin: Origin,
+    origin: StartState,
 ) -> Result<Live, SessionError> {
-    let Origin { mut state, mut numbers, restored } = origin;
+    let StartState { mut state, mut numbers, restored } = origin;
     let id = state.id().clone();
-    let place = GetPlace { id: id.clone(), outfit };
-    let Place { arbiter, shown, outfit } = manager.send(place).await.map_err(stopped)??;
+    let get_slot = GetStartSlot { id: id.clone(), env };
+    let StartSlot { arbiter, shown, env } = manager.send(get_slot).await.map_err(stopped_error)??;
     let (alive, runs) = mpsc::channel(1);
     let (closes, mut closed) = oneshot::channel();
-    let mut mended = Vec::new();
-    // What it was to be given by an actor that has failed is not in its log, and not what it shows.
-    if outfit.model.name() != state.settings().model {
-        mended.push(Fact::ModelChanged { model: outfit.model.name().to_owned(), by: Who::named("holdpoint") });
+    let mut corrections = Vec::new();
+    // The actor that failed may have changed the model without saving that.
+    if env.model.name() != state.settings().model {
+        corrections.push(Fact::ModelChanged { model: env.model.name().to_owned(), by: Who::named("holdpoint") });
     }
     let named = state.settings().name.clone();
-    let name = manager.send(TakeName { id: id.clone(), name: named.clone() }).await.map_err(stopped)?;
+    let name = manager.send(ClaimName { id: id.clone(), name: named.clone() }).await.map_err(stopped_error)?;
     if name != named {
-        mended.push(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
+        corrections.push(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
     }
-    note(mended, &mut state, &mut numbers, &*log).await?;
+    log_corrections(corrections, &mut state, &mut numbers, &*log).await?;
     let not_saved = shown.borrow().not_saved.clone();
-    // Newer than any snapshot of the actor before: a client can tell that the session is open again.
+    // Newer than any snapshot of the previous actor, so that a client notices that the session is
+    // open again.
     shown.send_replace(Arc::new(state.snapshot(numbers.used(), 0, not_saved)));
-    let parts = Parts { state, numbers, log, shown, outfit, restored, alive, closes };
-    // The address is made first, so that nobody waits for the arbiter.
+    let args = ActorArgs { state, numbers, log, shown, env, restored, alive, closes };
+    // The address is made first, so that senders need not wait for the arbiter.
     let (address, mailbox) = channel::channel(MAILBOX);
     let actor = Addr::new(address);
     let (watcher, ended) = (manager.clone(), id.clone());
     let span = tracing::info_span!("session", %id, debug = tracing::field::Empty);
-    // Entered first, so that its end can't be told before its beginning.
-    let live = manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)??;
+    // Registered first, so that the manager can't learn of the end before the start.
+    let live = manager.send(ActorStarted { id, seen, actor, alive: runs }).await.map_err(stopped_error)??;
     let spawned = arbiter.spawn_fn(move || {
         let context = Context::with_receiver(mailbox);
-        let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)).instrument(span));
+        let task = actix_rt::spawn(context.into_future(SessionActor::new(args)).instrument(span));
         actix_rt::spawn(async move {
             let panicked = task.await.is_err();
             // Bounded: one for each actor.
@@ -297,8 +305,8 @@ async fn start(
     if spawned { Ok(live) } else { Err(SessionError::Stopped) }
 }
 
-/// Writes down what is no longer as it was when a session becomes live: another live one has its name by now, say.
-async fn note(
+/// Logs changes that a start makes, for example of a name that another live session has by now.
+async fn log_corrections(
     facts: Vec<Fact>,
     state: &mut State,
     numbers: &mut Numbers,

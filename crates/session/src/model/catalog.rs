@@ -1,4 +1,4 @@
-//! The models there are: by name, from the user's settings.
+//! The catalog, which finds models by name in the user's settings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,99 +6,101 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_common::{Certificates, Config, ModelName, ModelSettings, ModelSupplies, Proxies};
 
-use self::reach::Reach;
+use self::provider_settings::ProviderSettings;
 use super::provider::HINT;
 use super::rehearsal::Rehearsal;
 use super::{Access, Model, ModelError, Provider};
 
-mod reach;
+mod provider_settings;
 
-/// Where new sessions find their model.
+/// The table in which new sessions find their model.
 pub struct Catalog {
     configured: Option<String>,
-    /// The first model of an embedder's own.
+    /// The first model that an embedder added.
     own: Option<String>,
-    providers: BTreeMap<Provider, Reach>,
+    providers: BTreeMap<Provider, ProviderSettings>,
     settings: BTreeMap<String, ModelSettings>,
     proxies: Proxies,
     certificates: Certificates,
-    /// Models that are there from the beginning, by their full name: `rehearsal`, and those of an embedder.
+    /// The models that exist from the start, by full name: `rehearsal`, and those of an embedder.
     models: BTreeMap<String, Arc<dyn Model>>,
-    /// Those that were made, the last used last. Held for a look-up only.
-    made: Mutex<Vec<(String, Arc<dyn Model>)>>,
+    /// The models that were made from settings, the last used at the end. Locked for a look-up
+    /// only.
+    built: Mutex<Vec<(String, Arc<dyn Model>)>>,
 }
 
-/// Models that are kept to be used again, connections and all. Of one more, the longest unused is forgotten here; who works
-/// with it has it still.
-const KEPT: usize = 16;
+/// How many models are kept for reuse, with their connections. One more drops the least recently
+/// used one from the catalog; its sessions keep it.
+const MAX_BUILT_MODELS: usize = 16;
 
 impl Default for Catalog {
-    /// `rehearsal` alone.
+    /// A catalog with `rehearsal` alone.
     fn default() -> Self {
         Self::new(&Config::default(), |_| None)
     }
 }
 
-/// The model of a session that names none.
+/// The model of a session that does not name one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultModel {
-    /// Its name, for [`Catalog::get`].
+    /// The name of the model, for [`Catalog::get`].
     pub name: String,
-    /// Why this one, for the user.
+    /// The reason for this choice, to be shown to the user.
     pub why: String,
 }
 
-/// What is set up for a provider.
+/// The settings in effect for a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSetup {
-    /// The provider.
+    /// The provider that the settings are for.
     pub provider: Provider,
-    /// Its model that a bare provider stands for, as `PROVIDER/NAME`.
+    /// The model that is used if only the provider is named, as `PROVIDER/NAME`.
     pub default_model: String,
-    /// Where it is.
+    /// The base URL of the provider.
     pub base_url: String,
-    /// Where its address is set; nothing: it is the provider's own.
+    /// The source of the base URL; `None` if it is the provider's own.
     pub base_url_from: Option<String>,
-    /// Where its key is set.
+    /// The source of the key, if a key is set.
     pub key_from: Option<String>,
 }
 
 impl Catalog {
-    /// The models that the user's settings give. `env` looks up a variable of the environment; what the
-    /// configuration says goes before it, and an empty value counts as none.
+    /// Creates a catalog from the user's settings. `env` looks up an environment variable; the
+    /// configuration takes precedence over it, and an empty value counts as unset.
     pub fn new(config: &Config, env: impl Fn(&str) -> Option<String>) -> Self {
         let Config { model, providers, models, .. } = config.clone();
-        let (proxies, certificates) = (Proxies::of(&env), absolute(Certificates::of(&env)));
-        Self::of(ModelSupplies { model, providers, models, proxies, certificates }, &env)
+        let (proxies, certificates) = (Proxies::from_env(&env), absolute(Certificates::from_env(&env)));
+        Self::from_supplies(ModelSupplies { model, providers, models, proxies, certificates }, &env)
     }
 
-    /// The models that a client brings along.
+    /// Creates a catalog from the supplies of a client.
     #[must_use]
     pub fn supplied(supplies: ModelSupplies) -> Self {
-        Self::of(supplies, &|_: &str| None)
+        Self::from_supplies(supplies, &|_: &str| None)
     }
 
-    fn of(supplies: ModelSupplies, env: &impl Fn(&str) -> Option<String>) -> Self {
+    fn from_supplies(supplies: ModelSupplies, env: &impl Fn(&str) -> Option<String>) -> Self {
         let ModelSupplies { model, mut providers, models, proxies, certificates } = supplies;
         let reached = |provider| {
             let configured = providers.remove(Provider::name(provider)).unwrap_or_default();
-            (provider, Reach::find(provider, configured, env))
+            (provider, ProviderSettings::find(provider, configured, env))
         };
         let rehearsal: Arc<dyn Model> = Arc::new(Rehearsal);
         Self {
-            configured: model.and_then(reach::set),
+            configured: model.and_then(provider_settings::non_empty),
             own: None,
             providers: Provider::ALL.into_iter().map(reached).collect(),
             settings: models,
             proxies,
             certificates,
             models: BTreeMap::from([("rehearsal".to_owned(), rehearsal)]),
-            made: Mutex::default(),
+            built: Mutex::default(),
         }
     }
 
-    /// Adds a model of the embedder's own, found by its [`name`](Model::name). It goes before any other of that
-    /// name, and the first one added is the default where the configuration names none.
+    /// Adds an embedder's model, found by its [`name`](Model::name). It takes precedence over any
+    /// other model of that name, and the first one added is the default unless the configuration
+    /// names one.
     #[must_use]
     pub fn with(mut self, model: Arc<dyn Model>) -> Self {
         let name = model.name().to_owned();
@@ -107,13 +109,13 @@ impl Catalog {
         self
     }
 
-    /// The model of that name: `PROVIDER/NAME`, or `PROVIDER` for its documented default.
+    /// Finds the model of that name: `PROVIDER/NAME`, or `PROVIDER` for its documented default.
     ///
     /// # Errors
-    /// [`ModelError::Setup`] if there is no such provider, or its key is missing.
+    /// [`ModelError::Setup`] if the provider is unknown or its key is missing.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
         let name = name.trim();
-        if let Some(model) = self.known(name) {
+        if let Some(model) = self.existing(name) {
             return Ok(model);
         }
         let asked: ModelName = name.parse().map_err(|error: holdpoint_common::ConfigError| ModelError::Setup {
@@ -123,13 +125,13 @@ impl Catalog {
         if asked.provider == "rehearsal" {
             return Err(ModelError::Setup {
                 message: format!("there is no model `{name}`"),
-                hint: "rehearsal has no other name: --model rehearsal".into(),
+                hint: "use --model rehearsal, without a name after it".into(),
             });
         }
         let provider: Provider = asked.provider.parse()?;
         let name = asked.name.as_deref().unwrap_or(provider.default_model());
         let full = format!("{provider}/{name}");
-        if let Some(model) = self.known(&full) {
+        if let Some(model) = self.existing(&full) {
             return Ok(model);
         }
         let settings = self.settings.get(&full).cloned().unwrap_or_default();
@@ -137,8 +139,8 @@ impl Catalog {
         Ok(self.keep(full, model))
     }
 
-    /// The model of a session that names none: the configured one, else the embedder's own, else that of the
-    /// first provider whose key is set, else `rehearsal`.
+    /// The model of a session that does not name one: the configured one, else the embedder's own,
+    /// else that of the first provider with a key, else `rehearsal`.
     #[must_use]
     pub fn default_name(&self) -> DefaultModel {
         let keyed = || self.providers.iter().find(|(_, reach)| reach.key.is_some());
@@ -155,10 +157,10 @@ impl Catalog {
         DefaultModel { name, why }
     }
 
-    /// What is set up for each provider.
+    /// The settings in effect for every provider.
     #[must_use]
     pub fn providers(&self) -> Vec<ProviderSetup> {
-        let setup = |(provider, reach): (&Provider, &Reach)| ProviderSetup {
+        let setup = |(provider, reach): (&Provider, &ProviderSettings)| ProviderSetup {
             provider: *provider,
             default_model: full_default(*provider),
             base_url: reach.base_url(*provider),
@@ -168,13 +170,14 @@ impl Catalog {
         self.providers.iter().map(setup).collect()
     }
 
-    /// What a client has to bring along so that its sessions find the same models elsewhere: keys and all.
+    /// The supplies that a client needs to find the same models elsewhere, including the keys.
     #[must_use]
     pub fn supplies(&self) -> ModelSupplies {
-        let reached = |(provider, reach): (&Provider, &Reach)| {
-            let value = |setting: &Option<reach::Setting>| setting.as_ref().map(|setting| setting.value.clone());
+        let reached = |(provider, reach): (&Provider, &ProviderSettings)| {
+            let value =
+                |setting: &Option<provider_settings::Setting>| setting.as_ref().map(|setting| setting.value.clone());
             let (api_key, base_url) = (value(&reach.key), value(&reach.base_url));
-            (provider.name().to_owned(), holdpoint_common::Provider { api_key, base_url })
+            (provider.name().to_owned(), holdpoint_common::ProviderSettings { api_key, base_url })
         };
         ModelSupplies {
             model: self.configured.clone(),
@@ -185,7 +188,6 @@ impl Catalog {
         }
     }
 
-    /// How a provider is reached.
     fn access(&self, provider: Provider) -> Result<Access, ModelError> {
         let reach = self.providers.get(&provider);
         let access = reach.and_then(|reach| reach.access(provider, &self.proxies, &self.certificates));
@@ -193,46 +195,47 @@ impl Catalog {
             message: format!("there is no key for {provider}"),
             hint: format!(
                 "set {}, or `api_key` under [providers.{provider}] in the configuration; for a server that needs \
-                 none, set {}",
+                 no key, set {}",
                 provider.key_variable().unwrap_or_default(),
                 provider.url_variable()
             ),
         })
     }
 
-    /// The model of that full name, if there is one already.
-    fn known(&self, name: &str) -> Option<Arc<dyn Model>> {
+    /// The model of that full name, if it exists already.
+    fn existing(&self, name: &str) -> Option<Arc<dyn Model>> {
         if let Some(model) = self.models.get(name) {
             return Some(Arc::clone(model));
         }
-        let mut made = self.made();
+        let mut made = self.built();
         let place = made.iter().position(|(known, _)| known == name)?;
-        // The last used is the last.
+        // The last used model moves to the end.
         made[place..].rotate_left(1);
         made.last().map(|(_, model)| Arc::clone(model))
     }
 
     /// Keeps a model that was made under `name`.
     fn keep(&self, name: String, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        let mut made = self.made();
+        let mut made = self.built();
         made.retain(|(known, _)| *known != name);
-        if made.len() == KEPT {
+        if made.len() == MAX_BUILT_MODELS {
             made.remove(0);
         }
         made.push((name, Arc::clone(&model)));
         model
     }
 
-    fn made(&self) -> MutexGuard<'_, Vec<(String, Arc<dyn Model>)>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    fn built(&self) -> MutexGuard<'_, Vec<(String, Arc<dyn Model>)>> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The same with absolute paths: a relative one starts at the folder of this process, and a daemon has another one.
+/// Makes the paths absolute: a relative path starts at this process's folder, and a daemon has
+/// another one.
 fn absolute(certificates: Certificates) -> Certificates {
     let path = |path: &str| match std::path::absolute(path) {
         Ok(absolute) => absolute.to_string_lossy().into_owned(),
-        // Without a current folder, or for an empty entry of a list.
+        // There is no current folder, or the path is an empty entry of a list.
         Err(_) => path.to_owned(),
     };
     let Certificates { file, dir } = certificates;
@@ -240,14 +243,14 @@ fn absolute(certificates: Certificates) -> Certificates {
     Certificates { file: file.as_deref().map(path), dir: dir.map(dirs) }
 }
 
-/// What a bare provider stands for.
+/// The full name of a provider's default model.
 fn full_default(provider: Provider) -> String {
     format!("{provider}/{}", provider.default_model())
 }
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let made: Vec<_> = self.made().iter().map(|(name, _)| name.clone()).collect();
+        let made: Vec<_> = self.built().iter().map(|(name, _)| name.clone()).collect();
         let models: Vec<_> = self.models.keys().cloned().chain(made).collect();
         f.debug_struct("Catalog").field("configured", &self.configured).field("models", &models).finish_non_exhaustive()
     }
@@ -298,26 +301,26 @@ mod tests {
         assert!(!format!("{catalog:?}").contains(KEY));
     }
 
-    /// A client may ask for as many names as it likes.
+    /// A client may ask for any number of names.
     #[test]
     fn as_many_models_are_kept_as_are_of_use() {
         let catalog = catalog("", &[("OLLAMA_HOST", "localhost")]);
         let used = catalog.get("ollama/used").unwrap();
-        for n in 0..3 * KEPT {
+        for n in 0..3 * MAX_BUILT_MODELS {
             catalog.get(&format!("ollama/{n}")).unwrap();
             assert!(Arc::ptr_eq(&used, &catalog.get("ollama/used").unwrap()), "{n}");
         }
         let kept = format!("{catalog:?}").matches("ollama/").count();
-        assert_eq!(kept, KEPT);
+        assert_eq!(kept, MAX_BUILT_MODELS);
     }
 
     #[test]
     fn what_is_missing_is_said() {
         let empty = catalog("", &[]);
         assert!(refusal(&empty, "openai/x").contains("OPENAI_API_KEY"));
-        assert!(refusal(&empty, "opnai/x").contains("no provider of models called `opnai`"));
-        assert!(refusal(&empty, "openai/").contains("names no model"));
-        assert!(refusal(&empty, "rehearsal/x").contains("no other name"));
+        assert!(refusal(&empty, "opnai/x").contains("there is no model provider `opnai`"));
+        assert!(refusal(&empty, "openai/").contains("is not a model name"));
+        assert!(refusal(&empty, "rehearsal/x").contains("without a name"));
         let local = catalog("", &[("OPENAI_BASE_URL", "http://localhost:1/v1")]);
         assert!(local.get("openai/x").is_ok(), "a local server needs no key");
         let wrong = catalog("", &[("OPENAI_BASE_URL", "localhost"), ("OPENAI_API_KEY", KEY)]);

@@ -1,4 +1,4 @@
-//! The providers of models: what each is called, how it is reached, and which model is its default.
+//! The providers of models, with their names, addresses and default models.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,40 +15,40 @@ mod ollama;
 mod openai;
 mod remote;
 
-/// What a model's name may be.
+/// The forms that a model's name may have.
 pub(super) const HINT: &str = "use PROVIDER/NAME, PROVIDER (openai, anthropic, gemini, ollama) or rehearsal";
 
-/// Who serves models over HTTP.
+/// A service that serves models over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Provider {
-    /// OpenAI, or any server that speaks its chat completions: llama.cpp, vLLM, …
+    /// OpenAI, or any server that implements its chat completions: llama.cpp, vLLM, …
     OpenAi,
-    /// Anthropic.
+    /// Anthropic, by its messages API.
     Anthropic,
-    /// Google's Gemini.
+    /// Google's Gemini, by its own API.
     Gemini,
-    /// An Ollama daemon.
+    /// An Ollama server, by its own API.
     Ollama,
 }
 
-/// How a provider is reached.
+/// The address and the credentials of a provider.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// The key; empty: none is sent.
+    /// The API key; an empty one is not sent.
     pub key: String,
-    /// Where it is: an `http` or `https` address.
+    /// The base URL, `http` or `https`.
     pub base_url: String,
-    /// What stands before it. This machine itself is reached without.
+    /// The proxies to use. This machine itself is reached directly.
     pub proxies: Proxies,
-    /// The certificate authorities that it is checked by, instead of the system's.
+    /// The certificate authorities to trust for this provider, instead of the system's.
     pub certificates: Certificates,
 }
 
 impl Provider {
-    /// All of them, in the order in which the first whose key is set becomes the default.
+    /// All providers. The default model is that of the first one with a key.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama];
 
-    /// Its name, as in `openai/gpt-5`.
+    /// The name of the provider, as in `openai/gpt-5`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Provider {
         }
     }
 
-    /// The model of a bare provider.
+    /// The model that is used if only the provider is named.
     #[must_use]
     pub fn default_model(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Provider {
         }
     }
 
-    /// The variable of the environment that has its key; nothing where it needs none.
+    /// The environment variable with the key; `None` if the provider needs no key.
     #[must_use]
     pub fn key_variable(self) -> Option<&'static str> {
         match self {
@@ -81,7 +81,7 @@ impl Provider {
         }
     }
 
-    /// The variable of the environment that has its address.
+    /// The environment variable with the base URL.
     #[must_use]
     pub fn url_variable(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl Provider {
         }
     }
 
-    /// Its public address; for Ollama where its daemon listens on this machine.
+    /// The public base URL; for Ollama, the address of its server on this machine.
     #[must_use]
     pub fn public_url(self) -> &'static str {
         match self {
@@ -103,11 +103,11 @@ impl Provider {
         }
     }
 
-    /// The model `name` of this provider. Never repeats a request and follows no redirect. The key appears in no
-    /// error and no `Debug`.
+    /// Creates the model `name` of this provider. The model never repeats a request and follows no
+    /// redirect. The key appears in no error and no `Debug` output.
     ///
     /// # Errors
-    /// [`ModelError::Setup`] if the address is none.
+    /// [`ModelError::Setup`] if the base URL is not valid.
     pub fn model(self, name: &str, access: &Access, settings: &ModelSettings) -> Result<Arc<dyn Model>, ModelError> {
         let endpoint = remote::Endpoint::new(self, name, access, settings)?;
         Ok(match self {
@@ -130,7 +130,7 @@ impl FromStr for Provider {
 
     fn from_str(name: &str) -> Result<Self, ModelError> {
         Self::ALL.into_iter().find(|provider| provider.name() == name).ok_or_else(|| ModelError::Setup {
-            message: format!("there is no provider of models called `{name}`"),
+            message: format!("there is no model provider `{name}`"),
             hint: HINT.into(),
         })
     }

@@ -1,6 +1,6 @@
-//! `rehearsal`: a model that is built in, offline and deterministic, and plays the script in the prompt.
+//! `rehearsal`: a built-in model, offline and deterministic, that plays the script in the prompt.
 //!
-//! It asks for the real tools, so everything a session does can be tried and tested without a key:
+//! The model calls real tools, so everything a session does can be tried and tested without a key:
 //!
 //! ```text
 //! say I will look around first.
@@ -9,26 +9,27 @@
 //! say@20 These words come one by one, twenty a second.
 //! ```
 //!
-//! One instruction a line; `#` begins a remark.
+//! One instruction per line; `#` begins a comment.
 //!
 //! | instruction | what it does |
 //! | --- | --- |
 //! | `say TEXT`, `say@RATE TEXT` | says the text at once, or word by word at RATE words a second |
 //! | `think TEXT`, `think@RATE TEXT` | the same as a thought |
-//! | `call TOOL {JSON}` | calls a tool; the JSON may go over several lines; without it, `{}` |
+//! | `call TOOL {JSON}` | calls a tool; the JSON may span several lines; without it, `{}` |
 //! | `shell: COMMAND` | short for `call shell {"command": "COMMAND"}` |
 //! | `ask: QUESTION` | short for `call ask_user {"question": "QUESTION"}` |
 //! | `wait 500ms`, `wait 2s` | is silent for a while |
 //! | `fail TEXT` | ends the answer with an error |
-//! | `flood N [BYTES]` | says N pieces of BYTES bytes (4 if not said) as fast as they are taken |
+//! | `flood N [BYTES]` | says N pieces of BYTES bytes (default: 4) as fast as they are read |
 //! | `hang` | is silent for ever |
 //! | `---` | ends a step |
 //!
-//! A *step* is one request to the model. It ends at `---` and after calls that follow each other, which are asked
-//! for together; the next step is played when their results have come. Which step to play follows from the
-//! conversation alone: the number of answers since the last prompt. After the last step it says that the script
-//! has ended. Among other words, as in the goal of a run, the script stands in a block that begins with the line
-//! "```rehearsal". `\n`, `\t` and `\\` in a text stand for a line's end, a tab and a backslash.
+//! A *step* is one request to the model. It ends at `---` and after consecutive calls, which are
+//! requested together; the next step is played when their results are known. The conversation alone
+//! determines the next step, by the number of answers since the last prompt. After the last step
+//! the model says that the script has ended. Inside other text, such as the goal of a run, the
+//! script is a block that begins with the line "```rehearsal". In a text, `\n`, `\t` and `\\` mean
+//! a line feed, a tab and a backslash.
 
 use std::time::Duration;
 
@@ -43,17 +44,17 @@ pub mod script;
 
 use script::{Instruction, Script};
 
-/// What it answers to a prompt that is no script.
-pub const INTRODUCTION: &str = "I am `rehearsal`, a built-in model that plays a script: it needs no key and knows \
-nothing. Your prompt is no script, so there is nothing to play. A script is a few lines like\n\n    say I will look \
-around.\n    shell: ls\n    say Done.\n\nThe goal of a run has it in a block of code that is marked `rehearsal`.\n\nFor a \
-real model set one: `--model openai/NAME` with OPENAI_API_KEY in the environment (OPENAI_BASE_URL for any compatible \
-server), or `model` in the configuration.";
+/// The answer to a prompt that is not a script.
+pub const INTRODUCTION: &str = "I am `rehearsal`, a built-in model that plays scripts. I need no key, and I know \
+nothing. Your prompt is not a script, so there is nothing to play. A script is a few lines such as\n\n    say I will \
+look around.\n    shell: ls\n    say Done.\n\nIn the goal of a run, put the script into a code block marked \
+`rehearsal`.\n\nTo use a real model, set one: `--model openai/NAME` with OPENAI_API_KEY in the environment \
+(OPENAI_BASE_URL for any compatible server), or `model` in the configuration.";
 
-/// What it says after the last step.
+/// The answer after the last step.
 pub const THE_END: &str = "The script has ended.";
 
-/// How many events leave before others get their turn.
+/// How many events are sent before other tasks get their turn.
 const BURST: u32 = 64;
 
 /// The built-in model that plays scripts.
@@ -88,7 +89,7 @@ impl Model for Rehearsal {
     }
 }
 
-/// What to do now: derived from the conversation alone.
+/// The instructions of the next step, derived from the conversation alone.
 fn next_step(messages: &[Message]) -> Result<Vec<Instruction>, ModelError> {
     let say = |text: &str| vec![Instruction::Say { rate: None, text: text.to_owned() }];
     let prompt = messages.iter().rposition(|message| matches!(message, Message::User(_)));
@@ -103,10 +104,10 @@ fn next_step(messages: &[Message]) -> Result<Vec<Instruction>, ModelError> {
     })
 }
 
-/// Whether a prompt can be played: it is a script without a mistake, or none.
+/// Checks that a prompt is a script without a mistake, or not a script at all.
 ///
 /// # Errors
-/// [`ModelError::Setup`] with the line that can't be played.
+/// [`ModelError::Setup`] with the first line that can't be played.
 pub fn check(prompt: &str) -> Result<(), ModelError> {
     parse(prompt).map(drop)
 }
@@ -114,41 +115,42 @@ pub fn check(prompt: &str) -> Result<(), ModelError> {
 fn parse(prompt: &str) -> Result<Option<Script>, ModelError> {
     Script::parse(script_in(prompt)).map_err(|error| ModelError::Setup {
         message: format!("the script can't be played: {error}"),
-        hint: "docs/rehearsal.md has all instructions; nothing was done".into(),
+        hint: "see docs/rehearsal.md for all instructions; no step was played".into(),
     })
 }
 
-/// The script in a prompt, the newest of several: the block that is marked as one, or all of it.
+/// The script in a prompt: the block that is marked as one, or else the whole text. Of several
+/// prompts that were joined, the newest counts.
 fn script_in(prompt: &str) -> &str {
     let prompt = prompt.rsplit_once(UNANSWERED).map_or(prompt, |(_, newest)| newest.trim_start_matches('\n'));
     let block = prompt.split_once("```rehearsal\n").and_then(|(_, block)| block.split_once("\n```"));
     block.map_or(prompt, |(script, _)| script)
 }
 
-/// A step as it is played.
+/// A step that is being played.
 struct Player {
     todo: std::vec::IntoIter<Instruction>,
-    now: Option<Pieces>,
+    now: Option<PacedPieces>,
     burst: u32,
     bytes_in: u64,
     bytes_out: u64,
     ended: bool,
 }
 
-/// Pieces that leave one by one.
-struct Pieces {
+/// Pieces that are sent one by one.
+struct PacedPieces {
     event: fn(String) -> ModelEvent,
-    left: Left,
-    /// How far they are apart, and when the next is due.
+    left: Remaining,
+    /// The time between two pieces, and when the next is due.
     pace: Option<(Duration, Instant)>,
 }
 
-enum Left {
+enum Remaining {
     Words(std::vec::IntoIter<String>),
     Same(u64, String),
 }
 
-impl Pieces {
+impl PacedPieces {
     fn new(event: fn(String) -> ModelEvent, rate: Option<u32>, text: String) -> Self {
         let words = match rate {
             Some(_) => text.split_inclusive(char::is_whitespace).map(str::to_owned).collect(),
@@ -156,20 +158,20 @@ impl Pieces {
             None => vec![text],
         };
         let pace = rate.map(|rate| (Duration::from_secs(1) / rate, Instant::now()));
-        Self { event, left: Left::Words(words.into_iter()), pace }
+        Self { event, left: Remaining::Words(words.into_iter()), pace }
     }
 
     async fn next(&mut self) -> Option<ModelEvent> {
         let piece = match &mut self.left {
-            Left::Words(words) => words.next()?,
-            Left::Same(0, _) => return None,
-            Left::Same(left, piece) => {
+            Remaining::Words(words) => words.next()?,
+            Remaining::Same(0, _) => return None,
+            Remaining::Same(left, piece) => {
                 *left -= 1;
                 piece.clone()
             }
         };
         if let Some((apart, due)) = &mut self.pace {
-            // From when the last was due, so that lateness does not add up.
+            // Counted from when the last one was due, so that delays do not add up.
             tokio::time::sleep_until(*due).await;
             *due += *apart;
         }
@@ -194,14 +196,17 @@ impl Player {
                 self.now = None;
             }
             match self.todo.next() {
-                Some(Instruction::Say { rate, text }) => self.now = Some(Pieces::new(ModelEvent::Text, rate, text)),
+                Some(Instruction::Say { rate, text }) => {
+                    self.now = Some(PacedPieces::new(ModelEvent::Text, rate, text))
+                }
                 Some(Instruction::Think { rate, text }) => {
-                    self.now = Some(Pieces::new(ModelEvent::Thought, rate, text));
+                    self.now = Some(PacedPieces::new(ModelEvent::Thought, rate, text));
                 }
                 Some(Instruction::Flood { pieces, bytes }) => {
                     let mut piece = "flood ".repeat(bytes / 6 + 1);
                     piece.truncate(bytes);
-                    self.now = Some(Pieces { event: ModelEvent::Text, left: Left::Same(pieces, piece), pace: None });
+                    self.now =
+                        Some(PacedPieces { event: ModelEvent::Text, left: Remaining::Same(pieces, piece), pace: None });
                 }
                 Some(Instruction::Call { tool: name, arguments }) => {
                     self.bytes_out += (name.len() + arguments.len()) as u64;
@@ -267,7 +272,7 @@ mod tests {
         assert_eq!(text(&play(&[Message::User("Fix it.".into())]).await), INTRODUCTION);
         let events = play(&[Message::User("say a\nsya b".into())]).await;
         let [Err(ModelError::Setup { message, .. })] = &events[..] else { panic!("{events:?}") };
-        assert_eq!(message, "the script can't be played: line 2: `sya` is no instruction");
+        assert_eq!(message, "the script can't be played: line 2: `sya` is not an instruction");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! How large requests and events are.
+//! The sizes of requests, messages and events.
 
 use std::io;
 
@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::{Message, ModelEvent, ModelRequest};
 
 impl ModelRequest {
-    /// Bytes of all its texts, for an estimate of its tokens.
+    /// The size of all texts in bytes, for an estimate of the tokens.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.fixed_bytes() + self.messages.iter().map(Message::bytes).sum::<u64>()
     }
 
-    /// Bytes of what every request of the session has: the system prompt and the tools.
+    /// The size in bytes of the part that all requests of the session share: the system prompt and
+    /// the tools.
     #[must_use]
     pub fn fixed_bytes(&self) -> u64 {
         let tools = self.tools.iter().map(|tool| tool.description.len() + json_bytes(&tool.schema));
@@ -22,7 +23,7 @@ impl ModelRequest {
 }
 
 impl Message {
-    /// Bytes of all its texts.
+    /// The size of all texts in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let bytes = match self {
@@ -36,7 +37,7 @@ impl Message {
         bytes as u64
     }
 
-    /// Lines of all its texts.
+    /// The number of lines in all texts.
     #[must_use]
     pub fn lines(&self) -> u64 {
         let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count() as u64;
@@ -52,7 +53,7 @@ impl Message {
         }
     }
 
-    /// All its texts, for a count of its tokens.
+    /// Passes every text to `each`, for a count of the tokens.
     pub(crate) fn texts(&self, mut each: impl FnMut(&str)) {
         match self {
             Self::User(text) => each(text),
@@ -71,7 +72,7 @@ impl Message {
 }
 
 impl ModelEvent {
-    /// Bytes of all its texts.
+    /// The size of all texts in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -86,7 +87,7 @@ impl ModelEvent {
     }
 }
 
-/// Bytes of a value as JSON text, which is not made for it.
+/// The size in bytes of a value as JSON text, computed without that text.
 fn json_bytes(value: &Value) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -99,12 +100,12 @@ fn json_bytes(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Counting does not fail.
+    // Counting can't fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-/// Lines of the texts in a value: a file that a call writes has them.
+/// The line feeds in the texts of a value, such as a file that a call writes.
 fn json_lines(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.bytes().filter(|byte| *byte == b'\n').count() as u64,

@@ -1,4 +1,4 @@
-//! The stream of a session's events, of a daemon.
+//! The event stream of a daemon's session.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use holdpoint_common::{Event, Snapshot};
 use tokio::sync::watch;
 
 use super::RemoteSession;
-use super::connection::failed;
+use super::connection::http_error;
 use super::session::publish;
 use super::sse::{Frame, Frames};
 use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 
-/// A client's end of a session of a daemon.
+/// A client's stream of a daemon's session.
 pub(crate) struct RemoteAttachment {
     frames: Frames,
     snapshot: Arc<Snapshot>,
-    /// What the session publishes, as far as it has come.
+    /// The publisher of the session's newest received snapshot.
     shown: watch::Sender<Arc<Snapshot>>,
     ready: VecDeque<Arc<Event>>,
-    /// The last event that came.
+    /// The number of the last received event.
     after: u64,
-    /// All that had happened before it attached has come.
+    /// Whether all events from before the attach have arrived.
     live: bool,
     end: Option<ClientEnd>,
 }
@@ -31,10 +31,10 @@ pub(crate) struct RemoteAttachment {
 impl RemoteSession {
     pub(crate) async fn attach(&self, from: AttachFrom) -> Result<RemoteAttachment, SessionError> {
         let mut frames = Frames::new(self.stream(&path(from)).await?);
-        let first = frames.next().await.map_err(failed)?;
+        let first = frames.next().await.map_err(http_error)?;
         let snapshot: Arc<Snapshot> = match first {
             Some(Frame { event: "snapshot", data }) => read(data)?,
-            _ => return Err(disconnected("the stream of events does not begin with a snapshot")),
+            _ => return Err(disconnected("the event stream does not begin with a snapshot")),
         };
         let shown = self.publisher().clone();
         publish(&shown, Arc::clone(&snapshot));
@@ -50,7 +50,7 @@ impl RemoteSession {
     }
 }
 
-/// The path of a stream that begins there.
+/// The path of the stream that starts there.
 fn path(from: AttachFrom) -> String {
     let query = EventsQuery { after: Some(from.after), limit: from.limit, snapshots: true };
     let mut path = format!("events?snapshots={}&after={}", query.snapshots, from.after);
@@ -79,7 +79,7 @@ impl RemoteAttachment {
         self.end.unwrap_or(ClientEnd::Detached)
     }
 
-    /// Whether some of what had happened before it attached is still to be given.
+    /// Whether events from before the attach are still to be delivered.
     pub(crate) async fn has_past(&mut self) -> bool {
         while self.ready.is_empty() && !self.live && self.end.is_none() {
             self.receive().await;
@@ -87,64 +87,64 @@ impl RemoteAttachment {
         !self.ready.is_empty()
     }
 
-    /// Waits until an event has come, or none will.
+    /// Waits until an event has arrived, or the stream has ended.
     async fn fill(&mut self) {
         while self.ready.is_empty() && self.end.is_none() {
             self.receive().await;
         }
     }
 
-    /// Waits for a frame, and takes what came along with it.
+    /// Waits for a frame, and handles it and all others that have arrived with it.
     async fn receive(&mut self) {
         let taken = match self.frames.next().await {
-            Ok(Some(frame)) => take(&frame, &self.shown),
-            Ok(None) => Err(disconnected("it ended")),
-            Err(error) => Err(failed(error)),
+            Ok(Some(frame)) => apply_frame(&frame, &self.shown),
+            Ok(None) => Err(disconnected("the event stream ended")),
+            Err(error) => Err(http_error(error)),
         };
         self.note(taken);
         while self.end.is_none()
             && let Some(frame) = self.frames.ready()
         {
-            let taken = take(&frame, &self.shown);
+            let taken = apply_frame(&frame, &self.shown);
             self.note(taken);
         }
     }
 
-    fn note(&mut self, taken: Result<Taken, SessionError>) {
+    fn note(&mut self, taken: Result<FrameEffect, SessionError>) {
         match taken {
-            Ok(Taken::Event(event)) => {
+            Ok(FrameEffect::Event(event)) => {
                 self.after = event.seq;
                 self.ready.push_back(event);
             }
-            Ok(Taken::Nothing) => {}
-            Ok(Taken::Live) => self.live = true,
-            Ok(Taken::End(end)) => self.end = Some(end),
+            Ok(FrameEffect::Nothing) => {}
+            Ok(FrameEffect::Live) => self.live = true,
+            Ok(FrameEffect::End(end)) => self.end = Some(end),
             Err(error) => {
-                tracing::debug!(%error, after = self.after, "the stream of events broke");
+                tracing::debug!(%error, after = self.after, "event stream broke");
                 self.end = Some(ClientEnd::Disconnected { after: self.after });
             }
         }
     }
 }
 
-enum Taken {
+enum FrameEffect {
     Event(Arc<Event>),
     Nothing,
     Live,
     End(ClientEnd),
 }
 
-fn take(frame: &Frame<'_>, shown: &watch::Sender<Arc<Snapshot>>) -> Result<Taken, SessionError> {
+fn apply_frame(frame: &Frame<'_>, shown: &watch::Sender<Arc<Snapshot>>) -> Result<FrameEffect, SessionError> {
     Ok(match frame.event {
-        "message" => Taken::Event(read(frame.data)?),
+        "message" => FrameEffect::Event(read(frame.data)?),
         "snapshot" => {
             publish(shown, read(frame.data)?);
-            Taken::Nothing
+            FrameEffect::Nothing
         }
-        "live" => Taken::Live,
-        "end" => Taken::End(read(frame.data)?),
-        // Of a later daemon.
-        _ => Taken::Nothing,
+        "live" => FrameEffect::Live,
+        "end" => FrameEffect::End(read(frame.data)?),
+        // The event of a newer daemon.
+        _ => FrameEffect::Nothing,
     })
 }
 

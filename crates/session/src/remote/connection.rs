@@ -1,4 +1,4 @@
-//! The way to a daemon: its socket, who asks, and what it is asked with.
+//! The connection to a daemon: its socket, the client and the client's supplies.
 
 use std::io;
 use std::path::Path;
@@ -16,22 +16,22 @@ use tokio::sync::mpsc;
 use super::http::{self, HttpError, Method, Response};
 use crate::error::SessionError;
 
-/// Bytes of an answer that is no stream, at most.
+/// The maximum size of a reply that is not a stream, in bytes.
 const ANSWER: usize = 256 * 1024 * 1024;
 
-/// Bytes of a variable that is sent in a header; a longer one is left out.
+/// The maximum length of a variable that is sent in a header, in bytes. A longer one is left out.
 const VARIABLE: usize = 1024;
 
-/// What stays as it is in a piece of a path.
+/// The characters that are escaped in a segment of a path.
 const PIECE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A client, and its way to a daemon. Each request has a connection of its own: nothing is kept open between them, and
-/// a daemon that was started anew is found by the next one.
+/// A client and its access to a daemon. Each request has a connection of its own. No connection
+/// stays open between requests, so the next request finds a daemon that was restarted.
 #[derive(Clone)]
 pub(crate) struct Connection {
     socket: Arc<Path>,
     client: Arc<str>,
-    /// How the user's desktop is reached, as a header; empty without a desktop.
+    /// The access to the user's desktop, as a header; empty without a desktop.
     desktop: Arc<str>,
     pub(super) supplies: Arc<Supplies>,
 }
@@ -50,23 +50,23 @@ impl Connection {
         Self { desktop: desktop(&supplies.env).into(), supplies: Arc::new(supplies), ..self }
     }
 
-    /// Asks with nothing, and reads the answer.
+    /// Sends a request without a body, and reads the reply.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SessionError> {
-        answer(self.request(Method::GET, path, None).await?).await
+        read_reply(self.request(Method::GET, path, None).await?).await
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a request, and reads the reply.
     pub(super) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SessionError> {
-        let body = serde_json::to_vec(body).map_err(|error| strange(&error))?;
-        answer(self.request(Method::POST, path, Some(body)).await?).await
+        let body = serde_json::to_vec(body).map_err(|error| unreadable_reply(&error))?;
+        read_reply(self.request(Method::POST, path, Some(body)).await?).await
     }
 
-    /// Asks for a stream.
+    /// Requests a stream.
     pub(super) async fn stream(&self, path: &str) -> Result<Response, SessionError> {
         self.request(Method::GET, path, None).await
     }
 
-    /// Asks. What is answered is no error.
+    /// Sends a request. A reply with an error status is returned as that error.
     pub(super) async fn request(
         &self,
         method: Method,
@@ -75,17 +75,17 @@ impl Connection {
     ) -> Result<Response, SessionError> {
         let version = API_VERSION.to_string();
         let headers = self.headers(&version);
-        answered(http::request(&self.socket, method, path, &headers, body).await).await
+        check_status(http::request(&self.socket, method, path, &headers, body).await).await
     }
 
-    /// Sends a text, piece by piece. What is answered is no error.
+    /// Sends a text in pieces. A reply with an error status is returned as that error.
     pub(super) async fn upload(
         &self,
         path: &str,
         pieces: mpsc::Receiver<io::Result<Bytes>>,
     ) -> Result<Response, SessionError> {
         let version = API_VERSION.to_string();
-        answered(http::upload(&self.socket, path, &self.headers(&version), pieces).await).await
+        check_status(http::upload(&self.socket, path, &self.headers(&version), pieces).await).await
     }
 
     fn headers<'a>(&'a self, version: &'a str) -> Vec<(&'static str, &'a str)> {
@@ -94,40 +94,40 @@ impl Connection {
     }
 }
 
-/// How the desktop of an environment is reached, as a header.
+/// The variables that give access to the desktop, as a header.
 fn desktop(env: &[(String, String)]) -> String {
     let vars = environment::desktop(env.iter().cloned()).into_iter().filter(|(_, value)| value.len() <= VARIABLE);
-    vars.map(|(name, value)| format!("{name}={}", piece(&value))).collect::<Vec<_>>().join("&")
+    vars.map(|(name, value)| format!("{name}={}", escape_segment(&value))).collect::<Vec<_>>().join("&")
 }
 
-/// What was answered, which is no error.
-async fn answered(response: Result<Response, HttpError>) -> Result<Response, SessionError> {
-    let response = response.map_err(failed)?;
+/// Turns a reply with an error status into that error.
+async fn check_status(response: Result<Response, HttpError>) -> Result<Response, SessionError> {
+    let response = response.map_err(http_error)?;
     if response.status().is_success() {
         return Ok(response);
     }
     let status = response.status();
-    let body = response.whole(ANSWER).await.map_err(failed)?;
+    let body = response.whole(ANSWER).await.map_err(http_error)?;
     Err(match serde_json::from_slice::<ErrorBody>(&body) {
         Ok(error) if !error.code.is_empty() => error.into(),
-        _ => strange(&format!("HTTP {status}: {}", String::from_utf8_lossy(&body))),
+        _ => unreadable_reply(&format!("HTTP {status}: {}", String::from_utf8_lossy(&body))),
     })
 }
 
-/// A piece of a path: of whatever characters.
-pub(super) fn piece(text: &str) -> impl std::fmt::Display {
+/// Escapes a segment of a path, which may have any characters.
+pub(super) fn escape_segment(text: &str) -> impl std::fmt::Display {
     utf8_percent_encode(text, PIECE)
 }
 
-/// What was answered; where that is nothing, `()` and options read it.
-pub(super) async fn answer<T: DeserializeOwned>(response: Response) -> Result<T, SessionError> {
-    let body = response.whole(ANSWER).await.map_err(failed)?;
+/// Reads a reply. An empty one is read as `null`, for `()` and options.
+pub(super) async fn read_reply<T: DeserializeOwned>(response: Response) -> Result<T, SessionError> {
+    let body = response.whole(ANSWER).await.map_err(http_error)?;
     let body = if body.is_empty() { b"null".as_slice() } else { &body };
-    serde_json::from_slice(body).map_err(|error| strange(&error))
+    serde_json::from_slice(body).map_err(|error| unreadable_reply(&error))
 }
 
-/// Why there was no answer.
-pub(super) fn failed(error: HttpError) -> SessionError {
+/// The error for a request without a complete reply.
+pub(super) fn http_error(error: HttpError) -> SessionError {
     let message = error.to_string();
     match error {
         HttpError::Unreachable { .. } => SessionError::Unreachable { message },
@@ -135,7 +135,7 @@ pub(super) fn failed(error: HttpError) -> SessionError {
     }
 }
 
-/// An answer that is none.
-fn strange(what: &impl std::fmt::Display) -> SessionError {
-    SessionError::Disconnected { message: format!("what the daemon says can't be read: {what}") }
+/// The error for a reply that can't be read.
+fn unreadable_reply(what: &impl std::fmt::Display) -> SessionError {
+    SessionError::Disconnected { message: format!("unreadable reply from the daemon: {what}") }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    Answered, CloseRequest, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest, Prompted,
-    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
+    Answered, ChangeModelRequest, CloseRequest, DebugRequest, InterruptReply, InterruptRequest, PromptRequest,
+    Prompted, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
 use holdpoint_common::{Answer, AnswerError, AskId, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use serde::Serialize;
@@ -16,20 +16,20 @@ use super::http::Response;
 use crate::actor::Interrupted;
 use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
-use crate::open::Unloaded;
+use crate::open::WhenUnloaded;
 
 /// One session of a daemon.
 #[derive(Clone)]
 pub(crate) struct RemoteSession {
     connection: Connection,
-    unloaded: Unloaded,
+    unloaded: WhenUnloaded,
     id: SessionId,
     publisher: watch::Sender<Arc<Snapshot>>,
     shown: watch::Receiver<Arc<Snapshot>>,
 }
 
 impl RemoteSession {
-    pub(super) fn new(connection: Connection, unloaded: Unloaded, snapshot: Arc<Snapshot>) -> Self {
+    pub(super) fn new(connection: Connection, unloaded: WhenUnloaded, snapshot: Arc<Snapshot>) -> Self {
         let id = snapshot.settings.id.clone();
         let (publisher, shown) = watch::channel(snapshot);
         Self { connection, unloaded, id, publisher, shown }
@@ -39,7 +39,7 @@ impl RemoteSession {
         &self.id
     }
 
-    /// What the session has published, as far as an attachment of this handle has received it.
+    /// The newest snapshot that this handle or its attachments have received.
     pub(crate) fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
         &self.shown
     }
@@ -48,7 +48,7 @@ impl RemoteSession {
         &self.publisher
     }
 
-    /// Reads the session anew.
+    /// Reads the session's snapshot again.
     pub(crate) async fn refresh(&self) -> Result<(), SessionError> {
         let snapshot = self.connection.get(&format!("/v1/sessions/{}", self.id)).await?;
         publish(&self.publisher, snapshot);
@@ -64,12 +64,12 @@ impl RemoteSession {
     }
 
     pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        // An answer reaches only its own session, however the daemon finds asks.
+        // The daemon finds the ask of any session, but a handle answers only those of its own.
         if ask.session != self.id {
             return Err(SessionError::Answer(AnswerError::Unknown { ask: ask.clone() }));
         }
         let path = format!("/v1/asks/{ask}/answer");
-        self.live(|| self.connection.post(&path, &answer)).await
+        self.open_if_needed(|| self.connection.post(&path, &answer)).await
     }
 
     pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interrupted, SessionError> {
@@ -99,13 +99,13 @@ impl RemoteSession {
     }
 
     pub(crate) async fn rename(&self, name: String) -> Result<(), SessionError> {
-        // One that is only saved is renamed as it is.
+        // A session that is only saved is not opened for this.
         self.connection.post(&self.path("rename"), &RenameRequest { name }).await
     }
 
     pub(crate) async fn change_model(&self, model: String) -> Result<(), SessionError> {
         let supplies = self.connection.supplies.models.clone();
-        self.post("model", &ModelRequest { model, supplies }).await
+        self.post("model", &ChangeModelRequest { model, supplies }).await
     }
 
     pub(crate) async fn change_debug(&self, enabled: bool) -> Result<(), SessionError> {
@@ -116,47 +116,48 @@ impl RemoteSession {
         self.connection.post(&self.path("close"), &CloseRequest { unused_since }).await
     }
 
-    /// Waits until what it publishes is so.
-    pub(crate) async fn settled(&self, is_so: impl Fn(&Snapshot) -> bool) -> Result<Arc<Snapshot>, SessionError> {
-        let so = || Some(self.shown.borrow().clone()).filter(|snapshot| is_so(snapshot));
-        // Looked at first: one that is closed is not attached to.
+    /// Waits until the published snapshot matches `predicate`.
+    pub(crate) async fn wait_for(&self, predicate: impl Fn(&Snapshot) -> bool) -> Result<Arc<Snapshot>, SessionError> {
+        let matching = || Some(self.shown.borrow().clone()).filter(|snapshot| predicate(snapshot));
+        // Read first, because a closed session can't be attached to.
         self.refresh().await?;
         loop {
-            if let Some(snapshot) = so() {
+            if let Some(snapshot) = matching() {
                 return Ok(snapshot);
             }
             let mut events = match self.attach(AttachFrom::now()).await {
                 Ok(events) => events,
                 Err(error) => {
-                    // It was closed meanwhile.
+                    // The session was closed in the meantime.
                     self.refresh().await?;
-                    return so().ok_or(error);
+                    return matching().ok_or(error);
                 }
             };
-            // With each event comes what it has changed.
-            while so().is_none() && events.next().await.is_some() {}
+            // Together with each event, the stream delivers the snapshot that it changed.
+            while matching().is_none() && events.next().await.is_some() {}
         }
     }
 
-    /// Asks for a stream of it.
+    /// Requests a stream of the session.
     pub(super) async fn stream(&self, path: &str) -> Result<Response, SessionError> {
         let path = self.path(path);
-        self.live(|| self.connection.stream(&path)).await
+        self.open_if_needed(|| self.connection.stream(&path)).await
     }
 
-    /// Asks something of it.
+    /// Sends a request to the session.
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SessionError> {
         let path = self.path(path);
-        self.live(|| self.connection.post(&path, body)).await
+        self.open_if_needed(|| self.connection.post(&path, body)).await
     }
 
-    /// Asks, and where its daemon has it only saved opens it, if it opens, and asks again: nothing was done the first time.
-    async fn live<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SessionError>
+    /// Sends a request. If the session is not live and may be opened, opens it and sends the
+    /// request again, because it had no effect the first time.
+    async fn open_if_needed<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SessionError>
     where
         F: Future<Output = Result<T, SessionError>>,
     {
         match ask().await {
-            Err(SessionError::NotLive { .. }) if self.unloaded == Unloaded::Opens => {
+            Err(SessionError::NotLive { .. }) if self.unloaded == WhenUnloaded::Open => {
                 self.open().await?;
                 ask().await
             }
@@ -176,7 +177,8 @@ impl RemoteSession {
     }
 }
 
-/// Replaces what is shown, unless that is newer: attachments that are read at their own pace tell of it, too.
+/// Publishes a snapshot, unless a newer one is published: attachments also publish, each at its own
+/// pace.
 pub(super) fn publish(shown: &watch::Sender<Arc<Snapshot>>, snapshot: Arc<Snapshot>) {
     shown.send_if_modified(|shown| {
         let replaces = shown.seq <= snapshot.seq;

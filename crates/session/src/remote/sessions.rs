@@ -12,10 +12,10 @@ use hyper::body::Bytes;
 use tokio::sync::mpsc;
 
 use super::RemoteSession;
-use super::connection::{Connection, answer, failed, piece};
+use super::connection::{Connection, escape_segment, http_error, read_reply};
 use super::http::Method;
 use crate::error::SessionError;
-use crate::open::{OpenSession, Unloaded};
+use crate::open::{OpenSession, WhenUnloaded};
 use crate::transfer::{self, ExportError, ImportError, LAST_LINE};
 
 /// All sessions of a daemon, for one client.
@@ -42,10 +42,10 @@ impl RemoteSessions {
     pub(crate) async fn open(&self, open: OpenSession) -> Result<RemoteSession, SessionError> {
         let path = open.workspace.display().to_string();
         let unusable = |message: &str| SessionError::Workspace { path: path.clone(), message: message.to_owned() };
-        // Where it is, is known here: the daemon works elsewhere.
+        // Made absolute here, because the daemon has another current folder.
         let workspace = std::path::absolute(&open.workspace).map_err(|error| unusable(&error.to_string()))?;
         let request = OpenRequest {
-            workspace: workspace.into_os_string().into_string().map_err(|_| unusable("its name is not UTF-8"))?,
+            workspace: workspace.into_os_string().into_string().map_err(|_| unusable("its path is not UTF-8"))?,
             name: open.name,
             model: open.model,
             asks: open.asks,
@@ -56,13 +56,13 @@ impl RemoteSessions {
             supplies: (*self.0.supplies).clone(),
         };
         let snapshot: Arc<Snapshot> = self.0.post("/v1/sessions", &request).await?;
-        Ok(RemoteSession::new(self.0.clone(), Unloaded::Opens, snapshot))
+        Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Open, snapshot))
     }
 
     pub(crate) async fn get(&self, what: &str) -> Result<RemoteSession, SessionError> {
         let path = format!("{}/open", path_of(what)?);
         let snapshot: Arc<Snapshot> = self.0.post(&path, &*self.0.supplies).await?;
-        Ok(RemoteSession::new(self.0.clone(), Unloaded::Opens, snapshot))
+        Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Open, snapshot))
     }
 
     pub(crate) async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
@@ -71,11 +71,11 @@ impl RemoteSessions {
 
     pub(crate) async fn reach(&self, id: &SessionId) -> Result<RemoteSession, SessionError> {
         let snapshot = self.look(id.as_str()).await?;
-        // There is none of this id, and another one is called so.
+        // No session has this id, but another one has it as its name.
         if snapshot.settings.id != *id {
             return Err(SessionError::Unknown { what: id.to_string() });
         }
-        Ok(RemoteSession::new(self.0.clone(), Unloaded::Stays, snapshot))
+        Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Fail, snapshot))
     }
 
     pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
@@ -85,22 +85,22 @@ impl RemoteSessions {
     pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
         let mut text = self.0.stream(&format!("{}/log", path_of(what)?)).await?;
         let mut end = Vec::new();
-        while let Some(chunk) = text.chunk().await.map_err(failed)? {
+        while let Some(chunk) = text.chunk().await.map_err(http_error)? {
             out.write_all(&chunk)?;
             end.extend_from_slice(&chunk[chunk.len().saturating_sub(LAST_LINE)..]);
             end.drain(..end.len().saturating_sub(LAST_LINE));
         }
         out.flush()?;
-        if transfer::is_whole(&end) { Ok(()) } else { Err(ExportError::Part) }
+        if transfer::has_footer(&end) { Ok(()) } else { Err(ExportError::Truncated) }
     }
 
     pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
-        // Whoever writes it may take its time before it begins; then the daemon waits for it.
+        // Waits for the first bytes before connecting, because the source may be slow to begin.
         text.fill_buf()?;
         let (pieces, taken) = mpsc::channel(1);
         let (sent, answered) = tokio::join!(send(text, pieces), self.0.upload("/v1/import", taken));
         sent?;
-        let snapshot: Arc<Snapshot> = answer(answered?).await?;
+        let snapshot: Arc<Snapshot> = read_reply(answered?).await?;
         Ok(snapshot.settings.id.clone())
     }
 
@@ -136,23 +136,23 @@ impl RemoteSessions {
     }
 }
 
-/// The path of a session, by its id, a prefix of that, or its name.
+/// The path of a session, given by its id, a prefix of that, or its name.
 fn path_of(what: &str) -> Result<String, SessionError> {
-    // It would be the path of all sessions.
+    // An empty segment would make the path of all sessions.
     if what.is_empty() {
         return Err(SessionError::Unknown { what: String::new() });
     }
-    Ok(format!("/v1/sessions/{}", piece(what)))
+    Ok(format!("/v1/sessions/{}", escape_segment(what)))
 }
 
-/// Sends a text in pieces, as far as it is taken.
+/// Sends a text in pieces, until the receiver is gone.
 async fn send(text: &mut (dyn BufRead + Send), pieces: mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
     loop {
         let piece = match text.fill_buf() {
             Ok([]) => return Ok(()),
             Ok(piece) => Bytes::copy_from_slice(piece),
             Err(error) => {
-                // So that what was sent is not taken for the whole.
+                // Marks the text as incomplete.
                 let broken = io::Error::from(error.kind());
                 let _ = pieces.send(Err(broken)).await;
                 return Err(error);
@@ -160,7 +160,7 @@ async fn send(text: &mut (dyn BufRead + Send), pieces: mpsc::Sender<io::Result<B
         };
         text.consume(piece.len());
         if pieces.send(Ok(piece)).await.is_err() {
-            // Something was found wrong with it, and that is the answer.
+            // The daemon has found a fault, which is in its reply.
             return Ok(());
         }
     }

@@ -1,22 +1,23 @@
-//! Server-Sent Events, as far as a daemon sends them: fields `event`, `id` and one line of `data`.
+//! Server-Sent Events, in the form that a daemon sends: fields `event`, `id` and one line of
+//! `data`.
 
 use std::ops::Range;
 
 use super::http::{HttpError, Response};
 
-/// Bytes of one frame, at most.
+/// The maximum size of one frame, in bytes.
 const FRAME: usize = 256 * 1024 * 1024;
 
 /// A stream of frames.
 pub(super) struct Frames {
     response: Response,
-    /// What has come; read up to `read`, searched for a frame's end up to `searched`.
+    /// The received bytes: read up to `read`, and searched for the end of a frame up to `searched`.
     bytes: Vec<u8>,
     read: usize,
     searched: usize,
 }
 
-/// One frame: its kind, `message` where it has none, and its data.
+/// One frame: its kind, by default `message`, and its data.
 pub(super) struct Frame<'a> {
     pub(super) event: &'a str,
     pub(super) data: &'a [u8],
@@ -27,7 +28,7 @@ impl Frames {
         Self { response, bytes: Vec::new(), read: 0, searched: 0 }
     }
 
-    /// The next frame; nothing at the stream's end. Dropped half-way, nothing is lost.
+    /// The next frame; `None` at the stream's end. A call that is dropped half-way loses no frame.
     pub(super) async fn next(&mut self) -> Result<Option<Frame<'_>>, HttpError> {
         loop {
             if let Some(frame) = self.cut() {
@@ -39,13 +40,13 @@ impl Frames {
         }
     }
 
-    /// The next frame, if it has come whole.
+    /// The next frame, if it is complete.
     pub(super) fn ready(&mut self) -> Option<Frame<'_>> {
         let frame = self.cut()?;
         Some(parse(&self.bytes[frame]))
     }
 
-    /// Waits for more; `false` at the stream's end.
+    /// Waits for more bytes; `false` at the stream's end.
     async fn fill(&mut self) -> Result<bool, HttpError> {
         let Some(chunk) = self.response.chunk().await? else { return Ok(false) };
         self.bytes.drain(..self.read);
@@ -58,18 +59,18 @@ impl Frames {
         Ok(true)
     }
 
-    /// Where the next whole frame lies; it counts as read.
+    /// The range of the next complete frame, which counts as read then.
     fn cut(&mut self) -> Option<Range<usize>> {
         loop {
             let from = self.searched.max(self.read);
             let Some(end) = memchr::memmem::find(&self.bytes[from..], b"\n\n").map(|at| from + at) else {
-                // Its end may be cut in two.
+                // The first byte of a frame's end may have arrived without the second.
                 self.searched = self.bytes.len().saturating_sub(1).max(self.read);
                 return None;
             };
             let frame = self.read..end;
             (self.read, self.searched) = (end + 2, end + 2);
-            // A comment keeps the connection alive and says nothing.
+            // A comment only keeps the connection alive.
             if self.bytes.get(frame.start) != Some(&b':') {
                 return Some(frame);
             }

@@ -1,4 +1,4 @@
-//! All sessions of a daemon, watched.
+//! Watching all sessions of a daemon.
 
 use holdpoint_common::api::SessionNews;
 
@@ -7,10 +7,10 @@ use super::attachment::read;
 use super::sse::Frames;
 use crate::error::SessionError;
 
-/// Sees what becomes of all sessions of a daemon.
+/// A stream of the changes of a daemon's sessions.
 pub(crate) struct RemoteWatch {
     frames: Frames,
-    /// The daemon has ended it: it was told to stop.
+    /// Whether the daemon ended the stream because it was stopped.
     stopped: bool,
 }
 
@@ -35,19 +35,19 @@ impl RemoteWatch {
                     return None;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the stream of news broke");
+                    tracing::debug!(%error, "stream of session changes broke");
                     return None;
                 }
             };
             let news = match frame.event {
                 "session" => read(frame.data).map(SessionNews::Session),
                 "deleted" => read(frame.data).map(SessionNews::Deleted),
-                // Of a later daemon.
+                // The event of a newer daemon.
                 _ => continue,
             };
             match news {
                 Ok(news) => return Some(news),
-                Err(error) => tracing::warn!(%error, "news of a session can't be read"),
+                Err(error) => tracing::warn!(%error, "unreadable session change"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a session's log comes to.
+//! Folding the log of a session into its state.
 
 use std::sync::Arc;
 
@@ -8,68 +8,68 @@ use crate::error::SessionError;
 use crate::state::{Phase, Refused, State};
 use crate::store::{Pages, SavedSession, SessionLog, SessionStore};
 
-/// What a log comes to.
-pub(crate) struct Found {
+/// A session as it was found in its log.
+pub(crate) struct LoadedSession {
     pub(crate) log: Arc<dyn SessionLog>,
     pub(crate) state: State,
-    /// What was saved of an answer that never ended.
+    /// The saved part of an answer that never ended.
     pub(crate) draft: Vec<Arc<Event>>,
-    /// The first number that was never set aside for an owner.
+    /// The first number that was never reserved for an owner.
     pub(crate) next: u64,
 }
 
-/// Reads what a log comes to, for an owner that goes on with it.
-pub(crate) async fn for_owner(id: &SessionId, log: Arc<dyn SessionLog>) -> Result<Found, SessionError> {
-    // Behind whatever the owner before has still under way: read sooner, the log would end before it.
+/// Folds a log for an owner that continues it.
+pub(crate) async fn load_for_owner(id: &SessionId, log: Arc<dyn SessionLog>) -> Result<LoadedSession, SessionError> {
+    // Waits for the writes of the previous owner. An earlier read could miss their facts.
     let next = log.reserve(0).await?.start;
     let state = fold(id, &*log).await?;
     let draft = match state.turn() {
         Some(_) => log.draft().await?,
         None => Vec::new(),
     };
-    Ok(Found { log, state, draft, next })
+    Ok(LoadedSession { log, state, draft, next })
 }
 
-/// The state that a log's facts come to. Without facts there is no session: it was deleted, or its opening never saved.
+/// Folds the facts of a log. A log without facts belongs to no session: the session was deleted, or
+/// its opening was never saved.
 pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, SessionError> {
     let mut state: Option<State> = None;
-    // At least one can be read.
+    // Whether at least one fact could be read.
     let mut has_facts = false;
-    let mut pages = Pages::of(log);
+    let mut pages = Pages::whole_log(log);
     while let Some(page) = pages.next().await? {
         has_facts |= page.iter().any(|event| event.fact().is_some());
         match (&mut state, page.is_empty()) {
             (Some(state), _) => state.follow(&page),
-            (None, false) => state = Some(begin(id, log, &page).await?),
+            (None, false) => state = Some(fold_first_page(id, log, &page).await?),
             (None, true) => {}
         }
     }
     match state {
         Some(state) if has_facts => Ok(state),
-        Some(state) => {
-            Err(damaged(id, format!("of all that happened in it, events 1 to {}, nothing can be read", state.last())))
-        }
+        Some(state) => Err(damaged_error(id, format!("none of its events 1 to {} can be read", state.last()))),
         None => Err(SessionError::Unknown { what: id.to_string() }),
     }
 }
 
-/// The state that the first facts of a log come to. Where the very first is lost, the list knows what session it is.
-async fn begin(id: &SessionId, log: &dyn SessionLog, facts: &[Arc<Event>]) -> Result<State, SessionError> {
+/// Folds the first facts of a log. If the very first is lost, the saved summary identifies the
+/// session.
+async fn fold_first_page(id: &SessionId, log: &dyn SessionLog, facts: &[Arc<Event>]) -> Result<State, SessionError> {
     if let Some(state) = State::fold(facts) {
         return Ok(state);
     }
     let Some(SavedSession { summary, opened }) = log.saved().await?.filter(|saved| saved.summary.id == *id) else {
-        let message = "its first event can't be read, nor what the list had of it: nothing says what it was".to_owned();
-        return Err(damaged(id, message));
+        let message = "neither its first event nor its saved summary can be read".to_owned();
+        return Err(damaged_error(id, message));
     };
-    tracing::warn!(session = %id, "its first fact can't be read: it is opened by what the list has of it");
+    tracing::warn!(session = %id, "first fact can't be read; opening the session from its saved summary");
     let mut state = State::without_opening(&summary, opened);
     state.follow(facts);
     Ok(state)
 }
 
-/// Why there is no actor of a session that is at most saved: it was closed, it is only saved, or it never was.
-pub(crate) async fn unknown(store: &dyn SessionStore, id: SessionId) -> SessionError {
+/// Why a session has no actor: it was closed, it is only saved, or it never existed.
+pub(crate) async fn why_not_live(store: &dyn SessionStore, id: SessionId) -> SessionError {
     let folded = match store.open(&id).await {
         Ok(log) => fold(&id, &*log).await,
         Err(error) => return error.into(),
@@ -81,7 +81,7 @@ pub(crate) async fn unknown(store: &dyn SessionStore, id: SessionId) -> SessionE
     }
 }
 
-/// Too much of it is lost.
-pub(crate) fn damaged(id: &SessionId, message: String) -> SessionError {
+/// The error for a session that has lost too much.
+pub(crate) fn damaged_error(id: &SessionId, message: String) -> SessionError {
     SessionError::Damaged { session: id.clone(), message }
 }

@@ -1,15 +1,15 @@
-//! What a crash has cut is ended in the log.
+//! Mending: ending the work that a crash cut, in the session's log.
 
 use holdpoint_common::SessionId;
 
-use super::scribe::Scribe;
+use super::offline::OfflineSession;
 use crate::error::SessionError;
-use crate::outfit::Base;
+use crate::session_env::EngineEnv;
 
-/// Ends in a session's log what can't go on, and says how many facts that took.
-pub(crate) async fn mend(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
-    let mut scribe = Scribe::of(base, id).await?;
-    scribe.end_what_is_open()?;
-    let (_, facts) = scribe.save().await?;
+/// Ends everything in a session's log that can't continue. Returns how many facts were appended.
+pub(crate) async fn mend(engine: &EngineEnv, id: &SessionId) -> Result<usize, SessionError> {
+    let mut session = OfflineSession::load(engine, id).await?;
+    session.end_open_work()?;
+    let (_, facts) = session.save().await?;
     Ok(facts)
 }

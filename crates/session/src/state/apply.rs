@@ -1,4 +1,4 @@
-//! What each fact does to the state.
+//! The change that each fact makes to the state.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use holdpoint_common::{
 
 use holdpoint_tools::secrets::mask;
 
-use super::{CallStage, Cut, Lost, OpenStep, Phase, Settled, State, Turn, queued};
+use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queued};
 
 impl State {
-    /// Takes a fact in. Facts come in the order of their numbers. A delta changes nothing; only a log's gap has numbers
-    /// that were given, to facts that can't be read.
+    /// Applies one fact. Facts must be applied in the order of their numbers. A delta changes
+    /// nothing, except for a log's gap: its numbers belong to facts that cannot be read.
     pub fn apply(&mut self, event: &Arc<Event>) {
         if let Some(Delta::Gap { from, to }) = event.delta() {
             self.last = self.last.max(*to);
-            // It may have been given something in there.
-            self.given = self.last;
+            // The lost facts may include a prompt, a run or a turn.
+            self.last_work = self.last;
             self.lost.add(to.saturating_sub(*from).saturating_add(1));
             self.gaps.add(Gap { from: *from, to: *to });
         }
         let Some(fact) = event.fact() else { return };
         let before = self.status();
         self.last = event.seq;
-        self.know(event.turn, fact);
-        self.restarted = self.restarted && is_left_by_restarts(fact);
+        self.advance_ids(event.turn, fact);
+        self.restarted = self.restarted && is_restart_cleanup(fact);
         match fact {
             Fact::SessionOpened { settings } => self.settings = Arc::new(settings.clone()),
             Fact::SessionRestored { cause } => {
                 self.restarted = *cause == RestoreCause::Restart;
-                // Nobody worked since the last fact.
+                // The session did no work after its last fact.
                 self.stop_work(self.last_at);
                 self.always.clear();
                 if matches!(self.phase, Phase::Closed) {
@@ -41,7 +41,7 @@ impl State {
             }
             Fact::SessionClosed { .. } => {
                 self.phase = Phase::Closed;
-                // Where a log has lost its turn's end, nobody is left who asks.
+                // The turn's end clears the asks, but a damaged log may lack it.
                 self.asks.clear();
             }
             Fact::SessionRenamed { name, .. } => {
@@ -58,7 +58,7 @@ impl State {
                     self.title = title_of(text);
                 }
                 (self.next_prompt, self.lost.prompts) = (prompt.next(), 0);
-                self.given = event.seq;
+                self.last_work = event.seq;
                 self.queue.push_back(Arc::clone(event));
             }
             Fact::PromptReturned { prompt, .. } => {
@@ -75,8 +75,8 @@ impl State {
                 if self.title.is_none() {
                     self.title = title_of(&run.goal);
                 }
-                self.run = Some(Run::begun(run.clone()));
-                self.given = event.seq;
+                self.run = Some(Run::new(run.clone()));
+                self.last_work = event.seq;
                 self.closed_before_run = self.tasks.counts().closed();
                 self.remember(event);
             }
@@ -102,7 +102,7 @@ impl State {
                 self.run = None;
                 let turn = self.last_turn.as_ref().map(|last| last.turn);
                 self.last_run = Some(LastRun { end: *end, turn, progress: *progress });
-                // What is said from now on is not said to the run.
+                // Marks the point after which prompts no longer belong to the run.
                 self.remember(event);
             }
             Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => {
@@ -123,7 +123,8 @@ impl State {
                     (self.next_item, self.lost.items) = (next, 0);
                 }
                 if let Some(turn) = self.turn_mut() {
-                    turn.open_step = turn.open_step.map(|_| OpenStep { said: said(message), usage: message.usage });
+                    turn.open_step =
+                        turn.open_step.map(|_| OpenStep { answer_bytes: answer_bytes(message), usage: message.usage });
                     turn.calls.extend(message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)));
                 }
                 if let Some(line) = last_line_of(message) {
@@ -161,9 +162,10 @@ impl State {
                     turn.open_step = None;
                 }
             }
-            // Notices for readers.
+            // Notices to readers; they change no state.
             Fact::HistoryCut(_) | Fact::ProjectCut { .. } => {}
-            // Where a log has lost its turn's beginning, nobody is left who asks.
+            // A damaged log may lack the beginning of the ask's turn. No tool waits for the answer
+            // then.
             Fact::AskRaised { .. } if self.turn().is_none() => {}
             Fact::AskRaised { ask } => {
                 if ask.origin == AskOrigin::Policy {
@@ -172,7 +174,7 @@ impl State {
                 self.asks.push_back(ask.clone());
             }
             Fact::AskAnswered { ask, answer, by } => {
-                // A log may have lost that it was asked.
+                // A damaged log may lack the ask.
                 let ask = self.settle(ask, Settled::Answered(by.clone()));
                 match (answer, ask) {
                     (Answer::Approve { always }, Some(ask)) => {
@@ -188,7 +190,8 @@ impl State {
                 }
             }
             Fact::AskClosed { ask, cause } => {
-                // Its call is asked about no more. Nor is it run: what has closed the ask ends the call.
+                // The call is no longer asked about. It does not run either: the event that closed
+                // the ask also ends the call.
                 if let Some(Ask { call, origin: AskOrigin::Policy, .. }) = self.settle(ask, Settled::Closed(*cause)) {
                     self.stage(call, CallStage::Proposed);
                 }
@@ -199,7 +202,7 @@ impl State {
             Fact::HoldChanged { hold } => {
                 self.hold = hold.clone();
                 if let (Hold::Standing { .. }, Some(run)) = (hold, &mut self.run) {
-                    // Released, it goes on at once.
+                    // A released run continues at once, without the rest of its wait.
                     run.waits_until = None;
                 }
             }
@@ -209,8 +212,9 @@ impl State {
                     let (cause, error) = (cause.clone(), error.clone());
                     self.last_turn = Some(LastTurn { turn, outcome: *outcome, cause, error });
                 }
-                self.run = self.run.as_ref().map(|run| run.after(*outcome, cause.as_ref()));
-                // Where a log has lost how they were settled, they are over with their turn.
+                self.run = self.run.as_ref().map(|run| run.after_turn(*outcome, cause.as_ref()));
+                // A damaged log may lack the facts that settled these asks; they end with their
+                // turn.
                 self.asks.clear();
                 self.phase = Phase::Idle;
             }
@@ -225,8 +229,9 @@ impl State {
         self.last_at = event.at;
     }
 
-    /// Knows the names that a fact mentions, where the fact that gave them is lost.
-    fn know(&mut self, turn: Option<TurnId>, fact: &Fact) {
+    /// Moves the next ids past those that a fact mentions, in case the facts that introduced them
+    /// are lost.
+    fn advance_ids(&mut self, turn: Option<TurnId>, fact: &Fact) {
         if let Some(turn) = turn.filter(|turn| self.next_turn <= *turn) {
             self.next_turn = turn.next();
         }
@@ -252,14 +257,14 @@ impl State {
     }
 
     fn start_turn(&mut self, turn: TurnId, prompt: Option<PromptId>) {
-        self.given = self.last;
+        self.last_work = self.last;
         (self.next_turn, self.lost.turns) = (turn.next(), 0);
         self.asks.clear();
         let (calls, usage) = (Vec::new(), Usage::default());
         self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls, usage, open_step: None });
     }
 
-    /// A prompt waits no longer, and is part of the conversation; not where a log has lost it.
+    /// Moves a prompt from the queue to the conversation, unless a damaged log lacks it.
     fn take_queued(&mut self, prompt: PromptId) {
         let of = |event: &Arc<Event>| queued(event).is_some_and(|(queued, _)| queued == prompt);
         if let Some(event) = self.queue.iter().position(of).and_then(|at| self.queue.remove(at)) {
@@ -267,7 +272,7 @@ impl State {
         }
     }
 
-    /// It works, and so does its run.
+    /// Starts the work clocks of the session and of its run.
     fn start_work(&mut self, at: Timestamp) {
         self.working_since.get_or_insert(at);
         if let Some(run) = &mut self.run {
@@ -275,7 +280,7 @@ impl State {
         }
     }
 
-    /// It waits for a person, or for nothing any more.
+    /// Stops the work clocks: the session waits for a person or is idle.
     fn stop_work(&mut self, at: Timestamp) {
         let worked = |since: Timestamp| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
         self.worked_ms = self.worked_ms.saturating_add(self.working_since.take().map_or(0, worked));
@@ -327,23 +332,23 @@ impl State {
         self.history.push(event);
     }
 
-    /// The next turn's name: none that a lost fact may have given.
+    /// The next turn's id, beyond any that a lost fact may have used.
     pub(super) fn next_turn(&self) -> TurnId {
         TurnId(self.next_turn.0.saturating_add(self.lost.turns))
     }
 
-    /// The next prompt's name: none that a lost fact may have given.
+    /// The next prompt's id, beyond any that a lost fact may have used.
     pub(super) fn next_prompt(&self) -> PromptId {
         PromptId(self.next_prompt.0.saturating_add(self.lost.prompts))
     }
 }
 
-/// Items that an answer is taken to have at most for each number that is lost with it. A block takes a number for each
-/// of its pieces, and a call one for its result; but its result may never have come.
+/// The most items that one lost number is assumed to have introduced. A block takes a number for
+/// each of its pieces, and a call takes one for its result, but the result may never have arrived.
 const ITEMS: u64 = 16;
 
-impl Lost {
-    /// So many facts are lost, or fewer: each may have named a turn or a prompt, or some items.
+impl LostIds {
+    /// Counts up to `facts` lost facts. Each may have introduced a turn, a prompt or some items.
     fn add(&mut self, facts: u64) {
         self.turns = self.turns.saturating_add(facts);
         self.prompts = self.prompts.saturating_add(facts);
@@ -351,24 +356,26 @@ impl Lost {
     }
 }
 
-/// Characters of a line that are looked through for secrets: one that begins in a title may end far behind it.
+/// How many characters of a line are searched for secrets. A secret that begins inside a title may
+/// end far beyond it.
 const LOOKED_THROUGH: usize = 4_096;
 
-/// The last line of what a model has said to the user, if it has said anything.
+/// The last line of text in an answer, if it has any.
 fn last_line_of(message: &AssistantMessage) -> Option<String> {
     let said = message.blocks.iter().rev().filter(|block| block.kind == BlockKind::Text);
-    said.flat_map(|block| block.text.lines().rev()).map(str::trim).find(|line| !line.is_empty()).map(listed)
+    said.flat_map(|block| block.text.lines().rev()).map(str::trim).find(|line| !line.is_empty()).map(masked_line)
 }
 
-/// Bytes of what a model has said: its words, and what it wants called.
-pub(super) fn said(message: &AssistantMessage) -> u64 {
+/// The size of an answer in bytes: its text, and the names and arguments of its calls.
+pub(super) fn answer_bytes(message: &AssistantMessage) -> u64 {
     let words: usize = message.blocks.iter().map(|block| block.text.len()).sum();
     let calls: usize = message.calls.iter().map(|call| call.name.len() + call.input.to_string().len()).sum();
     (words + calls) as u64
 }
 
-/// Whether a fact is of those that end what a restart has cut. Any other begins something, or is a person's.
-fn is_left_by_restarts(fact: &Fact) -> bool {
+/// Whether a fact only ends work that a restart has cut. Any other fact begins something or is
+/// caused by a person.
+fn is_restart_cleanup(fact: &Fact) -> bool {
     match fact {
         Fact::AssistantMessage(message) => message.partial,
         Fact::HoldChanged { hold: Hold::Standing { cause, .. } } => *cause == HoldCause::Restored,
@@ -383,13 +390,13 @@ fn is_left_by_restarts(fact: &Fact) -> bool {
     }
 }
 
-/// What a session is called for its first words: their first line.
+/// The title of a session that begins with these words: their first line that is not blank.
 fn title_of(words: &str) -> Option<String> {
-    words.lines().map(str::trim).find(|line| !line.is_empty()).map(listed)
+    words.lines().map(str::trim).find(|line| !line.is_empty()).map(masked_line)
 }
 
-/// The beginning of a line, as a list has it: without secrets.
-fn listed(line: &str) -> String {
+/// The beginning of a line as lists show it, with secrets masked.
+fn masked_line(line: &str) -> String {
     let beginning: String = line.chars().take(LOOKED_THROUGH).collect();
     mask(&beginning).chars().take(MAX_TITLE).collect()
 }

@@ -1,68 +1,73 @@
-//! The conversation as a state keeps it: the newest of it, for what is far too old fits into no request any more.
+//! The part of the conversation that a state keeps: the newest facts, because much older ones fit
+//! into no request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{Event, Fact, NOTES_KEPT};
 
-/// Bytes of the conversation that are kept at most, or only the newest prompt and what has come since. A request of
-/// 100,000 tokens would have to have over 600 bytes to each to need more.
-pub const KEPT: usize = 64 * 1024 * 1024;
+/// The most bytes of a conversation that are kept. Beyond that the oldest facts are forgotten,
+/// except the newest prompt. A request of 100,000 tokens would need more only at over 600 bytes per
+/// token.
+pub const MAX_CONVERSATION_BYTES: usize = 64 * 1024 * 1024;
 
-/// The prompts that were started, answers and results: the newest of them. And what iterations of a run begin with: the
-/// run, tasks and notes. Cheap to clone.
+/// The newest of the started prompts, answers and results, and the facts that an iteration of a run
+/// begins with: the run, tasks and notes. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conversation {
     events: Arc<Vec<Arc<Event>>>,
-    /// Bytes of these.
+    /// The total weight of `events` in bytes.
     weight: usize,
-    /// How many came before them.
+    /// The weight that the last cut kept. It is above the bound if that of the newest answer is.
+    weight_kept: usize,
+    /// How many older facts were dropped.
     forgotten: u64,
 }
 
 impl Conversation {
-    /// The newest facts of it.
+    /// The facts that are kept, oldest first.
     #[must_use]
     pub fn events(&self) -> &[Arc<Event>] {
         &self.events
     }
 
-    /// How many facts of it came before those.
+    /// How many older facts of the conversation were dropped.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// About how many bytes of words are in these.
-    pub(super) fn words(&self) -> u64 {
+    /// About how many bytes of text the kept facts hold.
+    pub(super) fn text_bytes(&self) -> u64 {
         (self.weight - size_of::<Event>() * self.events.len()) as u64
     }
 
-    /// Adds a fact.
+    /// Appends a fact, and drops the oldest ones beyond [`MAX_CONVERSATION_BYTES`].
     pub(super) fn push(&mut self, event: &Arc<Event>) {
         self.weight += event.weight();
         Arc::make_mut(&mut self.events).push(Arc::clone(event));
-        if self.weight > KEPT {
+        if self.weight > MAX_CONVERSATION_BYTES.max(self.weight_kept + MAX_CONVERSATION_BYTES / 8) {
             self.forget();
         }
     }
 
-    /// What was said to the run that the model has not answered: its iteration failed first.
-    pub(super) fn unheard(&self) -> impl Iterator<Item = &Arc<Event>> {
+    /// The prompts to a run that the model has not answered, because its iteration failed first.
+    pub(super) fn unanswered_prompts(&self) -> impl Iterator<Item = &Arc<Event>> {
         let hears = |event: &&Arc<Event>| match event.fact() {
             Some(Fact::RunStarted { .. } | Fact::StepFinished { refused: true, .. }) => true,
-            Some(Fact::AssistantMessage(message)) => message.says_something(),
+            Some(Fact::AssistantMessage(message)) => message.has_text_or_calls(),
             _ => false,
         };
         let since = self.events.iter().rev().take_while(move |event| !hears(event));
         since.filter(|event| matches!(event.fact(), Some(Fact::PromptAccepted { .. })))
     }
 
-    /// Leaves what an iteration of a run begins with: its run, the tasks, the newest notes, and what nobody has heard.
+    /// Keeps only the facts that an iteration of a run begins with: its run, the tasks, the newest
+    /// notes and the unanswered prompts.
     pub(super) fn begin_iteration(&mut self) {
         let run = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::RunStarted { .. }));
         let last_run = self.events.iter().rposition(run);
-        let unheard: BTreeSet<_> = self.unheard().map(|event| event.seq).collect();
+        let unheard: BTreeSet<_> = self.unanswered_prompts().map(|event| event.seq).collect();
         let (mut moved, mut notes) = (BTreeSet::new(), 0);
         let mut kept: Vec<_> = (0..self.events.len())
             .rev()
@@ -70,7 +75,7 @@ impl Conversation {
                 Some(Fact::RunStarted { .. }) => Some(*at) == last_run,
                 Some(Fact::TaskAdded { .. }) => true,
                 Some(Fact::PromptAccepted { .. }) => unheard.contains(&self.events[*at].seq),
-                // Only where it has come to.
+                // Only a task's last move counts.
                 Some(Fact::TaskMoved { task, .. }) => moved.insert(*task),
                 Some(Fact::NoteTaken { .. }) => {
                     notes += 1;
@@ -84,24 +89,30 @@ impl Conversation {
         self.forgotten = 0;
     }
 
-    /// Keeps these alone.
+    /// Keeps only the events at these positions.
     fn keep(&mut self, places: &[usize]) {
         let kept: Vec<_> = places.iter().map(|at| Arc::clone(&self.events[*at])).collect();
         self.forgotten += (self.events.len() - kept.len()) as u64;
         self.weight = kept.iter().map(|event| event.weight()).sum();
+        self.weight_kept = self.weight;
         self.events = Arc::new(kept);
     }
 
-    /// Keeps the newest three quarters of what may be kept, from where a prompt or an answer begins, and of a turn that is
-    /// longer its prompt, too, or what its iteration began with. Not seldom by a little: what is forgotten is moved out of the way each time.
+    /// Keeps the newest three quarters of [`MAX_CONVERSATION_BYTES`], starting with a prompt or an
+    /// answer: at least the newest one, with its results. If the newest turn is longer, its prompt
+    /// is kept too, or the facts that its iteration began with. Every call copies the events that
+    /// it keeps, so it drops many at once instead of a few each time.
     fn forget(&mut self) {
-        let (mut weight, mut from) = (0, self.events.len());
+        let begins =
+            |event: &Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::AssistantMessage(_)));
+        let mut from = self.events.iter().rposition(begins).unwrap_or(self.events.len());
+        let mut weight = 0;
         for (at, event) in self.events.iter().enumerate().rev() {
             weight += event.weight();
-            if weight > KEPT / 4 * 3 {
+            if weight > MAX_CONVERSATION_BYTES / 4 * 3 {
                 break;
             }
-            if matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::AssistantMessage(_))) {
+            if begins(event) {
                 from = at;
             }
         }
@@ -112,13 +123,14 @@ impl Conversation {
         };
         let iteration =
             self.events[..from].iter().rposition(|event| matches!(event.fact(), Some(Fact::IterationStarted { .. })));
-        let stands = |at: &usize| Some(*at) == prompt || Some(*at) == iteration || begins_iterations(&self.events[*at]);
-        let kept: Vec<_> = (0..from).filter(stands).chain(from..self.events.len()).collect();
+        let is_needed =
+            |at: &usize| Some(*at) == prompt || Some(*at) == iteration || begins_iterations(&self.events[*at]);
+        let kept: Vec<_> = (0..from).filter(is_needed).chain(from..self.events.len()).collect();
         self.keep(&kept);
     }
 }
 
-/// Whether it is of what iterations begin with.
+/// Whether the fact is one that an iteration begins with.
 fn begins_iterations(event: &Event) -> bool {
     matches!(
         event.fact(),
@@ -128,11 +140,13 @@ fn begins_iterations(event: &Event) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use holdpoint_common::{AssistantMessage, Block, BlockKind, Body, ItemId, PromptId, Timestamp, Who};
+    use holdpoint_common::{
+        AssistantMessage, Block, BlockKind, Body, CallId, ItemId, PromptId, Timestamp, ToolResult, ToolStatus, Who,
+    };
 
     use super::*;
 
-    /// A prompt, or an answer.
+    /// A prompt or an answer of the given size.
     fn event(seq: u64, bytes: usize, prompt: bool) -> Arc<Event> {
         let fact = if prompt {
             Fact::PromptAccepted { prompt: PromptId(seq), text: "x".repeat(bytes).into(), by: Who::named("test") }
@@ -144,17 +158,35 @@ mod tests {
         Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) })
     }
 
+    /// The result of a call, of the given size.
+    fn result(seq: u64, bytes: usize) -> Arc<Event> {
+        let result = ToolResult::not_run(CallId(seq), ToolStatus::Ok, "x".repeat(bytes));
+        let body = Body::Fact(Fact::ToolFinished(result));
+        Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body })
+    }
+
     #[test]
     fn t_u12_only_so_much_is_kept_and_it_begins_with_a_prompt() {
         let mut kept = Conversation::default();
         for seq in 1..=400 {
             kept.push(&event(seq, 1024 * 1024, seq % 10 == 1));
-            assert!(kept.weight <= KEPT, "{seq}");
+            assert!(kept.weight <= MAX_CONVERSATION_BYTES, "{seq}");
             assert!(matches!(kept.events()[0].fact(), Some(Fact::PromptAccepted { .. })), "{seq}");
             assert_eq!(kept.events().last().unwrap().seq, seq);
             assert_eq!(kept.forgotten() + kept.events().len() as u64, seq);
         }
-        assert!(kept.weight > KEPT / 2);
+        assert!(kept.weight > MAX_CONVERSATION_BYTES / 2);
+    }
+
+    #[test]
+    fn the_newest_answer_stays_with_its_results_however_large_they_are() {
+        let mut kept = Conversation::default();
+        kept.push(&event(1, 10, true));
+        kept.push(&event(2, 10, false));
+        for seq in 3..=200 {
+            kept.push(&result(seq, 1024 * 1024));
+        }
+        assert_eq!((kept.events().len(), kept.forgotten()), (200, 0));
     }
 
     #[test]

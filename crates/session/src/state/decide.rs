@@ -1,4 +1,4 @@
-//! What each input does in each phase.
+//! The decision for each input in each phase.
 
 mod asks;
 mod ends;
@@ -18,46 +18,46 @@ use super::decision::{Decision, Effect, Refused, Reply};
 use super::input::{Input, Moment, Report};
 use super::{CallStage, Cut, Phase, State, queued};
 
-/// Says what `input` does to `state`, without doing it.
+/// Decides what `input` does to `state`, without changing it.
 ///
 /// # Errors
-/// [`Refused`] if the input may not be; nothing changes then.
+/// Returns [`Refused`] if the state does not allow the input. A refused input changes nothing.
 pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decision, Refused> {
-    let mut draft = Draft { state, moment, facts: Vec::new(), effects: Vec::new() };
+    let mut builder = DecisionBuilder { state, moment, facts: Vec::new(), effects: Vec::new() };
     let reply = match input {
-        Input::Prompt { text, by } => draft.prompt(text, by)?,
-        Input::Run { request, by } => draft.run(request, by)?,
-        Input::WaitOver { turn } => draft.wait_over(turn),
-        Input::Answer { ask, answer, by } => draft.answer(&ask, answer, by)?,
-        Input::Interrupt { turn, by } => draft.interrupt(turn, by)?,
-        Input::Hold { by } => draft.hold(by)?,
-        Input::Release => draft.release()?,
-        Input::Toggle { shown, by } => draft.toggle(shown, by)?,
-        Input::Rename { name, by } => draft.rename(name, by)?,
-        Input::Model { model, by } => draft.change_model(model, by)?,
-        Input::Debug { enabled, by } => draft.change_debug(enabled, by)?,
-        Input::Close { unused_since, by } => draft.close(unused_since, by)?,
-        Input::Shutdown => draft.shut_down()?,
-        Input::Ask { turn, call, request } => draft.ask(turn, call, request),
-        Input::Tasks { turn, call, request } => draft.tasks(turn, call, request)?,
-        Input::JobStarted { turn, call, command } => draft.job_started(turn, call, command),
-        Input::JobEnded { job, end } => draft.job_ended(job, end),
-        Input::Gate { turn, gate } => Reply::Gate(draft.gate(turn, gate)),
-        Input::Report { turn, report } => draft.report(turn, report),
-        Input::Restored { cause, draft: said } => draft.restored(cause, &said),
+        Input::Prompt { text, by } => builder.prompt(text, by)?,
+        Input::Run { request, by } => builder.run(request, by)?,
+        Input::WaitOver { turn } => builder.wait_over(turn),
+        Input::Answer { ask, answer, by } => builder.answer(&ask, answer, by)?,
+        Input::Interrupt { turn, by } => builder.interrupt(turn, by)?,
+        Input::Hold { by } => builder.hold(by)?,
+        Input::Release => builder.release()?,
+        Input::Toggle { shown, by } => builder.toggle(shown, by)?,
+        Input::Rename { name, by } => builder.rename(name, by)?,
+        Input::Model { model, by } => builder.change_model(model, by)?,
+        Input::Debug { enabled, by } => builder.change_debug(enabled, by)?,
+        Input::Close { unused_since, by } => builder.close(unused_since, by)?,
+        Input::Shutdown => builder.shut_down()?,
+        Input::Ask { turn, call, request } => builder.ask(turn, call, request),
+        Input::Tasks { turn, call, request } => builder.tasks(turn, call, request)?,
+        Input::JobStarted { turn, call, command } => builder.job_started(turn, call, command),
+        Input::JobEnded { job, end } => builder.job_ended(job, end),
+        Input::Gate { turn, gate } => Reply::Gate(builder.gate(turn, gate)),
+        Input::Report { turn, report } => builder.report(turn, report),
+        Input::Restored { cause, draft: said } => builder.restored(cause, &said),
     };
-    Ok(Decision { facts: draft.facts, effects: draft.effects, reply })
+    Ok(Decision { facts: builder.facts, effects: builder.effects, reply })
 }
 
-/// A decision in the making.
-struct Draft<'a> {
+/// A decision under construction.
+struct DecisionBuilder<'a> {
     state: &'a State,
     moment: Moment<'a>,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
 }
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     fn prompt(&mut self, text: String, by: Who) -> Result<Reply, Refused> {
         let limits = self.moment.limits;
         if text.trim().is_empty() {
@@ -70,7 +70,7 @@ impl Draft<'_> {
         let waiting = self.state.queue.len();
         let starts = match &self.state.phase {
             Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
-            // A run is given it with its next iteration.
+            // The next iteration of a run delivers the prompt.
             Phase::Idle => !matches!(self.state.hold, Hold::Standing { .. }) && self.state.run.is_none(),
             Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => false,
         };
@@ -90,7 +90,7 @@ impl Draft<'_> {
         self.effects.push(Effect::Start { turn });
     }
 
-    /// Starts the prompt that waits first, if any.
+    /// Starts the first queued prompt, if any.
     fn start_next(&mut self) {
         if let Some((first, _)) = self.state.queue.front().and_then(|event| queued(event)) {
             self.start(first);
@@ -106,11 +106,12 @@ impl Draft<'_> {
             Report::Answered(message) if message.is_empty() => {}
             Report::Answered(message) => self.facts.push(Fact::AssistantMessage(message)),
             Report::ToolFinished(result) => {
-                // Whatever came in the way of a call that was denied, as it may after a restart: the model is told that it was.
+                // A denied call may end for another reason first, for example a restart. The model
+                // still learns that it was denied.
                 let result = match open.call(result.call) {
                     None => return Reply::Stale,
                     Some((call, CallStage::Denied { reason, by })) => {
-                        ToolResult::unrun(call.id, ToolStatus::Denied, denial(reason.as_deref(), by))
+                        ToolResult::not_run(call.id, ToolStatus::Denied, denial(reason.as_deref(), by))
                     }
                     Some(_) => result,
                 };

@@ -1,84 +1,84 @@
-//! What an input does to a session: the machine's answers.
+//! The machine's output: decisions with their effects and replies, and refusals.
 
 use holdpoint_common::{AnswerError, AskId, Fact, Hold, NameError, PromptId, TaskError, TurnId};
 use holdpoint_tools::AskReply;
 use thiserror::Error;
 
-/// What an input does.
+/// The result of one input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// What is now a fact, in order.
+    /// The new facts, in order.
     pub facts: Vec<Fact>,
-    /// What is to be done, in order, once the facts are saved. [`Effect::Cancel`] and [`Effect::Abandon`] never wait, and
-    /// are done before anything else.
+    /// The effects, to be carried out in order once the facts are saved. [`Effect::Cancel`] and
+    /// [`Effect::Abandon`] never wait for that, and are carried out before the others.
     pub effects: Vec<Effect>,
-    /// What the sender is told.
+    /// The reply to the sender of the input.
     pub reply: Reply,
 }
 
-/// Something to be done outside the machine.
+/// An action to be carried out outside the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Start the runner of this turn.
     Start {
-        /// The turn.
+        /// The id of the turn.
         turn: TurnId,
     },
-    /// Cut the runner of this turn: at once, before anything is saved. Its gates are answered
-    /// [`GateReply::Cut`], and the tools that wait on asks wake as interrupted.
+    /// Cut the runner of this turn at once, before anything is saved. Its gates are answered with
+    /// [`GateReply::Cut`], and tools that wait on asks wake as interrupted.
     Cancel {
-        /// The turn.
+        /// The id of the turn.
         turn: TurnId,
     },
-    /// Cut the runner likewise, and hear nothing more of it: its turn stays open, for a restart.
+    /// Cut the runner likewise and ignore its reports. Its turn stays open for a restart.
     Abandon,
-    /// Come back with [`Input::WaitOver`](super::Input::WaitOver) after this.
+    /// Send [`Input::WaitOver`](super::Input::WaitOver) after a delay.
     Wait {
         /// The turn of the iteration that failed.
         turn: TurnId,
-        /// Milliseconds.
+        /// The delay in milliseconds.
         wait_ms: u64,
     },
     /// Wake the tool that waits on this ask.
     Wake {
-        /// The ask.
+        /// The ask that was answered.
         ask: AskId,
-        /// With this.
+        /// The reply that the tool receives.
         reply: AskReply,
     },
-    /// End the actor.
+    /// End the session's actor.
     Stop,
 }
 
-/// What the sender of an input is told.
+/// The reply that the sender of an input receives.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// The prompt was accepted.
     Prompted {
-        /// Its name.
+        /// The id of the prompt.
         prompt: PromptId,
-        /// 0 = started, 1 = next.
+        /// The position in the queue: 0 if the prompt has started, 1 if it is next.
         position: usize,
     },
-    /// The run began.
+    /// The run has begun.
     RunStarted {
-        /// The turn of its first iteration; nothing if the session is held.
+        /// The turn of the first iteration; `None` if the session is held.
         turn: Option<TurnId>,
     },
-    /// The answer counted.
+    /// The answer was accepted.
     Answered,
     /// The turn is being cut.
     Interrupting {
-        /// Which.
+        /// The id of that turn.
         turn: TurnId,
     },
-    /// The run was between two turns, and is over.
+    /// The run was between two turns, and has ended.
     RunInterrupted,
-    /// There was no such turn to cut.
+    /// No such turn is open.
     NotRunning,
-    /// The hold is now this.
+    /// The session's hold after the input.
     Hold(Hold),
-    /// The session has that name.
+    /// The session has the requested name.
     Renamed,
     /// The session is ending or has ended.
     Closing,
@@ -86,62 +86,62 @@ pub enum Reply {
     Stopping,
     /// The ask is open, under this id.
     Asked(AskId),
-    /// The ask came too late: it counts as interrupted.
+    /// The ask came too late and counts as interrupted.
     AskRefused,
-    /// What the runner is told.
+    /// The answer to a runner at a gate.
     Gate(GateReply),
-    /// Taken in.
+    /// The input was accepted and needs no further reply.
     Noted,
-    /// It belongs to a turn that is over.
+    /// The input came too late, for example from a turn that has ended.
     Stale,
 }
 
-/// Why an input changed nothing.
+/// The reason why an input was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
     /// The session has ended.
     #[error("the session is closed")]
     Closed,
-    /// The queue has no place.
-    #[error("queue full: {waiting} prompts wait already")]
+    /// The queue is full.
+    #[error("queue full: {waiting} prompts are waiting")]
     QueueFull {
-        /// How many wait.
+        /// How many prompts are waiting.
         waiting: usize,
     },
-    /// Saving has failed for so long that nothing more is taken on.
-    #[error("{unsaved} bytes could not be saved; nothing more is taken on until they are")]
+    /// Saving has failed for so long that no more work is accepted.
+    #[error("{unsaved} bytes are not saved; new work is refused until they are")]
     NotSaving {
-        /// How much waits to be saved, in bytes.
+        /// The bytes that wait to be saved.
         unsaved: usize,
     },
-    /// There is nothing in the prompt.
+    /// The prompt is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// There is too much in the prompt.
-    #[error("the prompt has {bytes} bytes; at most {most} are taken")]
+    /// The prompt or the goal is too long.
+    #[error("the prompt has {bytes} bytes; at most {most} are allowed")]
     PromptTooLong {
-        /// Its size.
+        /// The size of the text in bytes.
         bytes: usize,
-        /// The bound.
+        /// The most bytes that are allowed.
         most: usize,
     },
-    /// There is nothing in the goal of a run.
+    /// The goal of a run is empty.
     #[error("the goal is empty")]
     EmptyGoal,
-    /// It has something to do, or was given something to do meanwhile.
-    #[error("the session was given more to do")]
+    /// The session has work, or was given some in the meantime.
+    #[error("the session is in use")]
     InUse,
-    /// A run is under way.
-    #[error("a run is under way in this session")]
+    /// The session already has a run in progress.
+    #[error("a run is in progress in this session")]
     RunOpen,
-    /// A turn is open.
-    #[error("a turn is open; a run begins when there is none")]
+    /// The session has an open turn.
+    #[error("cannot start a run while a turn is open")]
     TurnOpen,
-    /// The tasks and notes can't be changed so.
+    /// The tasks or notes cannot be changed like this.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// A session can't be called that.
+    /// The name is not allowed for a session.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The answer has no effect.
@@ -149,21 +149,21 @@ pub enum Refused {
     Answer(#[from] AnswerError),
 }
 
-/// What a runner is told at a gate.
+/// The machine's answer to a runner at a gate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GateReply {
-    /// Begin: the start is a fact.
+    /// Begin: the start is recorded as a fact.
     Go,
-    /// Not yet: the gate is asked again when something has changed.
+    /// Not yet: the gate is asked again after a change.
     Wait,
-    /// The user said no to the call.
+    /// The call was denied.
     Denied {
-        /// What the model is told.
+        /// The text that the model receives.
         reason: String,
     },
-    /// The turn has taken what it may: it ends.
+    /// The turn has reached a limit, and ends.
     Limit {
-        /// What it has come to.
+        /// The limit, and the amount used.
         reason: String,
     },
     /// Begin nothing any more.

@@ -1,4 +1,4 @@
-//! What can happen to a session: the machine's inputs.
+//! The machine's inputs: everything that can happen to a session.
 
 use std::sync::Arc;
 
@@ -9,223 +9,226 @@ use holdpoint_common::{
     ToolResult, TurnId, Usage, Who,
 };
 
-/// What can happen to a session.
+/// Anything that can happen to a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// A client sends a prompt.
     Prompt {
-        /// Its words.
+        /// The text of the prompt.
         text: String,
-        /// Who.
+        /// The client that sends it.
         by: Who,
     },
-    /// A client begins a run.
+    /// A client starts a run.
     Run {
-        /// What it is to reach, and what it may take.
+        /// The goal, the tasks and the limits of the run.
         request: RunRequest,
-        /// Who.
+        /// The client that starts it.
         by: Who,
     },
-    /// A run has waited long enough after an iteration that failed.
+    /// The wait after a failed iteration is over.
     WaitOver {
-        /// The turn of that iteration.
+        /// The turn of the failed iteration.
         turn: TurnId,
     },
     /// A client answers an ask.
     Answer {
-        /// Which.
+        /// The ask that is answered.
         ask: AskId,
-        /// What.
+        /// The answer to that ask.
         answer: Answer,
-        /// Who.
+        /// The client that answers it.
         by: Who,
     },
-    /// A client wants the open turn ended now.
+    /// A client interrupts the open turn.
     Interrupt {
-        /// Only if it is this one.
+        /// The only turn that may be interrupted; `None` means any turn.
         turn: Option<TurnId>,
-        /// Who.
+        /// The client that interrupts it.
         by: Who,
     },
-    /// A client wants the session to stop at its next boundary.
+    /// A client holds the session at its next boundary.
     Hold {
-        /// Who.
+        /// The client that holds it.
         by: Who,
     },
-    /// A client lets the session go on.
+    /// A client releases the session.
     Release,
-    /// A client presses the key that holds and releases.
+    /// A client presses the key that toggles the hold.
     Toggle {
-        /// What it was showing.
+        /// The hold that the client was showing.
         shown: HoldShown,
-        /// Who.
+        /// The client that presses it.
         by: Who,
     },
-    /// A client gives the session another name. That no other live session has it is seen to by whoever knows them.
+    /// A client renames the session. The sender has to ensure that no other live session has the
+    /// name.
     Rename {
-        /// The name.
+        /// The new name of the session.
         name: String,
-        /// Who.
+        /// The client that renames it.
         by: Who,
     },
-    /// A client gives the session another model. That there is such a one is seen to by whoever knows them.
+    /// A client changes the session's model. The sender has to ensure that the model exists.
     Model {
         /// The model, as `provider/name`.
         model: String,
-        /// Who.
+        /// The client that changes it.
         by: Who,
     },
-    /// A client has the session logged at debug level, or not any more.
+    /// A client turns the session's debug log on or off.
     Debug {
-        /// Whether it is to be.
+        /// Whether the debug log is on.
         enabled: bool,
-        /// Who.
+        /// The client that changes it.
         by: Who,
     },
-    /// A client ends the session.
+    /// A client closes the session.
     Close {
-        /// Only if it has nothing to do, and was given and has begun nothing behind the fact of this number.
+        /// Closes the session only if it has no work, and neither received nor began any after the
+        /// fact with this number.
         unused_since: Option<u64>,
-        /// Who.
+        /// The client that closes it.
         by: Who,
     },
-    /// The runtime stops: what is open is cut and saved, and left as a restart can take it up again.
+    /// The runtime stops. Open work is cut and saved, so that a restart can continue it.
     Shutdown,
-    /// A tool that runs asks the user.
+    /// A running tool asks the user.
     Ask {
-        /// Its turn.
+        /// The turn of the call.
         turn: TurnId,
-        /// Its call.
+        /// The call that asks.
         call: CallId,
-        /// What it asks.
+        /// The pause or the question.
         request: AskRequest,
     },
-    /// A tool that runs wants something done to the tasks and notes.
+    /// A running tool changes the tasks or notes.
     Tasks {
-        /// Its turn.
+        /// The turn of the call.
         turn: TurnId,
-        /// Its call.
+        /// The call that changes them.
         call: CallId,
-        /// What it wants done.
+        /// The change that it requests.
         request: TaskRequest,
     },
     /// A call has started a background job.
     JobStarted {
-        /// Its turn.
+        /// The turn of the call.
         turn: TurnId,
-        /// The call, which the job goes by.
+        /// The call, which also identifies the job.
         call: CallId,
-        /// What runs.
+        /// The command that the job runs.
         command: String,
     },
-    /// A background job is over.
+    /// A background job has ended.
     JobEnded {
-        /// The call that had started it.
+        /// The call that started the job.
         job: CallId,
-        /// How it ended.
+        /// How the job ended.
         end: JobEnd,
     },
-    /// The runner wants to begin something.
+    /// A runner asks whether it may begin a step or a call.
     Gate {
-        /// Its turn.
+        /// The turn of the runner.
         turn: TurnId,
-        /// What.
+        /// The step or the call.
         gate: Gate,
     },
-    /// The runner tells what happened.
+    /// A runner reports progress.
     Report {
-        /// Its turn.
+        /// The turn of the runner.
         turn: TurnId,
-        /// What.
+        /// The content of the report.
         report: Report,
     },
-    /// The state was rebuilt from its log; what can't go on is to be ended.
+    /// The state was rebuilt from its log. Work that cannot continue has to be ended.
     Restored {
-        /// What had ended the actor.
+        /// The reason why the previous actor ended.
         cause: RestoreCause,
-        /// What was saved of an answer that was still coming: the deltas of its items.
+        /// The saved deltas of an answer that was still streaming.
         draft: Vec<Arc<Event>>,
     },
 }
 
-/// What a runner wants to begin.
+/// A start for which a runner needs the actor's permission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Gate {
-    /// The next step: a model request. From the second on, also the boundary after the one before.
+    /// The next step, which is a model request. From the second step on, the gate is also the
+    /// boundary after the step before.
     Step,
-    /// A tool call.
+    /// A call of a tool.
     Tool {
-        /// Which.
+        /// The id of the call.
         call: CallId,
-        /// What the policy says of it.
+        /// The policy's verdict on the call.
         clearance: Clearance,
     },
 }
 
-/// What the policy says of a call that is not denied outright.
+/// The policy's verdict on a call that is not denied outright.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clearance {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It may run if confirmed.
+    /// The call may run if the user confirms it.
     Ask(Confirm),
 }
 
-/// What the user is to confirm before a call begins.
+/// The Confirm that the user has to approve before a call begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confirm {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// The question, one line.
+    /// The question to the user, in one line.
     pub message: String,
-    /// Exactly what would be done.
+    /// The exact effect of the call.
     pub details: Option<String>,
-    /// What an *always* remembers.
+    /// The key that an *always* remembers.
     pub always: Option<String>,
-    /// It is asked about because a rule may deny it: only a person approves that.
+    /// Whether the policy asks because a rule may deny the call. Only a person can approve that.
     pub may_be_denied: bool,
 }
 
 impl Confirm {
-    /// What the user is shown.
+    /// The ask that the user sees.
     pub(super) fn request(&self) -> AskRequest {
         let Self { tool_name, message, details, .. } = self.clone();
         AskRequest::Pause(PauseRequest { kind: PauseKind::Confirm, tool_name, message, details })
     }
 }
 
-/// What a runner tells.
+/// A runner's report to the actor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// The model answered.
+    /// The model has answered.
     Answered(AssistantMessage),
-    /// A call ended.
+    /// A tool call has ended.
     ToolFinished(ToolResult),
-    /// A step ended.
+    /// A step has ended.
     StepFinished {
-        /// What it used.
+        /// The usage of the step.
         usage: Usage,
         /// How full the model's context is.
         context: Option<ContextFill>,
-        /// The provider refused its request for what it was.
+        /// Whether the provider refused the request because of its content.
         refused: bool,
         /// The part that the next request leaves out, because the provider refused this one.
         omitted: Option<Omission>,
     },
-    /// The workspace's `AGENTS.md` does not reach the model, or not all of it.
+    /// The model does not receive the workspace's `AGENTS.md`, or only a part of it.
     ProjectCut {
         /// How much is missing, and why.
         reason: String,
     },
-    /// The conversation was too long for the model: this was left out of its next request.
+    /// The conversation was too long for the model: this part was left out of its next request.
     HistoryCut(HistoryCut),
-    /// Files have changed since the turn began.
+    /// These files have changed since the turn began.
     FilesChanged(Vec<String>),
-    /// The turn ended. Nothing of it runs any more.
+    /// The turn has ended, and nothing of it runs any more.
     Finished {
-        /// How, if it was not cut.
+        /// The outcome, unless the turn was cut.
         outcome: Outcome,
-        /// What went wrong.
+        /// The error, if there was one.
         error: Option<String>,
         /// The calls that the cut found running.
         tools: Vec<StoppedTool>,
@@ -234,15 +237,16 @@ pub enum Report {
     },
 }
 
-/// What the machine knows besides its state.
+/// Everything the machine knows besides its state.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
-    /// The time.
+    /// The time of the input.
     pub now: Timestamp,
-    /// The number the first fact will get; the others follow without a gap.
+    /// The number of the first new fact; the others follow without a gap.
     pub next: u64,
-    /// The bounds.
+    /// The limits that the machine enforces.
     pub limits: &'a Limits,
-    /// About how many bytes every request has beside the conversation: the system prompt and the tools.
+    /// The approximate size in bytes of the part that all requests share: the system prompt and the
+    /// tools.
     pub fixed_bytes: u64,
 }

@@ -1,81 +1,81 @@
-//! What a session is at: idle, at a turn, or cutting one; and how far each call of a turn is.
+//! The phase of a session with its open turn, and the stages of tool calls.
 
 use holdpoint_common::{AnsweredBy, AskId, AskRequest, CallId, CutCause, PromptId, ToolCall, TurnId, Usage, Who};
 
-/// What a session is at.
+/// The phase of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Phase {
     /// No turn is open.
     Idle,
     /// A turn is open.
     Running(Turn),
-    /// A turn was cut and is going down.
+    /// A turn was cut and is ending.
     Interrupting(Turn, Cut),
     /// The session has ended.
     Closed,
 }
 
-/// An open turn.
+/// A turn that has not ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// Its name.
+    /// The id of the turn.
     pub id: TurnId,
-    /// The prompt it works on; nothing where it is an iteration of a run.
+    /// The prompt it works on; `None` for an iteration of a run.
     pub prompt: Option<PromptId>,
-    /// Its step: 0 before the first has begun.
+    /// The current step, or 0 before the first has begun.
     pub step: u32,
-    /// The calls of its last answer that have no result yet, and how far each is.
+    /// The calls of the last answer that have no result yet, each with its stage.
     pub calls: Vec<(ToolCall, CallStage)>,
-    /// What its steps have used, the open one left out.
+    /// The usage of the steps that have ended.
     pub usage: Usage,
-    /// The step that is open.
+    /// The open step, if there is one.
     pub open_step: Option<OpenStep>,
 }
 
-/// A step that is open.
+/// A step that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenStep {
-    /// Bytes of its answer.
-    pub said: u64,
-    /// Its usage, once it is answered.
+    /// The size of the answer in bytes.
+    pub answer_bytes: u64,
+    /// The usage that the answer reports.
     pub usage: Option<Usage>,
 }
 
-/// How far a call without a result is.
+/// The stage of a call that has no result yet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallStage {
-    /// The model wants it.
+    /// The model has requested the call.
     Proposed,
-    /// The policy's Confirm for it is open.
+    /// A policy Confirm for it is open.
     Asking,
-    /// It was confirmed.
+    /// The Confirm was approved.
     Approved {
-        /// What the user was shown. Nothing else may run for it.
+        /// The ask that the user saw. The call may do nothing else.
         shown: AskRequest,
     },
-    /// It was denied.
+    /// The Confirm was denied.
     Denied {
-        /// Why.
+        /// The reason, if one was given.
         reason: Option<String>,
-        /// By whom.
+        /// The client or the setting that denied it.
         by: AnsweredBy,
     },
-    /// Its tool has begun.
+    /// The tool of the call has started.
     Started,
 }
 
-/// A cut, and what it released.
+/// The cut of a turn, with everything that it released.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
-    /// Why.
+    /// The cause of the cut.
     pub cause: CutCause,
-    /// The asks it answered.
+    /// The asks that the cut closed.
     pub asks: Vec<AskId>,
-    /// The prompts it handed back.
+    /// The prompts that the cut handed back.
     pub prompts: Vec<PromptId>,
-    /// The session is to end with the turn.
+    /// The client that closes the session, if the session ends with the turn.
     pub closing: Option<Who>,
-    /// The runtime stops: the actor is to end with the turn.
+    /// Whether the runtime stops, so that the actor ends with the turn.
     pub stopping: bool,
 }
 
@@ -84,12 +84,12 @@ impl Turn {
         self.calls.iter().find(|(call, _)| call.id == id)
     }
 
-    /// Whether a policy's Confirm for one of its calls stands.
-    pub(super) fn stands(&self) -> bool {
+    /// Whether a policy Confirm for one of the turn's calls is open.
+    pub(super) fn has_open_confirm(&self) -> bool {
         self.calls.iter().any(|(_, stage)| *stage == CallStage::Asking)
     }
 
-    /// Whether the call's tool has begun and not come back.
+    /// Whether the call's tool has started and has not returned.
     pub(super) fn has_begun(&self, id: CallId) -> bool {
         self.call(id).is_some_and(|(_, stage)| matches!(stage, CallStage::Started))
     }

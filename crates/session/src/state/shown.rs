@@ -1,4 +1,4 @@
-//! What clients see of a session.
+//! The views of a state that clients see: its snapshot and its summary.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use holdpoint_common::{QueuedPrompt, SessionSummary, Snapshot, Usage};
 use super::{State, queued};
 
 impl State {
-    /// What a list says of the session when it has no actor.
+    /// The summary that lists show while the session has no actor.
     #[must_use]
     pub fn summary(&self) -> SessionSummary {
         SessionSummary { live: false, ..SessionSummary::from(&self.snapshot(self.last(), 0, None)) }
     }
 
-    /// The state as clients see it; `not_saved` says why not all of it is saved, if that is so.
+    /// The state as clients see it. `not_saved` is the reason why some facts are not saved, if
+    /// there are any.
     #[must_use]
     pub fn snapshot(&self, seq: u64, clients: usize, not_saved: Option<Arc<str>>) -> Snapshot {
         Snapshot {
@@ -52,7 +53,7 @@ impl State {
         }
     }
 
-    /// What all steps used, with the one that is open if it is answered.
+    /// The usage of all steps, including the open one once it is answered.
     fn usage_so_far(&self) -> Usage {
         let answered = self.turn().and_then(|turn| turn.open_step).and_then(|step| step.usage);
         let mut used = self.usage;

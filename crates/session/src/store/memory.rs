@@ -1,4 +1,4 @@
-//! A store that lasts as long as the process.
+//! The store in memory, which lasts as long as the process.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,18 +9,18 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
-use super::{Page, SavedSession, SessionLog, SessionStore, StoreError, end_of, end_of_draft};
+use super::{Page, SavedSession, SessionLog, SessionStore, StoreError, end_of_draft, last_seq_of};
 
-/// Keeps every log in memory.
+/// A store that keeps every log in memory.
 #[derive(Default)]
 pub struct Memory {
-    // Taken by the manager alone, when a session is opened.
+    // Locked by the manager alone, when a session is opened.
     logs: Mutex<HashMap<SessionId, Arc<MemoryLog>>>,
 }
 
 struct MemoryLog {
     session: SessionId,
-    // Shared between one session's actor and those who read its past; never between two sessions.
+    // Shared between a session's actor and the readers of its past, never between two sessions.
     kept: Mutex<KeptFacts>,
 }
 
@@ -41,7 +41,8 @@ impl KeptFacts {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole after every statement.
+    // Every statement leaves the data behind these locks consistent, so a poisoned lock can be
+    // used.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -84,7 +85,7 @@ impl SessionStore for Memory {
 }
 
 impl MemoryLog {
-    /// What is kept, to add to it; unless that was deleted.
+    /// Locks the facts for writing, unless the log was deleted.
     fn to_write(&self) -> Result<MutexGuard<'_, KeptFacts>, StoreError> {
         let kept = lock(&self.kept);
         if kept.deleted { Err(StoreError::Unknown { session: self.session.clone() }) } else { Ok(kept) }
@@ -102,7 +103,7 @@ impl SessionLog for MemoryLog {
             Ok(kept) => kept,
             Err(error) => return ready(Err(error)).boxed(),
         };
-        let last = kept.facts.last().map_or(0, |event| end_of(event));
+        let last = kept.facts.last().map_or(0, |event| last_seq_of(event));
         if last != after {
             return ready(Err(StoreError::Conflict { after, last })).boxed();
         }
@@ -117,8 +118,8 @@ impl SessionLog for MemoryLog {
     fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
         let kept = lock(&self.kept);
         let facts: Vec<_> = kept.within(range).take(most.saturating_add(1)).cloned().collect();
-        // They are shared: it does not matter how large they are.
-        ready(Ok(Page::of(facts, most))).boxed()
+        // The facts are shared, not copied, so their size does not matter.
+        ready(Ok(Page::up_to(facts, most))).boxed()
     }
 
     fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
@@ -140,7 +141,7 @@ impl SessionLog for MemoryLog {
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
         let reserved = self.to_write().map(|mut kept| {
-            let last = kept.facts.last().map_or(0, |event| end_of(event));
+            let last = kept.facts.last().map_or(0, |event| last_seq_of(event));
             let start = kept.reserved.max(last) + 1;
             kept.reserved = start + count - 1;
             start..start + count

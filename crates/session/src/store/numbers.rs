@@ -1,28 +1,28 @@
-//! The numbers that an owner of a session gives to its events.
+//! The event numbers that the owner of a session has reserved.
 
 use std::ops::Range;
 
 use super::{SessionLog, StoreError};
 
-/// Numbers that are set aside at a time.
-pub(crate) const NUMBERS: u64 = 65_536;
+/// How many numbers are reserved at a time.
+pub(crate) const NUMBER_BLOCK: u64 = 65_536;
 
-/// The numbers of the events to come. An owner has [`NUMBERS`] more of them than it needs: it goes on with those while
-/// the disk is full and no more can be set aside.
+/// The numbers of the events to come. An owner has [`NUMBER_BLOCK`] more of them than it needs, so
+/// that it can continue while the disk is full and no more can be reserved.
 pub(crate) struct Numbers(Range<u64>);
 
 impl Numbers {
-    /// Sets numbers aside for an owner of this log: nobody else has them.
+    /// Reserves numbers for an owner of this log. No other owner gets them.
     pub(crate) async fn reserve(log: &dyn SessionLog) -> Result<Self, StoreError> {
-        Ok(Self(log.reserve(2 * NUMBERS).await?))
+        Ok(Self(log.reserve(2 * NUMBER_BLOCK).await?))
     }
 
-    /// All numbers from this one on, for facts that are saved before anyone sees them: nothing has to be set aside.
-    pub(crate) fn from(first: u64) -> Self {
+    /// All numbers from `first` on, for facts that are saved before anyone sees them: these need no
+    /// reservation.
+    pub(crate) fn unreserved_from(first: u64) -> Self {
         Self(first..u64::MAX)
     }
 
-    /// The next number.
     pub(crate) fn next(&self) -> u64 {
         self.0.start
     }
@@ -32,31 +32,31 @@ impl Numbers {
         self.0.start.saturating_sub(1)
     }
 
-    /// Uses the next number.
+    /// Uses up the next number and returns it.
     pub(crate) fn take(&mut self) -> u64 {
         let next = self.0.start;
         self.0.start += 1;
         next
     }
 
-    /// It is time to set more aside.
+    /// Whether it is time to reserve more.
     pub(crate) fn run_low(&self) -> bool {
-        self.0.end.saturating_sub(self.0.start) <= NUMBERS + NUMBERS / 4
+        self.0.end.saturating_sub(self.0.start) <= NUMBER_BLOCK + NUMBER_BLOCK / 4
     }
 
-    /// More have been set aside.
+    /// Adds newly reserved numbers.
     pub(crate) fn extend(&mut self, reserved: &Range<u64>) {
         self.0.end = reserved.end;
     }
 
-    /// Gives back the numbers that were not used, but for one: with that, the first snapshot of the next owner is newer
-    /// than all that clients have seen.
+    /// Gives back all unused numbers but one. That one makes the first snapshot of the next owner
+    /// newer than everything that clients have seen.
     pub(crate) fn give_back(&self, log: &dyn SessionLog) -> impl Future<Output = ()> + 'static {
         let given_back = log.give_back(self.0.start + 1..self.0.end);
         async move {
-            // Numbers that are lost do no harm.
+            // Lost numbers do no harm.
             if let Err(error) = given_back.await {
-                tracing::debug!(%error, "numbers were not given back");
+                tracing::debug!(%error, "could not give back unused numbers");
             }
         }
     }

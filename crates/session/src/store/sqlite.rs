@@ -1,7 +1,7 @@
-//! A store in one SQLite database: what was acknowledged is on disk.
+//! The store in one SQLite database, in which acknowledged facts are on disk.
 
 mod check;
-mod place;
+mod files;
 mod reader;
 mod rows;
 mod salvage;
@@ -24,59 +24,62 @@ use tokio::sync::{oneshot, watch};
 use super::{Page, SavedSession, SessionLog, SessionStore, StoreError};
 pub use salvage::Salvaged;
 
-/// The database, in the folder of the store.
+/// The database file in the folder of the store.
 const FILE: &str = "sessions.db";
 
-/// Threads that read.
+/// The number of threads that read.
 const READERS: usize = 2;
 
-/// Reads that wait at most. One more fails.
+/// The most reads that may wait. One more fails.
 const WAITING_READS: usize = 4_096;
 
-/// Keeps every log in one SQLite database, `sessions.db` in a folder of its own.
+/// A store that keeps every log in one SQLite database, `sessions.db`, in a folder of its own.
 ///
-/// One thread writes: what several sessions want written at once shares a commit. A commit is on disk when it is
-/// acknowledged (WAL, `synchronous=FULL`). Others may read the database meanwhile, other processes too.
+/// One thread writes; writes of several sessions that arrive together share a commit. A commit is
+/// on disk when it is acknowledged (WAL, `synchronous=FULL`). Other threads and processes may read
+/// the database meanwhile.
 #[derive(Clone)]
 pub struct Sqlite {
-    writes: Sender<writer::Job>,
-    reads: Sender<reader::Job>,
+    writes: Sender<writer::PendingWrite>,
+    reads: Sender<reader::ReadRequest>,
     shared: Arc<Shared>,
-    /// Closed when the thread that writes has ended.
+    /// Closed when the writing thread has ended.
     writing: watch::Sender<()>,
-    /// Closed when those that read have.
+    /// Closed when the reading threads have ended.
     reading: watch::Sender<()>,
     check: Arc<check::Check>,
 }
 
 impl Sqlite {
-    /// The files that it has in a folder, there or not: the database, and what SQLite writes beside it.
+    /// The files that a store has in a folder, whether they exist or not: the database and SQLite's
+    /// files beside it.
     #[must_use]
     pub fn files(folder: &Path) -> Vec<PathBuf> {
         let database = folder.join(FILE);
-        let beside = place::BESIDE.map(|suffix| place::beside(&database, suffix));
+        let beside = files::SIDE_FILE_SUFFIXES.map(|suffix| files::side_file(&database, suffix));
         [database].into_iter().chain(beside).collect()
     }
 }
 
-/// What the store's threads share.
+/// The data that the store's threads share.
 struct Shared {
     path: PathBuf,
-    /// Taken to look whether something was damaged, and while a new database is put in its place.
+    /// One entry for each salvage. Locked to see whether the database was replaced, and while a new
+    /// one takes its place.
     salvaged: Mutex<Vec<Salvaged>>,
-    /// Why what is damaged could not be salvaged when that was tried last.
-    unsalvaged: Mutex<Option<String>>,
-    /// The gaps that were found in the logs of sessions. Taken for an entry, or for a copy of all.
+    /// Why the last attempt to salvage the database failed, if it did.
+    salvage_error: Mutex<Option<String>>,
+    /// The gaps that were found in each session's log. Locked for one entry, or to copy all.
     gaps: Mutex<BTreeMap<SessionId, Gaps>>,
 }
 
 impl Shared {
-    /// How often the database was replaced: connections to one before it are of no use.
+    /// How often the database was replaced. A connection to an earlier one is useless.
     fn generation(&self) -> usize {
         self.salvaged().len()
     }
 
-    /// Salvages what is damaged; or leaves everything as it is, and says so. One thread at a time.
+    /// Salvages a damaged database, or leaves everything as it is and fails. One thread at a time.
     fn salvage(&self) -> Result<(), StoreError> {
         let tried = salvage::rebuild(&self.path).and_then(|rebuilt| {
             let mut salvaged = self.salvaged();
@@ -85,10 +88,11 @@ impl Shared {
         });
         let tried = tried.map_err(|error| {
             let database = self.path.display();
-            tracing::error!(%database, %error, "the store is damaged, and could not be salvaged: it is left as it is");
-            io_error(format!("{database} is damaged, could not be salvaged, and is left as it is: {error}"))
+            tracing::error!(%database, %error, "the store is damaged, could not be salvaged and is left unchanged");
+            io_error(format!("{database} is damaged, could not be salvaged and is left unchanged: {error}"))
         });
-        *self.unsalvaged.lock().unwrap_or_else(PoisonError::into_inner) = tried.as_ref().err().map(ToString::to_string);
+        *self.salvage_error.lock().unwrap_or_else(PoisonError::into_inner) =
+            tried.as_ref().err().map(ToString::to_string);
         tried
     }
 
@@ -96,7 +100,7 @@ impl Shared {
         self.gaps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes which of a session's facts can't be read.
+    /// Records the gaps among a session's facts.
     fn note_gaps(&self, session: &SessionId, facts: &[Arc<Event>]) {
         for event in facts {
             if let Some(Delta::Gap { from, to }) = event.delta() {
@@ -115,29 +119,33 @@ impl Shared {
 }
 
 impl Sqlite {
-    /// Opens the store in this folder, or makes it. The folder is made with mode 0700, the database with 0600.
+    /// Opens the store in this folder, or creates it: the folder with mode 0700, the database with
+    /// 0600.
     ///
     /// # Errors
-    /// [`StoreError::Newer`] if a later version has written it: it is left untouched. [`StoreError::Exposed`] if the
-    /// folder or the database is another user's, the folder can be written by others, or the database be read. [`StoreError::Io`] if it can't be opened or made.
+    /// [`StoreError::Newer`] if a later version wrote the store, which is left untouched.
+    /// [`StoreError::Exposed`] if the folder or the database belongs to another user, if others can
+    /// write to the folder, or if others can access the database. [`StoreError::Io`] if the store
+    /// can't be opened or created.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        place::make_folder(folder)?;
+        files::make_folder(folder)?;
         let shared = Arc::new(Shared {
             path: folder.join(FILE),
             salvaged: Mutex::default(),
-            unsalvaged: Mutex::default(),
+            salvage_error: Mutex::default(),
             gaps: Mutex::default(),
         });
-        place::make_file(&shared.path)?;
+        files::make_file(&shared.path)?;
         salvage::undo_cut_swap(&shared.path)?;
-        let db = match schema::writer(&shared.path) {
+        let db = match schema::open_for_writing(&shared.path) {
             Err(StoreError::Damaged { .. }) => {
                 shared.salvage()?;
-                schema::writer(&shared.path)?
+                schema::open_for_writing(&shared.path)?
             }
             db => db?,
         };
-        // Bounded by who writes: a session's actor has of each kind one write under way, a request one at all.
+        // The senders bound this queue: a session's actor has at most one write of each kind in
+        // progress, and a request at most one in all.
         let (writes, jobs) = unbounded();
         let (writing, reading) = (watch::Sender::default(), watch::Sender::default());
         let written = Arc::clone(&shared);
@@ -150,32 +158,33 @@ impl Sqlite {
         Ok(Self { writes, reads, shared, writing, reading, check: Arc::default() })
     }
 
-    /// Waits until its files are closed, which is once nobody else has it any more: then the database is one file, and
-    /// whoever copies that has all of it.
+    /// Waits until the store's files are closed, which happens once every other clone of the store
+    /// is dropped. The database is one file then, and a copy of that file is complete.
     pub async fn close(self) {
         let Self { writes, reads, writing, reading, check, .. } = self;
         drop((reads, check));
         reading.closed().await;
-        // SQLite puts the files together when the last connection is closed, if that one may write.
+        // SQLite merges its files when the last connection closes, if that connection can write.
         drop(writes);
         writing.closed().await;
     }
 
-    /// What was damaged since it was opened, and what became of it.
+    /// Every salvage of a damaged database since the store was opened.
     #[must_use]
     pub fn salvaged(&self) -> Vec<Salvaged> {
         self.shared.salvaged().clone()
     }
 
-    /// Why what is damaged could not be salvaged, if that is so: it is left as it is.
+    /// Why the last attempt to salvage the database failed, if it did. The database is left as it
+    /// is.
     #[must_use]
-    pub fn unsalvaged(&self) -> Option<String> {
-        self.shared.unsalvaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn salvage_error(&self) -> Option<String> {
+        self.shared.salvage_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn write(&self, what: writer::What) -> BoxFuture<'static, Result<u64, StoreError>> {
+    fn write(&self, what: writer::WriteRequest) -> BoxFuture<'static, Result<u64, StoreError>> {
         let (done, result) = oneshot::channel();
-        let sent = self.writes.send(writer::Job { what, done });
+        let sent = self.writes.send(writer::PendingWrite { request: what, done });
         async move {
             sent.map_err(|_| gone())?;
             result.await.map_err(|_| gone())?
@@ -183,10 +192,10 @@ impl Sqlite {
         .boxed()
     }
 
-    /// Reads; where the store turns out to be damaged, once more when what can be is salvaged.
+    /// Reads. If the database turns out to be damaged, salvages it and reads once more.
     fn read<T: Send + 'static>(
         &self,
-        job: impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::Job + Send + 'static,
+        job: impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let store = self.clone();
         let seen = store.shared.generation();
@@ -194,7 +203,7 @@ impl Sqlite {
         async move {
             match first.await {
                 Err(StoreError::Damaged { .. }) => {
-                    store.write(writer::What::Salvage { seen }).await?;
+                    store.write(writer::WriteRequest::Salvage { seen }).await?;
                     store.read_once(&job).await
                 }
                 read => read,
@@ -205,12 +214,12 @@ impl Sqlite {
 
     fn read_once<T: Send + 'static>(
         &self,
-        job: &impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::Job,
+        job: &impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (done, result) = oneshot::channel();
         let sent = self.reads.try_send(job(done));
         async move {
-            sent.map_err(|_| io_error(format!("{WAITING_READS} reads wait already")))?;
+            sent.map_err(|_| io_error(format!("too many reads: {WAITING_READS} are waiting")))?;
             result.await.map_err(|_| gone())?
         }
         .boxed()
@@ -223,21 +232,22 @@ impl Sqlite {
 
 impl SessionStore for Sqlite {
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let made = self.write(writer::What::Create { session: session.clone(), opened: SystemTime::now().into() });
+        let made =
+            self.write(writer::WriteRequest::Create { session: session.clone(), opened: SystemTime::now().into() });
         let log = self.log(session);
         async move { made.await.map(|_| log) }.boxed()
     }
 
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let wanted = session.clone();
-        let find = move |done| reader::Job::Find { session: wanted.clone(), done };
+        let find = move |done| reader::ReadRequest::Find { session: wanted.clone(), done };
         let found = self.read(find);
         let log = self.log(session);
         async move { found.await.map(|()| log) }.boxed()
     }
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.read(|done| reader::Job::List { done })
+        self.read(|done| reader::ReadRequest::List { done })
     }
 
     fn gaps(&self, session: &SessionId) -> Gaps {
@@ -245,11 +255,11 @@ impl SessionStore for Sqlite {
     }
 
     fn check(&self) -> BoxFuture<'static, ()> {
-        self.check.done(&self.shared, &self.reading)
+        self.check.run_once(&self.shared, &self.reading)
     }
 
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        let deleted = self.write(writer::What::Delete { session: session.clone() });
+        let deleted = self.write(writer::WriteRequest::Delete { session: session.clone() });
         let (shared, session) = (Arc::clone(&self.shared), session.clone());
         async move {
             deleted.await?;
@@ -260,7 +270,6 @@ impl SessionStore for Sqlite {
     }
 }
 
-/// The log of one session.
 struct SqliteLog {
     store: Sqlite,
     session: SessionId,
@@ -273,50 +282,56 @@ impl SessionLog for SqliteLog {
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what = writer::What::Append { session: self.session.clone(), after, facts, summary: Box::new(summary) };
+        let what =
+            writer::WriteRequest::Append { session: self.session.clone(), after, facts, summary: Box::new(summary) };
         self.store.write(what).map(|done| done.map(|_| ())).boxed()
     }
 
     fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
         let session = self.session.clone();
-        self.store.read(move |done| reader::Job::Page { session: session.clone(), range: range.clone(), most, done })
+        self.store.read(move |done| reader::ReadRequest::Page {
+            session: session.clone(),
+            range: range.clone(),
+            most,
+            done,
+        })
     }
 
     fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
         let session = self.session.clone();
         self.store.read(move |done| {
             let (session, range) = (session.clone(), range.clone());
-            reader::Job::Newest { session, range, newest, done }
+            reader::ReadRequest::Newest { session, range, newest, done }
         })
     }
 
     fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
         let session = self.session.clone();
-        self.store.read(move |done| reader::Job::Saved { session: session.clone(), done })
+        self.store.read(move |done| reader::ReadRequest::Saved { session: session.clone(), done })
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what = writer::What::KeepDraft { session: self.session.clone(), pieces };
+        let what = writer::WriteRequest::KeepDraft { session: self.session.clone(), pieces };
         self.store.write(what).map(|done| done.map(|_| ())).boxed()
     }
 
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
         let session = self.session.clone();
-        self.store.read(move |done| reader::Job::Draft { session: session.clone(), done })
+        self.store.read(move |done| reader::ReadRequest::Draft { session: session.clone(), done })
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
-        let first = self.store.write(writer::What::Reserve { session: self.session.clone(), count });
+        let first = self.store.write(writer::WriteRequest::Reserve { session: self.session.clone(), count });
         async move { first.await.map(|first| first..first + count) }.boxed()
     }
 
     fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what = writer::What::GiveBack { session: self.session.clone(), unused };
+        let what = writer::WriteRequest::GiveBack { session: self.session.clone(), unused };
         self.store.write(what).map(|done| done.map(|_| ())).boxed()
     }
 }
 
-/// `alive` is dropped when it has run.
+/// Starts a thread that holds `alive` until `run` has returned.
 fn spawn(name: &str, alive: watch::Receiver<()>, run: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
     let run = move || {
         run();
@@ -327,7 +342,7 @@ fn spawn(name: &str, alive: watch::Receiver<()>, run: impl FnOnce() + Send + 'st
 }
 
 fn gone() -> StoreError {
-    io_error("the store's thread is gone".to_owned())
+    io_error("the store's thread has ended".to_owned())
 }
 
 fn io_error(message: String) -> StoreError {
@@ -352,6 +367,6 @@ impl From<io::Error> for StoreError {
 
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> Self {
-        io_error(format!("a fact can't be read: {error}"))
+        io_error(format!("a fact can't be written as JSON: {error}"))
     }
 }

@@ -1,4 +1,4 @@
-//! A model that says what the test wants.
+//! A model that answers with the scripts of a test.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
-/// Answers each request with the next script; with none left, with the word `done`.
+/// Answers each request with the next script, or with the word `done` if there is no script left.
 #[derive(Clone, Default)]
 pub struct ScriptedModel(Arc<Mutex<Inner>>);
 
@@ -25,16 +25,16 @@ enum Reply {
     Live(mpsc::UnboundedReceiver<Result<ModelEvent, ModelError>>),
 }
 
-/// One answer, whole.
+/// One complete answer of the model.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Script {
-    said: Vec<Result<ModelEvent, ModelError>>,
-    /// What it panics with then.
+    events: Vec<Result<ModelEvent, ModelError>>,
+    /// The message of a panic at the end.
     panics: Option<String>,
 }
 
-/// An answer that the test speaks as it goes. Dropping it ends the answer.
+/// An answer that the test gives piece by piece. Dropping it ends the answer.
 pub struct LiveReply(mpsc::UnboundedSender<Result<ModelEvent, ModelError>>);
 
 /// An empty answer, to be filled.
@@ -43,26 +43,26 @@ pub fn reply() -> Script {
 }
 
 impl Script {
-    /// Says this, as one piece.
+    /// Adds this text, as one piece.
     pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.said.push(Ok(ModelEvent::Text(text.into())));
+        self.events.push(Ok(ModelEvent::Text(text.into())));
         self
     }
 
-    /// Thinks this, as one piece.
+    /// Adds this thought, as one piece.
     pub fn thought(mut self, text: impl Into<String>) -> Self {
-        self.said.push(Ok(ModelEvent::Thought(text.into())));
+        self.events.push(Ok(ModelEvent::Thought(text.into())));
         self
     }
 
-    /// Wants this tool called.
+    /// Adds a call of this tool.
     pub fn call(self, name: impl Into<String>, input: Value) -> Self {
         self.raw_call(name, input.to_string())
     }
 
-    /// Wants this tool called with arguments that may be anything.
+    /// Adds a call of this tool, with arguments that need not be valid.
     pub fn raw_call(mut self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        self.said.push(Ok(ModelEvent::Call {
+        self.events.push(Ok(ModelEvent::Call {
             id: None,
             name: name.into(),
             arguments: arguments.into(),
@@ -71,24 +71,24 @@ impl Script {
         self
     }
 
-    /// Says what was used.
+    /// Adds the usage of the answer.
     pub fn usage(mut self, usage: Usage) -> Self {
-        self.said.push(Ok(ModelEvent::Usage(usage)));
+        self.events.push(Ok(ModelEvent::Usage(usage)));
         self
     }
 
-    /// Fails.
+    /// Ends with a failure of the model.
     pub fn fail(self, message: impl Into<String>) -> Self {
         self.error(ModelError::Failed { message: message.into() })
     }
 
     /// Ends with this error.
     pub fn error(mut self, error: ModelError) -> Self {
-        self.said.push(Err(error));
+        self.events.push(Err(error));
         self
     }
 
-    /// Panics behind all else.
+    /// Panics after everything else.
     pub fn panic(mut self, message: impl Into<String>) -> Self {
         self.panics = Some(message.into());
         self
@@ -96,49 +96,49 @@ impl Script {
 
     fn stream(self) -> ModelStream {
         let panics = stream::iter(self.panics).map(|message| panic!("{message}"));
-        stream::iter(self.said).chain(panics).boxed()
+        stream::iter(self.events).chain(panics).boxed()
     }
 }
 
 impl LiveReply {
-    /// Says this, as one piece. `false`: the request was dropped.
+    /// Sends this text, as one piece. Returns `false` if the request was dropped.
     pub fn text(&self, text: impl Into<String>) -> bool {
         self.0.send(Ok(ModelEvent::Text(text.into()))).is_ok()
     }
 
-    /// Wants this tool called. `false`: the request was dropped.
+    /// Sends a call of this tool. Returns `false` if the request was dropped.
     pub fn call(&self, name: impl Into<String>, input: Value) -> bool {
         let call = ModelEvent::Call { id: None, name: name.into(), arguments: input.to_string(), signature: None };
         self.0.send(Ok(call)).is_ok()
     }
 
-    /// Fails. `false`: the request was dropped.
+    /// Fails the request. Returns `false` if the request was dropped.
     pub fn fail(&self, message: impl Into<String>) -> bool {
         self.0.send(Err(ModelError::Failed { message: message.into() })).is_ok()
     }
 
-    /// Returns when the request has been dropped.
+    /// Waits until the request has been dropped.
     pub async fn dropped(&self) {
         self.0.closed().await;
     }
 }
 
 impl ScriptedModel {
-    /// Its name, as `provider/name`.
+    /// The name of the model, as `provider/name`.
     pub const NAME: &str = "scripted/test";
 
-    /// Answers the next request that has no answer yet with this.
+    /// Answers the next request that has no answer yet with this script.
     pub fn then(&self, script: Script) -> &Self {
         self.lock().replies.push_back(Reply::Script(script));
         self
     }
 
-    /// Answers the next request that has no answer yet with what the test says as it goes.
+    /// Answers the next request that has no answer yet with pieces that the test gives.
     #[must_use]
     pub fn then_live(&self) -> LiveReply {
-        let (speak, hear) = mpsc::unbounded_channel();
-        self.lock().replies.push_back(Reply::Live(hear));
-        LiveReply(speak)
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.lock().replies.push_back(Reply::Live(receiver));
+        LiveReply(sender)
     }
 
     /// The requests so far.

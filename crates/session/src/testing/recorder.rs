@@ -1,4 +1,4 @@
-//! An attached client that keeps every event it is given, and checks the stream's promises as they come.
+//! An attached test client that keeps every event and checks the promises of the stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,18 +7,19 @@ use holdpoint_common::{
     Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, Kept, Outcome, Receipt, TurnId, Usage,
 };
 
-use super::soon;
+use super::within_patience;
 use crate::attachment::Attachment;
 use crate::error::SessionError;
 use holdpoint_common::api::{Answered, ClientEnd};
 
-/// An attached client that keeps what it is given.
+/// An attached client that keeps every event.
 ///
-/// Checks as it goes: numbers rise strictly, and items folded from deltas equal the finished items.
+/// The recorder checks that numbers rise strictly, and that items folded from deltas equal the
+/// finished items.
 pub struct Recorder {
     attachment: Attachment,
     events: Vec<Arc<Event>>,
-    /// Items folded from deltas, where their beginning was seen.
+    /// The items folded from deltas, if their beginning was received.
     items: BTreeMap<ItemId, Folded>,
     last: u64,
 }
@@ -28,43 +29,43 @@ enum Folded {
     Output(Kept),
 }
 
-/// How a turn ended, as its last event tells.
+/// The end of a turn, from its last event.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// The turn.
+    /// The id of the turn.
     pub turn: TurnId,
-    /// How it ended.
+    /// How the turn ended.
     pub outcome: Outcome,
-    /// What went wrong.
+    /// The error of a failed turn.
     pub error: Option<String>,
-    /// Why it was cut.
+    /// The cause of the cut.
     pub cause: Option<CutCause>,
-    /// What the cut found.
+    /// The receipt of the cut.
     pub receipt: Option<Receipt>,
-    /// What it used.
+    /// The usage of the turn.
     pub usage: Usage,
 }
 
 impl Recorder {
-    /// Records what this attachment is given.
+    /// Records the events of this attachment.
     #[must_use]
-    pub fn of(attachment: Attachment) -> Self {
+    pub fn new(attachment: Attachment) -> Self {
         Self { attachment, events: Vec::new(), items: BTreeMap::new(), last: 0 }
     }
 
-    /// The attachment.
+    /// The attachment that is recorded.
     #[must_use]
     pub fn attachment(&self) -> &Attachment {
         &self.attachment
     }
 
-    /// Everything it was given so far.
+    /// All events that were received so far.
     #[must_use]
     pub fn events(&self) -> &[Arc<Event>] {
         &self.events
     }
 
-    /// The facts it was given so far.
+    /// The facts that were received so far.
     pub fn facts(&self) -> impl Iterator<Item = &Fact> {
         self.events.iter().filter_map(|event| event.fact())
     }
@@ -72,9 +73,9 @@ impl Recorder {
     /// The next event; `None` when the stream has ended.
     ///
     /// # Panics
-    /// If none comes, or the stream breaks a promise.
+    /// If no event arrives, or the stream breaks a promise.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
-        let event = soon("an event", self.attachment.next()).await?;
+        let event = within_patience("an event", self.attachment.next()).await?;
         assert!(event.seq > self.last, "numbers rise: {} after {}", event.seq, self.last);
         self.last = event.seq;
         self.fold(&event);
@@ -82,10 +83,10 @@ impl Recorder {
         Some(event)
     }
 
-    /// Waits for the first event, past ones included, for which `wanted` gives something.
+    /// Waits for the first event, past ones included, for which `wanted` returns a value.
     ///
     /// # Panics
-    /// If none comes.
+    /// If no such event arrives.
     pub async fn until<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
         if let Some(found) = self.events.iter().find_map(|event| wanted(event)) {
             return found;
@@ -93,10 +94,10 @@ impl Recorder {
         self.until_new(what, wanted).await
     }
 
-    /// Waits for the first new event for which `wanted` gives something.
+    /// Waits for the first new event for which `wanted` returns a value.
     ///
     /// # Panics
-    /// If none comes.
+    /// If no such event arrives.
     pub async fn until_new<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
         let read = async {
             while let Some(event) = self.next().await {
@@ -171,7 +172,7 @@ impl Recorder {
         .await;
     }
 
-    /// Answers the ask it was last shown.
+    /// Answers the ask that the client shows.
     ///
     /// # Errors
     /// As [`Attachment::answer`].

@@ -1,4 +1,4 @@
-//! A tool that does what the test wants, call by call.
+//! A tool that runs the functions of a test.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,10 +6,10 @@ use crossbeam_channel::{Sender, bounded};
 use holdpoint_tools::{Act, Intent, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
 use serde_json::{Value, json};
 
-/// What one call of the probe does.
+/// The function that a call of the probe runs.
 pub type ProbeCall = Arc<dyn Fn(Value, &ToolContext) -> Result<ToolOutcome, ToolError> + Send + Sync>;
 
-/// The tool `probe`: each call does what the test said last.
+/// The tool `probe`. Each call runs the function that the test set last.
 #[derive(Clone)]
 pub struct Probe(Arc<Mutex<ProbeCall>>);
 
@@ -20,7 +20,7 @@ impl Default for Probe {
 }
 
 impl Probe {
-    /// From now on, calls do this.
+    /// Sets the function of later calls.
     pub fn does<F>(&self, call: F)
     where
         F: Fn(Value, &ToolContext) -> Result<ToolOutcome, ToolError> + Send + Sync + 'static,
@@ -28,13 +28,14 @@ impl Probe {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(call);
     }
 
-    /// From now on, a call says `begun` and ends when what this returns is dropped, whatever it is told meanwhile.
+    /// Lets later calls output `begun` and then wait until the returned sender is dropped, ignoring
+    /// everything else.
     #[must_use]
-    pub fn hears_nothing(&self, begun: &'static str) -> Sender<()> {
+    pub fn ignores_cancel(&self, begun: &'static str) -> Sender<()> {
         let (release, released) = bounded::<()>(0);
         self.does(move |_, context| {
             context.output(begun);
-            // Nothing is ever sent.
+            // No message is ever sent.
             let _ = released.recv();
             Ok(ToolOutcome::default())
         });

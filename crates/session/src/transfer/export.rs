@@ -1,4 +1,4 @@
-//! Out of a store.
+//! Exporting a session from a store.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
 use crate::store::{Pages, SessionStore, StoreError};
 
-/// Why a session was not written out.
+/// The reason why an export failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -20,18 +20,20 @@ pub enum ExportError {
     /// There is no such session, or its engine can't be reached.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// What came of it has no last line.
-    #[error("the session came only in part; the daemon's log says why")]
-    Part,
+    /// The received text has no last line.
+    #[error("the received session is incomplete; the daemon's log says why")]
+    Truncated,
     /// The text can't be written.
-    #[error("the session can't be written out: {0}")]
+    #[error("the session can't be exported: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Writes a session out, as far as it is saved. Where facts can't be read, the text says so as the log does.
+/// Exports the saved part of a session. Facts that can't be read appear as gaps, as they do in the
+/// log.
 ///
 /// # Errors
-/// [`ExportError`] if there is no such session, it can't be read, or `out` fails: what was written then has no last line.
+/// [`ExportError`] if there is no such session, it can't be read, or a write to `out` fails.
+/// Incomplete text has no last line.
 pub async fn export(
     store: &dyn SessionStore,
     session: &SessionId,
@@ -41,7 +43,7 @@ pub async fn export(
     let mut sum = Sum::default();
     let header = Header { format: FORMAT.to_owned(), version: VERSION, id: session.clone() };
     sum.add(&write(out, &header)?);
-    let mut pages = Pages::of(&*log);
+    let mut pages = Pages::whole_log(&*log);
     while let Some(page) = pages.next().await? {
         for event in page {
             sum.add(&write(out, &*event)?);
@@ -51,7 +53,7 @@ pub async fn export(
     Ok(out.flush()?)
 }
 
-/// Writes a line, and returns it.
+/// Writes a line and returns it.
 fn write(out: &mut (dyn Write + Send), what: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');

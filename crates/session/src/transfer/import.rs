@@ -1,4 +1,4 @@
-//! Into a store.
+//! Importing a session into a store.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
@@ -14,20 +14,20 @@ use super::possible::impossible;
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
 use crate::names::{folder_name, fresh_id};
-use crate::saved::Scribe;
+use crate::saved::OfflineSession;
 use crate::state::{Phase, State};
-use crate::store::{SessionLog, SessionStore, StoreError, end_of};
+use crate::store::{SessionLog, SessionStore, StoreError, last_seq_of};
 
-/// Why a session was not taken in. Nothing has changed then.
+/// The reason why an import failed. The store is unchanged then.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The text is not one that was written out.
+    /// The text is not a valid export.
     #[error("line {line}: {what}")]
     Line {
-        /// Which line, counted from 1.
+        /// The number of the line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault of this line.
         what: String,
     },
     /// The text can't be read.
@@ -36,16 +36,18 @@ pub enum ImportError {
     /// The session can't be saved.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine would not, or can't be reached.
+    /// The engine refused the session, or can't be reached.
     #[error(transparent)]
     Session(#[from] SessionError),
 }
 
-/// Takes a session in, under its own id if no other has it, else under a fresh one. Returns the id. What was open when
-/// it was written out is ended as after a restart, by these limits. Whatever it was allowed where it was written out, here it asks.
+/// Imports a session under its own id, or under a new one if that is taken, and returns the id.
+/// Work that was open at the export is ended as after a restart, with these limits. Permissions are
+/// not imported: here, the session asks.
 ///
 /// # Errors
-/// [`ImportError`]: with the number of the line, if the text is not as it was written; or if the store fails.
+/// [`ImportError`] if the text is not a valid export, with the number of the line, or if the store
+/// fails.
 pub async fn import(
     store: &dyn SessionStore,
     limits: &Limits,
@@ -53,70 +55,72 @@ pub async fn import(
 ) -> Result<SessionId, ImportError> {
     let Parsed { id: own, mut facts } = parse(text)?;
     let (id, log) = create(store, &own).await?;
-    facts.iter_mut().for_each(|event| take_in(Arc::make_mut(event), &id));
+    facts.iter_mut().for_each(|event| adopt(Arc::make_mut(event), &id));
     let taken = save(log, limits, facts).await;
     if taken.is_err() {
-        // It may be there or not: it is not to be.
+        // The session may be in the store in spite of the error, and must not stay there.
         let _ = store.delete(&id).await;
     }
     taken.map(|()| id)
 }
 
-/// Saves a session's facts and the end of what is open, together: from then on somebody else may open it.
+/// Saves a session's facts together with the end of its open work, because another client may open
+/// the session as soon as it is saved.
 async fn save(log: Arc<dyn SessionLog>, limits: &Limits, facts: Vec<Arc<Event>>) -> Result<(), ImportError> {
     let Some(state) = State::fold(&facts) else {
         return Err(ImportError::Line { line: 2, what: NO_OPENING.to_owned() });
     };
     let rested = state.is_at_rest() || matches!(state.phase(), Phase::Closed);
-    let mut scribe = Scribe::of_unsaved(log, limits, state, facts);
+    let mut session = OfflineSession::new_unsaved(log, limits, state, facts);
     if !rested {
-        scribe.end_what_is_open().map_err(SessionError::from)?;
+        session.end_open_work().map_err(SessionError::from)?;
     }
-    scribe.save().await?;
+    session.save().await?;
     Ok(())
 }
 
-/// Bytes that a line has at most: four times what an answer has, unless more is set.
+/// The maximum length of a line in bytes: four times the default limit of an answer.
 const MAX_LINE: u64 = 64 << 20;
 
-/// Bytes that a text has at most: all its facts are held at once.
+/// The maximum length of a text in bytes. Bounded because all its facts are in memory at once.
 const MAX_TEXT: u64 = 1 << 30;
 
-/// The highest number that a fact can have, and the highest name of what is counted: far above what a session comes to, and all above it can still be counted.
+/// The maximum number of a fact, and the maximum id. It is far above those of any session, and
+/// leaves room to continue counting.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
 const NO_OPENING: &str = "the first fact is not the session's opening";
 
-/// What a text says.
+/// The contents of a text.
 struct Parsed {
     id: SessionId,
     facts: Vec<Arc<Event>>,
 }
 
-/// Reads a whole text, or says where it is not as it was written.
+/// Reads a whole text. The error gives the first line that is invalid.
 fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
     let mut lines = Lines { text, number: 0, bytes: 0, sum: Sum::default() };
-    let header = lines.due()?;
+    let header = lines.next_required()?;
     let header: Header = lines.parse(&header)?;
     if header.format != FORMAT {
-        return Err(lines.wrong(format!("this is no session (its format is `{}`)", header.format)));
+        return Err(lines.wrong(format!("not an exported session (format `{}`)", header.format)));
     }
     if header.version > VERSION {
-        let what = format!("this is version {}, and this program knows versions up to {VERSION}", header.version);
+        let what = format!("format version {} is not supported; the newest supported is {VERSION}", header.version);
         return Err(lines.wrong(what));
     }
     let (mut facts, mut last) = (Vec::new(), 0);
     let mut state: Option<State> = None;
     loop {
         let before = lines.sum.end();
-        let line = lines.due()?;
+        let line = lines.next_required()?;
         if line.starts_with(br#"{"end":"#) {
             let Footer { end } = lines.parse(&line)?;
             if end.facts != before.facts {
-                return Err(lines.wrong(format!("{} facts were written, and {} are there", end.facts, before.facts)));
+                return Err(lines.wrong(format!("{} facts were exported, but {} are here", end.facts, before.facts)));
             }
             if end != before {
-                return Err(lines.wrong("the checksum does not fit: a line before this one was changed".to_owned()));
+                return Err(lines.wrong("the checksum does not match: an earlier line was changed".to_owned()));
             }
             break;
         }
@@ -135,14 +139,15 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         facts.push(event);
     }
     if lines.next()?.is_some() {
-        return Err(lines.wrong("this is behind the end".to_owned()));
+        return Err(lines.wrong("unexpected line after the end".to_owned()));
     }
     Ok(Parsed { id: header.id, facts })
 }
 
-/// The number that an event ends with, if it can come after the one that ended with `last`.
+/// Checks that an event can follow the one that ended with number `last`, and returns its own last
+/// number.
 fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
-    let end = end_of(event);
+    let end = last_seq_of(event);
     if event.seq <= last {
         return Err(format!("number {} is not above {last}", event.seq));
     }
@@ -151,21 +156,22 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
     }
     match &event.body {
         Body::Fact(Fact::SessionOpened { settings }) if last == 0 && settings.id == *id => Ok(event.seq),
-        Body::Fact(Fact::SessionOpened { .. }) => Err("this opens another session".to_owned()),
+        Body::Fact(Fact::SessionOpened { .. }) => Err("the line opens another session".to_owned()),
         _ if last == 0 => Err(NO_OPENING.to_owned()),
-        // By its number an answer finds it: of two with one number, it would reach either.
+        // An answer finds its ask by the number. Of two asks with one number, it could reach
+        // either.
         Body::Fact(Fact::AskRaised { ask }) if ask.id.seq != event.seq => {
-            Err(format!("ask {} has another number than its event, {}", ask.id, event.seq))
+            Err(format!("the number of ask {} is not that of its event, {}", ask.id, event.seq))
         }
-        // As a session refuses it, and some models do.
+        // Sessions refuse this, and so do some models.
         Body::Fact(Fact::PromptAccepted { text, .. }) if text.trim().is_empty() => {
             Err("the prompt is empty".to_owned())
         }
         Body::Fact(Fact::RunStarted { run, .. }) if run.goal.trim().is_empty() => Err("the goal is empty".to_owned()),
         Body::Fact(_) => Ok(event.seq),
-        // Facts that could not be read when it was written out.
+        // Facts that could not be read during the export.
         Body::Delta(Delta::Gap { from, to }) if from <= to && *from == event.seq => Ok(*to),
-        Body::Delta(_) => Err("this is no fact".to_owned()),
+        Body::Delta(_) => Err("not a fact".to_owned()),
     }
 }
 
@@ -173,13 +179,13 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
 struct Lines<'a> {
     text: &'a mut (dyn BufRead + Send),
     number: u64,
-    /// What has been read.
+    /// How many bytes were read.
     bytes: u64,
     sum: Sum,
 }
 
 impl Lines<'_> {
-    /// The next line without its end; `None` behind the last.
+    /// The next line, without its end; `None` after the last.
     fn next(&mut self) -> Result<Option<Vec<u8>>, ImportError> {
         let mut line = Vec::new();
         self.number += 1;
@@ -187,7 +193,7 @@ impl Lines<'_> {
             left if left < MAX_LINE => ("the text", MAX_TEXT, left),
             _ => ("the line", MAX_LINE, MAX_LINE),
         };
-        // One more than there may be, to tell.
+        // One byte more than allowed, to detect a line that is too long.
         if (&mut *self.text).take(left + 1).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
@@ -198,18 +204,18 @@ impl Lines<'_> {
         self.sum.add(&line);
         match line.pop() {
             Some(b'\n') => Ok(Some(line)),
-            _ => Err(self.wrong("it is cut".to_owned())),
+            _ => Err(self.wrong("the line is incomplete".to_owned())),
         }
     }
 
-    /// The next line, which there has to be.
-    fn due(&mut self) -> Result<Vec<u8>, ImportError> {
+    /// The next line, which must exist.
+    fn next_required(&mut self) -> Result<Vec<u8>, ImportError> {
         let line = self.next()?;
         line.ok_or_else(|| self.wrong("the text ends before its last line".to_owned()))
     }
 
     fn parse<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, ImportError> {
-        serde_json::from_slice(line).map_err(|error| self.wrong(json::fault(&error)))
+        serde_json::from_slice(line).map_err(|error| self.wrong(json::describe(&error)))
     }
 
     fn wrong(&self, what: String) -> ImportError {
@@ -217,7 +223,7 @@ impl Lines<'_> {
     }
 }
 
-/// Makes a log under the session's own id, or under a fresh one if there is such a session.
+/// Creates a log under the session's own id, or under a new one if that is taken.
 async fn create(store: &dyn SessionStore, own: &SessionId) -> Result<(SessionId, Arc<dyn SessionLog>), StoreError> {
     let mut id = own.clone();
     loop {
@@ -229,9 +235,9 @@ async fn create(store: &dyn SessionStore, own: &SessionId) -> Result<(SessionId,
     }
 }
 
-/// Makes an event one of the session of this id, wherever it names its own; and takes from it what a text has no say in:
-/// what runs here unasked is for the user here to say, and a name has to stay on its line.
-fn take_in(event: &mut Event, id: &SessionId) {
+/// Assigns an event to the session with this id, and removes settings that a text must not bring:
+/// permissions are given by the user of this store, and a name has to fit on one line.
+fn adopt(event: &mut Event, id: &SessionId) {
     let Body::Fact(fact) = &mut event.body else { return };
     match fact {
         Fact::SessionOpened { settings } => {

@@ -1,28 +1,28 @@
-//! A text, read while it is written: for those who want the facts and not the text.
+//! Reading the facts of a text while it is written.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use holdpoint_common::Event;
 
-/// Takes a session's text, and gives each of its facts away as soon as its line is whole. Whether the text was whole is
-/// told by what writes it.
+/// A writer that receives a session's text and passes on each fact as soon as its line is complete.
+/// The source of the text, not this type, reports whether the text is complete.
 pub struct Facts<F> {
-    give: F,
-    /// The line that is not whole yet.
+    on_fact: F,
+    /// The incomplete line.
     line: Vec<u8>,
 }
 
 impl<F: FnMut(Arc<Event>) -> io::Result<()>> Facts<F> {
-    /// Gives them to `give`; its errors end the text.
-    pub fn new(give: F) -> Self {
-        Self { give, line: Vec::new() }
+    /// Passes the facts to `on_fact`, whose errors end the text.
+    pub fn new(on_fact: F) -> Self {
+        Self { on_fact, line: Vec::new() }
     }
 
-    fn take(&mut self) -> io::Result<()> {
-        // The first line and the last are no facts.
+    fn finish_line(&mut self) -> io::Result<()> {
+        // The first and the last line are not facts.
         if let Ok(event) = serde_json::from_slice::<Event>(&self.line) {
-            (self.give)(Arc::new(event))?;
+            (self.on_fact)(Arc::new(event))?;
         }
         self.line.clear();
         Ok(())
@@ -35,7 +35,7 @@ impl<F: FnMut(Arc<Event>) -> io::Result<()>> Write for Facts<F> {
         let taken = end.map_or(bytes.len(), |end| end + 1);
         self.line.extend_from_slice(&bytes[..taken]);
         if end.is_some() {
-            self.take()?;
+            self.finish_line()?;
         }
         Ok(taken)
     }

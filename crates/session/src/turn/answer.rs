@@ -1,4 +1,4 @@
-//! One model answer: streamed to the actor as it comes, put together for the log.
+//! One answer of the model: streamed to the actor in pieces, and put together for the log.
 
 use std::any::Any;
 use std::future::ready;
@@ -6,55 +6,55 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, StreamExt, stream};
-use holdpoint_common::limits::TEXT_DELTA;
+use holdpoint_common::limits::MAX_TEXT_DELTA;
 use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Delta, ToolCall, Usage};
 use serde_json::Value;
 
 use super::retry::{Next, Tries};
 use super::{Runner, arguments, panic_text, schema};
-use crate::lane::Lane;
-use crate::model::{MOST_CALLS, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::lane::LaneMessage;
+use crate::model::{MAX_CALLS, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
-/// What an answer came to.
-pub(super) struct Answered {
+/// The result of a model request.
+pub(super) struct ModelAnswer {
     pub(super) message: AssistantMessage,
     pub(super) usage: Usage,
     pub(super) stop: Stop,
-    /// Calls that can't run, and what the model is told of each.
+    /// The calls that can't run, with the reasons for the model.
     pub(super) refused: Vec<(CallId, String)>,
 }
 
 /// How an answer ended.
 pub(super) enum Stop {
-    /// By itself.
+    /// The model finished the answer.
     Whole,
-    /// By the cut.
+    /// The turn was cut.
     Cut,
-    /// By the most tokens that an answer may have.
+    /// The answer reached its maximum number of tokens.
     Limit,
-    /// By a fault that may pass, after something had been said.
+    /// The model failed with an error that may pass.
     Broken(ModelError),
-    /// By a fault.
+    /// The model failed with another error.
     Failed(String),
-    /// By the provider, who refused the request for what it was.
+    /// The provider refused the request because of its content.
     Refused(ModelError),
 }
 
-/// An answer in the making.
+/// An answer in progress.
 #[derive(Default)]
-struct Draft {
+struct PartialAnswer {
     message: AssistantMessage,
     refused: Vec<(CallId, String)>,
     usage: Option<Usage>,
-    /// What has come so far, for its bound.
+    /// The bytes received so far, which are bounded.
     bytes: usize,
-    /// Bytes of arguments that are still being written: their calls will bring them again.
+    /// The bytes of arguments that are still streaming. The complete calls will contain them again.
     writing: usize,
 }
 
-impl Draft {
-    /// Adds about what an event weighs.
-    fn weigh(&mut self, event: &ModelEvent) {
+impl PartialAnswer {
+    /// Adds the approximate size of an event.
+    fn add_size(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Writing { bytes } => self.writing += bytes,
             ModelEvent::Call { arguments, .. } => {
@@ -65,33 +65,34 @@ impl Draft {
         }
     }
 
-    /// How many calls it has.
     fn calls(&self) -> u32 {
         u32::try_from(self.message.calls.len()).unwrap_or(u32::MAX)
     }
 
-    /// Why the answer is too much, if it is.
-    fn over(&self, most_bytes: usize) -> Option<String> {
+    /// The error if the answer exceeds a bound.
+    fn bound_error(&self, most_bytes: usize) -> Option<String> {
         if self.bytes + self.writing > most_bytes {
             return Some(format!("the model's answer is over {most_bytes} bytes"));
         }
-        (self.message.calls.len() > MOST_CALLS).then(|| ModelError::too_many_calls().to_string())
+        (self.message.calls.len() > MAX_CALLS).then(|| ModelError::too_many_calls().to_string())
     }
 }
 
-/// Extra time after a silence, to read data that arrived while the machine was suspended or this process was stopped.
-const ONCE_MORE: Duration = Duration::from_secs(1);
+/// Extra time after a silence, to read data that arrived while the machine was suspended or this
+/// process was stopped.
+const EXTRA_SILENCE: Duration = Duration::from_secs(1);
 
-/// The next event, or the end, of a stream; `None` if it was silent for so long.
-async fn heard(stream: &mut ModelStream, silence: Duration) -> Option<Option<Result<ModelEvent, ModelError>>> {
+/// The next event of a stream, or its end; `None` if the stream is silent for this long.
+async fn next_within(stream: &mut ModelStream, silence: Duration) -> Option<Option<Result<ModelEvent, ModelError>>> {
     match tokio::time::timeout(silence, stream.next()).await {
         Ok(event) => Some(event),
-        Err(_) => tokio::time::timeout(ONCE_MORE, stream.next()).await.ok(),
+        Err(_) => tokio::time::timeout(EXTRA_SILENCE, stream.next()).await.ok(),
     }
 }
 
-/// The answer of a model, whose panics are faults: what it had said, and what the turn has, stay.
-fn guarded(model: &dyn Model, request: &ModelRequest) -> ModelStream {
+/// The answer of a model, in which a panic becomes an error. The text so far and the turn's earlier
+/// work are kept then.
+fn stream_without_panics(model: &dyn Model, request: &ModelRequest) -> ModelStream {
     let fault = |panic: Box<dyn Any + Send>| {
         let message = format!("the model panicked: {}", panic_text(&*panic));
         Err(ModelError::Failed { message })
@@ -103,47 +104,48 @@ fn guarded(model: &dyn Model, request: &ModelRequest) -> ModelStream {
 }
 
 impl Runner {
-    /// Sends a request and streams its answer; tries again while nothing has been said and the fault may pass.
-    /// Whichever way it ends, the connection is closed by then.
-    pub(super) async fn answer(&mut self, request: &ModelRequest) -> Answered {
+    /// Sends a request and streams its answer. Retries as long as the answer is empty and the error
+    /// may pass. The connection is closed when this returns.
+    pub(super) async fn answer(&mut self, request: &ModelRequest) -> ModelAnswer {
         let mut tries = Tries::default();
         let began = Instant::now();
         let (messages, bytes) = (request.messages.len(), request.bytes());
-        tracing::debug!(model = self.outfit.model.name(), messages, bytes, "the model is asked");
+        tracing::debug!(model = self.env.model.name(), messages, bytes, "model request sent");
         let (draft, stop) = loop {
-            let mut draft = Draft::default();
-            let mut stream = guarded(&*self.outfit.model, request);
+            let mut draft = PartialAnswer::default();
+            let mut stream = stream_without_panics(&*self.env.model, request);
             let stop = self.stream(&mut stream, &mut draft).await;
             drop(stream);
             match stop {
                 Stop::Broken(error) if draft.message.blocks.is_empty() => {
-                    match self.again(&mut tries, u32::MAX, error).await {
+                    match self.wait_for_retry(&mut tries, u32::MAX, error).await {
                         Some(stop) => break (draft, stop),
-                        None => tracing::info!("the model is asked again"),
+                        None => tracing::info!("retrying the model request"),
                     }
                 }
                 stop => break (draft, stop),
             }
         };
-        let Draft { mut message, refused, usage, .. } = draft;
+        let PartialAnswer { mut message, refused, usage, .. } = draft;
         if !matches!(stop, Stop::Whole) {
-            // What had come is kept; calls of an answer that did not end are not run and not kept.
+            // The text is kept, but calls of an incomplete answer are neither run nor kept.
             message.partial = true;
             message.calls.clear();
         }
-        let said: usize = message.blocks.iter().map(|block| block.text.len()).sum();
-        let mut usage = usage.unwrap_or_else(|| Usage::estimate(request.bytes(), said as u64));
-        usage.cost = self.outfit.model.settings().price.map(|price| price.of(&usage));
-        message.model = Some(self.outfit.model.name().to_owned());
+        let answer_bytes: usize = message.blocks.iter().map(|block| block.text.len()).sum();
+        let mut usage = usage.unwrap_or_else(|| Usage::estimate(request.bytes(), answer_bytes as u64));
+        usage.cost = self.env.model.settings().price.map(|price| price.cost(&usage));
+        message.model = Some(self.env.model.name().to_owned());
         message.usage = Some(usage);
         let (ms, calls, tokens) = (began.elapsed().as_millis(), message.calls.len(), usage.output);
-        tracing::debug!(ms, calls, tokens, whole = !message.partial, "the model answered");
-        Answered { message, usage, stop, refused }
+        tracing::debug!(ms, calls, tokens, whole = !message.partial, "model answer received");
+        ModelAnswer { message, usage, stop, refused }
     }
 
-    /// Waits before the next try of a request that failed, of `most` that are made, and tells why. `Some`: there is none.
-    pub(super) async fn again(&self, tries: &mut Tries, most: u32, error: ModelError) -> Option<Stop> {
-        let limits = &self.outfit.limits;
+    /// Waits before the next of at most `most` tries of a failed request, and reports the reason.
+    /// `Some` if there is no next try.
+    pub(super) async fn wait_for_retry(&self, tries: &mut Tries, most: u32, error: ModelError) -> Option<Stop> {
+        let limits = &self.env.limits;
         let wait = match tries.failed(&error, limits, fastrand::f64()) {
             Next::Wait(wait) => wait,
             Next::GiveUp(said) => {
@@ -151,14 +153,14 @@ impl Runner {
                 return Some(Stop::Failed(format!("{}{said}", self.explain(&error))));
             }
         };
-        let told = Delta::Retrying {
+        let retrying = Delta::Retrying {
             next: tries.made() + 1,
             tries: limits.model_tries.min(most),
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason: self.explain(&error),
         };
         // If the actor is gone, the token is cancelled.
-        let _ = self.lane.send(Lane::Delta(told)).await;
+        let _ = self.lane.send(LaneMessage::Delta(retrying)).await;
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Some(Stop::Cut),
@@ -166,8 +168,8 @@ impl Runner {
         }
     }
 
-    async fn stream(&mut self, stream: &mut ModelStream, draft: &mut Draft) -> Stop {
-        let limits = self.outfit.limits.clone();
+    async fn stream(&mut self, stream: &mut ModelStream, draft: &mut PartialAnswer) -> Stop {
+        let limits = self.env.limits.clone();
         let silence = Duration::from_secs(limits.model_silence_s);
         let mut ahead = None;
         loop {
@@ -176,7 +178,7 @@ impl Runner {
                 None => tokio::select! {
                     biased;
                     () = self.cancel.cancelled() => return Stop::Cut,
-                    event = heard(stream, silence) => match event {
+                    event = next_within(stream, silence) => match event {
                         Some(event) => event,
                         None => return Stop::Failed(format!("the model was silent for {} s", silence.as_secs())),
                     },
@@ -186,19 +188,19 @@ impl Runner {
                 Some(Ok(event)) => event,
                 Some(Err(error)) => {
                     if draft.bytes + draft.writing == 0 {
-                        // An error instead of an answer: nothing was used.
+                        // An error without an answer has used no tokens.
                         draft.usage.get_or_insert_default();
                     }
                     return match error {
-                        error if error.may_pass() => Stop::Broken(error),
+                        error if error.is_temporary() => Stop::Broken(error),
                         error if error.refuses_request() => Stop::Refused(error),
                         error => Stop::Failed(self.explain(&error)),
                     };
                 }
                 None => return Stop::Whole,
             };
-            draft.weigh(&event);
-            if let Some(error) = draft.over(limits.max_answer_bytes) {
+            draft.add_size(&event);
+            if let Some(error) = draft.bound_error(limits.max_answer_bytes) {
                 return Stop::Failed(error);
             }
             let (kind, mut text) = match event {
@@ -220,8 +222,8 @@ impl Runner {
                 }
                 ModelEvent::OutputLimit => return Stop::Limit,
             };
-            // What has arrived already goes out as one delta.
-            while text.len() < TEXT_DELTA {
+            // Text that has already arrived is sent as one delta.
+            while text.len() < MAX_TEXT_DELTA {
                 match stream.next().now_or_never() {
                     Some(Some(Ok(ModelEvent::Text(more)))) if kind == BlockKind::Text => {
                         draft.bytes += more.len();
@@ -244,8 +246,8 @@ impl Runner {
         }
     }
 
-    /// Adds text to the answer and sends it on. `false`: the turn was cut meanwhile.
-    async fn add_text(&mut self, draft: &mut Draft, kind: BlockKind, text: &str) -> bool {
+    /// Adds text to the answer and sends it. `false` if the turn was cut in the meantime.
+    async fn add_text(&mut self, draft: &mut PartialAnswer, kind: BlockKind, text: &str) -> bool {
         let calls_before = draft.calls();
         let item = match draft.message.blocks.last() {
             Some(block) if block.kind == kind && block.signature.is_none() && block.calls_before == calls_before => {
@@ -259,7 +261,7 @@ impl Runner {
         };
         let mut rest = text;
         while !rest.is_empty() {
-            let (piece, later) = rest.split_at(rest.floor_char_boundary(TEXT_DELTA));
+            let (piece, later) = rest.split_at(rest.floor_char_boundary(MAX_TEXT_DELTA));
             let delta = match kind {
                 BlockKind::Text => Delta::Text { item, text: piece.to_owned() },
                 BlockKind::Thought => Delta::Thought { item, text: piece.to_owned() },
@@ -267,7 +269,7 @@ impl Runner {
             let sent = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => false,
-                sent = self.lane.send(Lane::Delta(delta)) => sent.is_ok(),
+                sent = self.lane.send(LaneMessage::Delta(delta)) => sent.is_ok(),
             };
             if !sent {
                 return false;
@@ -280,9 +282,9 @@ impl Runner {
         true
     }
 
-    /// Signs the last thought. A signature without one, or for one that is signed already, makes an empty thought that
-    /// carries it: none may be lost, for the provider wants them all back.
-    fn sign(&mut self, draft: &mut Draft, signature: String) {
+    /// Signs the last thought. A signature without an unsigned thought before it gets an empty
+    /// thought of its own, because the provider requires all signatures back.
+    fn sign(&mut self, draft: &mut PartialAnswer, signature: String) {
         let calls_before = draft.calls();
         match draft.message.blocks.last_mut() {
             Some(block)
@@ -299,15 +301,15 @@ impl Runner {
         }
     }
 
-    fn add_call(&self, draft: &mut Draft, mut call: ToolCall, arguments: &str) {
+    fn add_call(&self, draft: &mut PartialAnswer, mut call: ToolCall, arguments: &str) {
         let spec = self.specs.iter().find(|spec| spec.name == call.name);
         let (input, wrong) = match arguments::read(arguments) {
-            // Of a tool that there is not, the model is told so when the call is to run.
+            // An unknown tool is reported to the model when the call is to run.
             Ok(input) => {
                 let wrong = spec.and_then(|spec| schema::check(&spec.schema, &input).err());
                 (input, wrong)
             }
-            // What is no object can't be kept as one.
+            // Only an object can be kept as the input of a call.
             Err(wrong) => (Value::Object(serde_json::Map::new()), Some(wrong)),
         };
         draft.refused.extend(wrong.map(|why| (call.id, format!("not run: {why}"))));
@@ -315,18 +317,16 @@ impl Runner {
         draft.message.calls.push(call);
     }
 
-    /// The error, and what may be done about it.
+    /// The message of an error, with a hint if there is one.
     fn explain(&self, error: &ModelError) -> String {
         let hint = match error {
             ModelError::Setup { message, hint } => return format!("{message} (hint: {hint})"),
             ModelError::Barred { .. } => {
-                "see to the key, the account, the quota or the bill at the provider, or use another model".to_owned()
+                "check the key, account, quota and billing at the provider, or use another model".to_owned()
             }
             ModelError::Misconfigured { .. } => {
-                let model = self.outfit.model.name();
-                format!(
-                    "look at [models.\"{model}\"] in the configuration, the model's name and the server's own settings"
-                )
+                let model = self.env.model.name();
+                format!("check [models.\"{model}\"] in the configuration, the model's name and the server's settings")
             }
             error => return error.to_string(),
         };
@@ -340,20 +340,21 @@ mod tests {
 
     use super::*;
 
-    /// A process that was stopped finds its timer over before its connection was read: the answer comes only then.
+    /// After a suspend, the timer expires before the answer that has arrived is read from the
+    /// connection.
     #[tokio::test]
-    async fn t_l5_an_answer_that_arrived_during_a_suspend_is_no_silence() {
+    async fn t_l5_an_answer_that_arrived_during_a_suspend_is_not_silence() {
         let mut polls = 0;
         let late = stream::poll_fn(move |context| {
             polls += 1;
             context.waker().wake_by_ref();
-            // The first is that of the silence, the second that of its end.
+            // The first poll begins the silence, the second ends it.
             if polls > 2 { Poll::Ready(Some(Ok(ModelEvent::Text("late".to_owned())))) } else { Poll::Pending }
         });
         let mut late: ModelStream = late.boxed();
-        assert_eq!(heard(&mut late, Duration::ZERO).await, Some(Some(Ok(ModelEvent::Text("late".to_owned())))));
+        assert_eq!(next_within(&mut late, Duration::ZERO).await, Some(Some(Ok(ModelEvent::Text("late".to_owned())))));
         let mut never: ModelStream = stream::pending().boxed();
         tokio::time::pause();
-        assert_eq!(heard(&mut never, Duration::from_secs(300)).await, None);
+        assert_eq!(next_within(&mut never, Duration::from_secs(300)).await, None);
     }
 }

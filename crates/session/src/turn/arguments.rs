@@ -1,4 +1,5 @@
-//! The arguments of a call as the model wrote them: read whole or not at all, never repaired.
+//! The arguments of a call as the model wrote them: accepted in full or rejected, but never
+//! repaired.
 
 use std::fmt;
 
@@ -6,20 +7,21 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// How deep arguments may be nested. They are written again within a request and within a log, which JSON readers take to
-/// 128 levels, serde_json among them.
-const DEEPEST: usize = 64;
+/// How deep arguments may be nested. They become part of requests and logs, in which JSON readers,
+/// including serde_json, accept 128 levels.
+const MAX_ARGUMENT_DEPTH: usize = 64;
 
-/// Reads arguments: a JSON object, each of its keys once. None at all are an empty one.
+/// Reads arguments: a JSON object without duplicate keys. Empty text is an empty object.
 ///
 /// # Errors
-/// What is wrong, for the model.
+/// The fault, as a message for the model.
 pub(super) fn read(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = Strict { levels: DEEPEST }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    let value =
+        Strict { levels: MAX_ARGUMENT_DEPTH }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
     match value {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err("the arguments are not a JSON object".to_owned()),
@@ -27,18 +29,18 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
     }
 }
 
-/// A JSON value in which no key comes twice: of two, nobody can say which was meant.
+/// Reads a JSON value without duplicate keys: of two values, the intended one is unknown.
 #[derive(Clone, Copy)]
 struct Strict {
-    /// How many more levels it may have.
+    /// How many more levels are allowed.
     levels: usize,
 }
 
 impl Strict {
-    /// What is within it.
+    /// The reader for the next level.
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
         let levels = self.levels.checked_sub(1);
-        let levels = levels.ok_or_else(|| E::custom(format_args!("nested deeper than {DEEPEST} levels")))?;
+        let levels = levels.ok_or_else(|| E::custom(format_args!("nested deeper than {MAX_ARGUMENT_DEPTH} levels")))?;
         Ok(Self { levels })
     }
 }
@@ -95,7 +97,7 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(inner)?;
             if map.contains_key(&key) {
-                return Err(serde::de::Error::custom(format_args!("the key `{key}` comes twice")));
+                return Err(serde::de::Error::custom(format_args!("duplicate key `{key}`")));
             }
             map.insert(key, value);
         }
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t_l7_arguments_are_whole_or_refused() {
+    fn t_l7_arguments_are_accepted_whole_or_refused() {
         assert_eq!(read(""), Ok(json!({})));
         let all = r#"{"a":[1,-2,3.5,null,true],"b":{"c":"é\n\ud83d\ude00"}}"#;
         assert_eq!(read(all), Ok(serde_json::from_str(all).unwrap()));
@@ -122,8 +124,8 @@ mod tests {
             (r#"["ls"]"#, "not a JSON object"),
             (r#""{\"command\":\"ls\"}""#, "not a JSON object"),
             ("null", "not a JSON object"),
-            (r#"{"command": "ls", "command": "rm"}"#, "`command` comes twice"),
-            (r#"{"a": {"b": 1, "b": 2}}"#, "`b` comes twice"),
+            (r#"{"command": "ls", "command": "rm"}"#, "duplicate key `command`"),
+            (r#"{"a": {"b": 1, "b": 2}}"#, "duplicate key `b`"),
             (r#"{"command": "\ud800"}"#, "hex escape"),
             (r#"{"command": "\x41"}"#, "escape"),
             ("{'command': 'ls'}", "key must be a string"),
@@ -133,8 +135,8 @@ mod tests {
             assert!(error.contains(why), "{wrong}: {error}");
         }
         let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1));
-        assert!(read(&nested(DEEPEST)).is_ok());
-        for levels in [DEEPEST + 1, 127, 100_000] {
+        assert!(read(&nested(MAX_ARGUMENT_DEPTH)).is_ok());
+        for levels in [MAX_ARGUMENT_DEPTH + 1, 127, 100_000] {
             assert!(read(&nested(levels)).unwrap_err().contains("nested deeper than 64 levels"), "{levels}");
         }
     }

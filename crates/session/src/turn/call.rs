@@ -1,9 +1,10 @@
-//! One tool call: judged, let through the gate, run on a thread of its own, and ended whatever it does.
+//! One tool call: judged by the policy, let through the gate, run on a thread of its own, and
+//! always ended.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use holdpoint_common::limits::LEAVE_AFTER;
+use holdpoint_common::limits::ABANDON_AFTER;
 use holdpoint_common::{
     AskRequest, CallId, EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict,
 };
@@ -12,30 +13,30 @@ use tokio::sync::oneshot;
 
 use super::order::Order;
 use super::{Runner, panic_text};
-use crate::lane::{LaneSink, Passage};
+use crate::lane::{GateAnswer, LaneSink};
 use crate::state::{Clearance, Confirm, Gate};
 
 /// How a call ended.
 pub(super) struct CallEnd {
     pub(super) result: ToolResult,
-    /// The instance, if it came back.
+    /// The tool, if it returned.
     pub(super) tool: Option<Box<dyn Tool>>,
-    /// How it stopped, if the cut found it running.
+    /// How the tool stopped, if the cut found it running.
     pub(super) stopped: Option<StoppedTool>,
-    /// What the cut ended of its processes.
+    /// The call's processes that the cut ended.
     pub(super) processes: EndedProcesses,
 }
 
 impl CallEnd {
-    pub(super) fn of(result: ToolResult) -> Self {
+    pub(super) fn from_result(result: ToolResult) -> Self {
         Self { result, tool: None, stopped: None, processes: EndedProcesses::default() }
     }
 }
 
-/// A tool, what its call would do, and what the policy says of it.
+/// A tool, the intent of its call, and the policy's judgement.
 type Judged = (Box<dyn Tool>, Intent, Judgement);
 
-/// What a call's thread hands back.
+/// The result of a call's thread.
 struct Returned {
     tool: Box<dyn Tool>,
     outcome: Result<ToolOutcome, ToolError>,
@@ -44,37 +45,38 @@ struct Returned {
 
 impl Runner {
     pub(super) async fn call(&self, call: ToolCall, tool: Box<dyn Tool>, mut order: Order) -> CallEnd {
-        let unrun = |status, why: String| CallEnd::of(ToolResult::unrun(call.id, status, why));
+        let unrun = |status, why: String| CallEnd::from_result(ToolResult::not_run(call.id, status, why));
         let (tool, intent, judgement) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
             Err((status, why)) => {
-                order.comes().await;
+                order.wait_turn().await;
                 return unrun(status, why);
             }
         };
-        tracing::debug!(verdict = ?judgement.verdict, "the policy judged");
+        tracing::debug!(verdict = ?judgement.verdict, "policy verdict");
         let clearance = match judgement.verdict {
             Verdict::Allow => Clearance::Allow,
             Verdict::Ask => confirm(&call, intent, judgement.may_be_denied()),
             Verdict::Deny => {
-                order.comes().await;
+                order.wait_turn().await;
                 let why = format!("denied: {} ({})", judgement.why(), intent.message);
                 return unrun(ToolStatus::Denied, why);
             }
         };
         match self.gate_in(order, Gate::Tool { call: call.id, clearance }).await {
-            Passage::Call { approved } => self.run_tool(call, tool, approved).await,
-            // What was judged is held on to until it is run: the tool goes, and what it holds with it.
-            Passage::Denied(why) => unrun(ToolStatus::Denied, why),
-            Passage::Step(_) | Passage::Limit(_) | Passage::Cut => {
+            GateAnswer::Call { approved } => self.run_tool(call, tool, approved).await,
+            // A judged tool keeps resources for its call. It is dropped here, which releases them.
+            GateAnswer::Denied(why) => unrun(ToolStatus::Denied, why),
+            GateAnswer::Step(_) | GateAnswer::Limit(_) | GateAnswer::Cut => {
                 unrun(ToolStatus::Interrupted, "not run: the turn was interrupted".to_owned())
             }
         }
     }
 
-    /// What the call would do, and whether it may. Looks at paths, so it is kept off the threads that serve models.
+    /// Determines the intent of a call and the policy's judgement. Examines paths, so it runs on a
+    /// blocking thread.
     async fn judge(&self, call: &ToolCall, tool: Box<dyn Tool>) -> Result<Judged, (ToolStatus, String)> {
-        let (input, workspace) = (call.input.clone(), Arc::clone(&self.outfit.workspace));
+        let (input, workspace) = (call.input.clone(), Arc::clone(&self.env.workspace));
         let judged = tokio::task::spawn_blocking(move || {
             let intent = tool.intent(&input, &workspace)?;
             let judgement = workspace.policy().judge(tool.name(), &intent.acts, workspace.root());
@@ -90,22 +92,22 @@ impl Runner {
         match judged {
             Ok(Ok(judged)) => Ok(judged),
             Ok(Err(error)) => Err((ToolStatus::Error, format!("not run: {error}"))),
-            Err(panic) => Err((ToolStatus::Panicked, format!("the tool panicked before it began: {panic}"))),
+            Err(panic) => Err((ToolStatus::Panicked, format!("the tool panicked before it started: {panic}"))),
         }
     }
 
     async fn run_tool(&self, call: ToolCall, mut tool: Box<dyn Tool>, approved: Option<AskRequest>) -> CallEnd {
-        let limits = &self.outfit.limits;
-        let processes = Processes::new(self.outfit.supervisor.clone(), limits.grace());
+        let limits = &self.env.limits;
+        let processes = Processes::new(self.env.supervisor.clone(), limits.grace());
         let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
         let context = ToolContext::new(
             call.name.clone(),
-            Arc::clone(&self.outfit.workspace),
+            Arc::clone(&self.env.workspace),
             Asker::new(self.asks.clone(), self.turn, call.id),
             Arc::clone(&sink) as Arc<dyn Sink>,
             processes.clone(),
             self.background.clone(),
-            // The very same: a tool that sees the cut sooner would have come back by itself.
+            // The turn's own token: a tool that saw the cut earlier would seem to return by itself.
             self.cancel.clone(),
         )
         .with_approved(approved);
@@ -115,7 +117,7 @@ impl Runner {
         let thread = move || {
             let _in = span.entered();
             let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
-                // The cut came while this thread was started: nothing begins behind it.
+                // The cut happened while this thread was started, and no tool begins after a cut.
                 true => Err(ToolError::Interrupted),
                 false => tool.call(input, &context),
             }));
@@ -123,28 +125,28 @@ impl Runner {
             drop(context);
             let returned = outcome.map(|outcome| Returned { tool, outcome, processes });
             drop(alive);
-            // A runner that has left this thread behind does not listen any more.
+            // The runner may have left this thread behind.
             let _ = back.send(returned.map_err(|panic| panic_text(&*panic).to_owned()));
         };
         if let Err(error) = std::thread::Builder::new().name(format!("tool {}", call.name)).spawn(thread) {
-            let why = format!("not run: no thread for it: {error}");
-            return CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why));
+            let why = format!("not run: can't start a thread: {error}");
+            return CallEnd::from_result(ToolResult::not_run(call.id, ToolStatus::Error, why));
         }
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {}
             back = &mut returned => {
-                let back = back.unwrap_or_else(|_| Err("its thread is gone".into()));
+                let back = back.unwrap_or_else(|_| Err("its thread ended without a result".into()));
                 return ended(call, sink.close().await, back);
             }
         }
         processes.end();
-        let back = tokio::time::timeout(limits.grace() + LEAVE_AFTER, returned).await;
+        let back = tokio::time::timeout(limits.grace() + ABANDON_AFTER, returned).await;
         let (how, tool, outcome, processes) = match back {
             Ok(Ok(Ok(back))) => (StopHow::Returned, Some(back.tool), back.outcome.ok(), back.processes),
             Ok(_) => (StopHow::Returned, None, None, processes.so_far()),
             Err(_) => {
-                tracing::warn!(call = %call.id, tool = call.name, "the tool did not come back and is left");
+                tracing::warn!(call = %call.id, tool = call.name, "tool did not return and was abandoned");
                 (StopHow::Left, None, None, processes.so_far())
             }
         };
@@ -154,33 +156,33 @@ impl Runner {
     }
 }
 
-/// The result of a call that the cut found running: what it did until then stands, and is known.
+/// The result of a call that the cut found running. Its effects so far remain, and are recorded.
 fn interrupted(call: CallId, output: Kept, outcome: Option<ToolOutcome>) -> ToolResult {
-    let why = "interrupted: what it did until then stands";
-    let result = ToolResult::unrun(call, ToolStatus::Interrupted, why);
+    let why = "interrupted; its effects so far remain";
+    let result = ToolResult::not_run(call, ToolStatus::Interrupted, why);
     match outcome {
         None => ToolResult { output, ..result },
-        // It was done before it noticed.
+        // The tool finished before it noticed the cut.
         Some(ToolOutcome { output: said, read, wrote, .. }) => {
-            ToolResult { output, read, wrote, result: format!("{why}; it had come to its end: {said}"), ..result }
+            ToolResult { output, read, wrote, result: format!("{why}; it had already finished: {said}"), ..result }
         }
     }
 }
 
-/// The Confirm for a call.
+/// The clearance for a call that needs a Confirm.
 fn confirm(call: &ToolCall, intent: Intent, may_be_denied: bool) -> Clearance {
     let Intent { message, details, always, .. } = intent;
     Clearance::Ask(Confirm { tool_name: call.name.clone(), message, details, always, may_be_denied })
 }
 
-/// A call that came back by itself.
+/// The end of a call that returned by itself.
 fn ended(call: ToolCall, output: Kept, back: Result<Returned, String>) -> CallEnd {
-    let ended = |status, result: String| ToolResult { output, ..ToolResult::unrun(call.id, status, result) };
+    let ended = |status, result: String| ToolResult { output, ..ToolResult::not_run(call.id, status, result) };
     let (tool, outcome) = match back {
         Ok(Returned { tool, outcome, .. }) => (tool, outcome),
         Err(panic) => {
-            tracing::error!(call = %call.id, tool = call.name, panic, "the tool panicked");
-            return CallEnd::of(ended(ToolStatus::Panicked, format!("the tool panicked: {panic}")));
+            tracing::error!(call = %call.id, tool = call.name, panic, "tool panicked");
+            return CallEnd::from_result(ended(ToolStatus::Panicked, format!("the tool panicked: {panic}")));
         }
     };
     let result = match outcome {
@@ -192,5 +194,5 @@ fn ended(call: ToolCall, output: Kept, back: Result<Returned, String>) -> CallEn
         Err(error @ ToolError::Interrupted) => ended(ToolStatus::Interrupted, error.to_string()),
         Err(error) => ended(ToolStatus::Error, error.to_string()),
     };
-    CallEnd { tool: Some(tool), ..CallEnd::of(result) }
+    CallEnd { tool: Some(tool), ..CallEnd::from_result(result) }
 }

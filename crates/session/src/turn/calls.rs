@@ -1,4 +1,5 @@
-//! The calls of one answer: side by side, as many at a time as may be, or one after the other; each answered once.
+//! The calls of one answer, which run in parallel up to a limit, or in sequence. Each gets one
+//! result.
 
 use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{CallId, Outcome, ToolCall, ToolResult, ToolStatus};
@@ -11,7 +12,7 @@ use super::{End, Runner};
 use crate::state::Report;
 
 impl Runner {
-    /// Runs the calls of an answer side by side; `Some` if the turn ends with them.
+    /// Runs the calls of an answer in parallel. `Some` if the turn ends with them.
     pub(super) async fn calls(
         &self,
         calls: Vec<ToolCall>,
@@ -19,7 +20,7 @@ impl Runner {
         toolbox: &mut Toolbox,
     ) -> Option<End> {
         let mut running = Vec::with_capacity(calls.len());
-        let mut turns = Order::places();
+        let mut in_order_places = Order::places();
         for (call, order) in calls.into_iter().zip(Order::places()) {
             let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
             let tool = match refusal {
@@ -27,14 +28,14 @@ impl Runner {
                 None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
             };
             let in_order = tool.as_ref().is_ok_and(|tool| tool.is_in_order());
-            let turn = if in_order { turns.next() } else { None };
-            running.push(self.run_call(call, tool, order, turn).boxed());
+            let in_order_place = if in_order { in_order_places.next() } else { None };
+            running.push(self.run_call(call, tool, order, in_order_place).boxed());
         }
-        let parallel = self.outfit.limits.parallel_tools.max(1);
+        let parallel = self.env.limits.parallel_tools.max(1);
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
         let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());
         while let Some(CallEnd { result, tool, stopped, processes }) = running.next().await {
-            tracing::debug!(call = %result.call, status = ?result.status, "the call ended");
+            tracing::debug!(call = %result.call, status = ?result.status, "call ended");
             if result.status == ToolStatus::Panicked {
                 panicked = Some(result.result.clone());
             }
@@ -52,29 +53,29 @@ impl Runner {
         panicked.map(|error| End { outcome: Outcome::Panicked, error: Some(error), ..End::default() })
     }
 
-    /// Runs one call, once those that it has to see done are.
+    /// Runs one call, after the calls that have to be done before it.
     async fn run_call(
         &self,
         call: ToolCall,
         tool: Result<Box<dyn Tool>, String>,
         mut order: Order,
-        mut turn: Option<Order>,
+        mut in_order_place: Option<Order>,
     ) -> CallEnd {
-        if let Some(turn) = &mut turn {
-            turn.comes().await;
+        if let Some(turn) = &mut in_order_place {
+            turn.wait_turn().await;
         }
         let span = tracing::info_span!("call", call = %call.id, tool = call.name);
         match tool {
             Ok(tool) => self.call(call, tool, order).instrument(span).await,
             Err(why) => {
-                order.comes().await;
-                CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why))
+                order.wait_turn().await;
+                CallEnd::from_result(ToolResult::not_run(call.id, ToolStatus::Error, why))
             }
         }
     }
 
     fn no_such_tool(&self, name: &str) -> String {
         let known: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        format!("there is no tool `{name}`; there are: {}", known.join(", "))
+        format!("unknown tool `{name}`; available: {}", known.join(", "))
     }
 }

@@ -1,16 +1,16 @@
-//! The order of an answer's calls: they are judged side by side, and come to their gates one after the other. Those of
-//! tools that say so also run one after the other.
+//! The order of an answer's calls. They are judged in parallel, and reach their gates in sequence.
+//! Calls of tools that ask for it also run in sequence.
 
 use tokio::sync::oneshot;
 
-/// A call's place in the order. Dropped, it lets the next one come.
+/// A call's place in the order. Dropping it lets the next call proceed.
 pub(super) struct Order {
     before: Option<oneshot::Receiver<()>>,
     _after: oneshot::Sender<()>,
 }
 
 impl Order {
-    /// Places, the first one first, without an end.
+    /// An endless sequence of places, the first one first.
     pub(super) fn places() -> impl Iterator<Item = Self> {
         let mut before = None;
         std::iter::repeat_with(move || {
@@ -19,10 +19,10 @@ impl Order {
         })
     }
 
-    /// Waits until the place before is given up: that call has come to its gate, or is over, or will not come.
-    pub(super) async fn comes(&mut self) {
+    /// Waits until the place before is dropped: its call has reached its gate, or has ended.
+    pub(super) async fn wait_turn(&mut self) {
         if let Some(before) = self.before.take() {
-            // It is dropped, never sent.
+            // The sender is dropped, and never sends.
             let _ = before.await;
         }
     }

@@ -1,9 +1,9 @@
-//! Which failures of a model are tried again, and when: pure.
+//! Which failed model requests are retried, and when. Pure.
 
 use std::time::Duration;
 
 use holdpoint_common::Limits;
-use holdpoint_common::limits::{RETRY_AFTER_MOST, RETRY_TOTAL};
+use holdpoint_common::limits::{MAX_RETRY_AFTER, RETRY_TOTAL};
 
 use crate::model::ModelError;
 
@@ -14,40 +14,39 @@ pub(super) struct Tries {
     waited: Duration,
 }
 
-/// What becomes of a request that failed.
+/// The decision about a request that failed.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// It is tried again after this time.
+    /// The request is retried after this time.
     Wait(Duration),
-    /// It is not. What to add to the error, if anything.
+    /// The request is not retried. The text, if there is one, is added to the error.
     GiveUp(Option<String>),
 }
 
 impl Tries {
-    /// How many were made.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
 
-    /// After a try that failed with `error`. `jitter`: a random part, from 0 to 1.
+    /// Decides after a try that failed with `error`. `jitter` is a random number from 0 to 1.
     ///
-    /// The wait doubles with each try and is stretched by up to half; where the provider says when to come back, and
-    /// that is later, it is that. All waits together have an end, too.
+    /// The wait doubles with each try, and is extended by up to half. It is longer if the provider
+    /// says so. The sum of all waits has a bound.
     pub(super) fn failed(&mut self, error: &ModelError, limits: &Limits, jitter: f64) -> Next {
         self.made += 1;
-        if !error.may_pass() {
+        if !error.is_temporary() {
             return Next::GiveUp(None);
         }
         let asked = error.retry_after().unwrap_or_default();
-        if asked > RETRY_AFTER_MOST {
-            return Next::GiveUp(Some(format!("it says to come back in {} s", asked.as_secs())));
+        if asked > MAX_RETRY_AFTER {
+            return Next::GiveUp(Some(format!("the provider asks to retry after {} s", asked.as_secs())));
         }
         if self.made >= limits.model_tries {
             return Next::GiveUp((self.made > 1).then(|| format!("tried {} times", self.made)));
         }
         let doubled = limits.model_retry_ms.saturating_mul(1 << (self.made - 1).min(20));
         let backoff = Duration::from_millis(doubled).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
-        let wait = backoff.max(asked).min(RETRY_AFTER_MOST);
+        let wait = backoff.max(asked).min(MAX_RETRY_AFTER);
         self.waited += wait;
         if self.waited > RETRY_TOTAL {
             return Next::GiveUp(Some(format!("tried {} times", self.made)));
@@ -64,7 +63,7 @@ mod tests {
         ModelError::Refused { status, message: "no".into(), retry_after: retry_after.map(Duration::from_secs) }
     }
 
-    /// All waits until it is given up, and what is said then.
+    /// All waits until the request is given up, and the text of that.
     fn waits(error: &ModelError, jitter: f64) -> (Vec<f64>, Option<String>) {
         let (mut tries, mut waits) = (Tries::default(), Vec::new());
         loop {
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn t_l2_tries_are_few_and_further_and_further_apart() {
+    fn t_l2_tries_are_limited_and_back_off() {
         for error in [refused(500, None), refused(503, None), refused(529, None), refused(429, Some(0))] {
             assert_eq!(waits(&error, 0.0), (vec![1.0, 2.0, 4.0, 8.0], Some("tried 5 times".into())), "{error}");
         }
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn t_l1_a_provider_is_not_asked_before_it_says() {
+    fn t_l1_a_retry_waits_as_long_as_the_provider_asks() {
         assert_eq!(waits(&refused(429, Some(5)), 0.5).0, [5.0, 5.0, 5.0, 10.0]);
         assert_eq!(waits(&refused(503, Some(300)), 0.0).0, [300.0, 300.0, 300.0], "all waits together have an end");
         let (none, said) = waits(&refused(429, Some(3600)), 0.0);
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn t_l3_what_will_not_pass_is_not_tried_again() {
+    fn t_l3_permanent_errors_are_not_retried() {
         for status in [400, 401, 403, 404, 408, 413, 422] {
             assert_eq!(waits(&refused(status, Some(1)), 0.0), (vec![], None), "{status}");
         }

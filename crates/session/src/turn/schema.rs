@@ -1,17 +1,18 @@
-//! Whether arguments fit the schema of their tool, and if not, where.
+//! Checks arguments against the schema of their tool, and reports where they do not fit.
 //!
-//! The part of JSON Schema that schemas of tools use; a keyword that is not known here restricts nothing, and the tool
-//! looks at its input itself. A whole validator would bring thirty packages, large numbers and addresses among them.
+//! Supports the part of JSON Schema that the schemas of tools use. Unknown keywords are ignored,
+//! and the tool checks its input itself. A complete validator would bring thirty packages,
+//! including ones for large numbers and addresses.
 
 use serde_json::Value;
 
-/// References that are followed, one inside the other.
+/// How many references are followed, one inside the other.
 const MOST_REFERENCES: usize = 32;
 
-/// Whether `value` fits `schema`.
+/// Checks whether `value` fits `schema`.
 ///
 /// # Errors
-/// Where it does not and why, for the model.
+/// Where it does not fit and why, for the model.
 pub(super) fn check(schema: &Value, value: &Value) -> Result<(), String> {
     Check { root: schema, references: 0 }.value(schema, value, "the arguments")
 }
@@ -25,7 +26,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn value(self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
         let Value::Object(keywords) = schema else {
-            return if *schema == Value::Bool(false) { Err(format!("{at} may not be given")) } else { Ok(()) };
+            return if *schema == Value::Bool(false) { Err(format!("{at} must not be given")) } else { Ok(()) };
         };
         let keyword = |name: &str| keywords.get(name);
         if let Some(pointer) = keyword("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'))
@@ -49,14 +50,14 @@ impl Check<'_> {
             return Err(format!("{at} must be {only}"));
         }
         for alternatives in ["anyOf", "oneOf"].into_iter().filter_map(|name| keyword(name)?.as_array()) {
-            // Words that are each described are forms of their own.
+            // Alternatives that are single values, each with a description, are like an `enum`.
             let words: Option<Vec<_>> = alternatives.iter().map(|form| form.get("const")).collect();
             if let Some(words) = words.filter(|words| words.len() > 1 && !words.contains(&value)) {
                 let words: Vec<_> = words.into_iter().map(Value::to_string).collect();
                 return Err(format!("{at} must be one of {}", words.join(", ")));
             }
             let mut tried = alternatives.iter().map(|schema| self.value(schema, value, at)).peekable();
-            // What is said of the first form is most likely of use.
+            // The error of the first alternative is most likely the useful one.
             let first = tried.peek().cloned().unwrap_or(Ok(()));
             if !tried.any(|tried| tried.is_ok()) {
                 first?;
@@ -86,7 +87,7 @@ impl Check<'_> {
                 (Some(schema), _) => self.value(schema, value, &format!("`{name}`"))?,
                 (None, Some(Value::Bool(false))) => {
                     let known: Vec<_> = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
-                    return Err(format!("{at} may not have `{name}`; there are: {}", known.join(", ")));
+                    return Err(format!("{at} must not have `{name}`; available: {}", known.join(", ")));
                 }
                 (None, Some(schema)) => self.value(schema, value, &format!("`{name}`"))?,
                 (None, None) => {}
@@ -108,7 +109,7 @@ fn size(keywords: &Keywords, [least, most]: [&str; 2], is: usize, of: &str, at: 
     let bound = |name: &str| keywords.get(name).and_then(Value::as_u64);
     match (bound(least), bound(most)) {
         (Some(least), _) if (is as u64) < least => Err(format!("{at} must have at least {least} {of}")),
-        (_, Some(most)) if is as u64 > most => Err(format!("{at} may have at most {most} {of}")),
+        (_, Some(most)) if is as u64 > most => Err(format!("{at} must have at most {most} {of}")),
         _ => Ok(()),
     }
 }
@@ -118,7 +119,7 @@ fn range(keywords: &Keywords, number: Option<f64>, at: &str) -> Result<(), Strin
     let Some(number) = number else { return Ok(()) };
     match (bound("minimum"), bound("maximum")) {
         (Some(least), _) if number < least => Err(format!("{at} must be at least {least}")),
-        (_, Some(most)) if number > most => Err(format!("{at} may be at most {most}")),
+        (_, Some(most)) if number > most => Err(format!("{at} must be at most {most}")),
         _ => Ok(()),
     }
 }
@@ -205,15 +206,15 @@ mod tests {
             (json!({"path": 3}), "`path` must be a string, not 3"),
             (json!({"path": null}), "`path` must be a string, not null"),
             (json!({"path": ""}), "`path` must have at least 1 characters"),
-            (json!({"path": "aaaaaa"}), "`path` may have at most 5 characters"),
-            (json!({"path": "a", "form": 1}), "the arguments may not have `form`; there are: path, from,"),
+            (json!({"path": "aaaaaa"}), "`path` must have at most 5 characters"),
+            (json!({"path": "a", "form": 1}), "the arguments must not have `form`; available: path, from,"),
             (json!({"path": "a", "from": 0}), "`from` must be at least 1"),
-            (json!({"path": "a", "from": 10}), "`from` may be at most 9"),
+            (json!({"path": "a", "from": 10}), "`from` must be at most 9"),
             (json!({"path": "a", "from": 1.5}), "`from` must be an integer, not 1.5"),
             (json!({"path": "a", "mode": "c"}), r#"`mode` must be one of "a", "b""#),
             (json!({"path": "a", "word": "halt"}), r#"`word` must be one of "go", "stop""#),
             (json!({"path": "a", "tags": ["x", 1]}), "item 1 of `tags` must be a string, not 1"),
-            (json!({"path": "a", "tags": ["x", "y", "z"]}), "`tags` may have at most 2 items"),
+            (json!({"path": "a", "tags": ["x", "y", "z"]}), "`tags` must have at most 2 items"),
             (json!({"path": "a", "limit": "x"}), "`limit` must be an integer or null, not a string"),
             (json!({"path": "a", "how": "slow"}), r#"`how` must be "fast""#),
         ] {

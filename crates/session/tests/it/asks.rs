@@ -11,7 +11,7 @@ use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Calls of the probe ask a Confirm or a Continue, as their input says, and tell what they were told.
+/// The probe raises a Confirm or a Continue, as its input says, and reports the response.
 fn asking(harness: &Harness) {
     harness.probe.does(|input, context| {
         let kind = if input["kind"] == "confirm" { PauseKind::Confirm } else { PauseKind::Continue };
@@ -24,7 +24,7 @@ fn asking(harness: &Harness) {
     });
 }
 
-/// A session whose probe has asked, who watches it, and what it asked.
+/// Opens a session and makes its probe raise an ask. Returns the session, a recorder and the ask.
 async fn asked(harness: &Harness, input: Value) -> (SessionHandle, Recorder, Ask) {
     harness.model.then(reply().call("probe", input));
     let session = harness.open().await;
@@ -43,7 +43,7 @@ fn result_text(facts: &[Fact]) -> Vec<(ToolStatus, String)> {
 }
 
 #[tokio::test]
-async fn m_b6_what_an_answer_used_is_counted_while_its_call_asks() {
+async fn m_b6_the_usage_of_an_answer_counts_while_its_call_asks() {
     let harness = Harness::start();
     asking(&harness);
     let usage = Usage { input: 3_296, output: 15, ..Usage::default() };
@@ -98,7 +98,7 @@ async fn m_a2_a_reason_reaches_the_model_in_the_same_step() {
 }
 
 #[tokio::test]
-async fn m_a3_two_sessions_paused_at_once_answers_reach_only_their_own() {
+async fn m_a3_answers_to_two_paused_sessions_reach_only_their_own() {
     let harness = Harness::start();
     asking(&harness);
     let (one, two) = (harness.open().await, harness.open().await);
@@ -142,16 +142,16 @@ async fn m_a3_an_always_is_remembered_in_its_session_alone() {
     two.prompt("go").await.unwrap();
     others.asked().await;
     one.close().await.unwrap();
-    // Opened again, it has forgotten.
+    // Reopened, the session has forgotten the approval.
     let one = harness.sessions().get(one.id().as_str()).await.unwrap();
-    let mut events = Recorder::of(one.attach(AttachFrom::now()).await.unwrap());
+    let mut events = Recorder::new(one.attach(AttachFrom::now()).await.unwrap());
     harness.model.then(reply().call("probe", json!({"same": true})));
     one.prompt("go").await.unwrap();
     events.asked().await;
 }
 
 #[tokio::test]
-async fn m_a5_second_answer_is_told_by_whom() {
+async fn m_a5_second_answer_reports_who_answered_first() {
     let harness = Harness::start();
     asking(&harness);
     let (session, mut events, ask) = asked(&harness, json!({"kind": "confirm"})).await;
@@ -160,7 +160,7 @@ async fn m_a5_second_answer_is_told_by_whom() {
 
     let mismatch = other.answer(&ask.id, Answer::Resume).await.unwrap_err();
     assert!(matches!(mismatch, SessionError::Answer(AnswerError::KindMismatch { .. })), "{mismatch:?}");
-    assert_eq!(session.snapshot().asks.len(), 1, "the ask stays");
+    assert_eq!(session.snapshot().asks.len(), 1, "the ask stays open");
 
     other.answer(&ask.id, Answer::Approve { always: false }).await.unwrap();
     let late = session.answer(&ask.id, Answer::Deny { reason: None }).await.unwrap_err();
@@ -171,7 +171,7 @@ async fn m_a5_second_answer_is_told_by_whom() {
 }
 
 #[tokio::test]
-async fn m_a5_an_answer_to_a_closed_ask_is_told_the_cause() {
+async fn m_a5_an_answer_to_a_closed_ask_reports_the_cause() {
     let harness = Harness::start();
     asking(&harness);
     let (session, _events, ask) = asked(&harness, json!({"kind": "confirm"})).await;
@@ -195,12 +195,14 @@ async fn m_a5_an_answer_without_an_id_goes_to_the_ask_last_shown() {
     let first = events.asked().await;
     events.asked().await;
     assert_eq!(events.attachment().waiting(), 1);
-    // Someone else answers the one this client shows; it has not been told yet.
+    // Another client answers the ask that this one shows and has not seen answered yet.
     session.answer(&first.id, Answer::Resume).await.unwrap();
     let late = events.answer(Answer::Resume).await.unwrap_err();
     assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
     events
-        .until("the other's answer", |event| matches!(event.fact(), Some(Fact::AskAnswered { .. })).then_some(()))
+        .until("the answer of the other client", |event| {
+            matches!(event.fact(), Some(Fact::AskAnswered { .. })).then_some(())
+        })
         .await;
     events.answer(Answer::Resume).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -223,7 +225,7 @@ async fn m_a6_who_answers_is_a_property_of_the_session() {
         assert!(statuses.contains(&("resumed".to_owned(), ToolStatus::Ok)), "{statuses:?}");
         assert!(statuses.iter().any(|(_, status)| *status == confirm), "{asks}: {statuses:?}");
         let by = |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
-        assert_eq!(facts.iter().filter(|fact| by(fact)).count(), 2, "it says who answered");
+        assert_eq!(facts.iter().filter(|fact| by(fact)).count(), 2, "the error names who answered");
     }
 }
 
@@ -278,7 +280,7 @@ async fn m_a8_interrupt_while_paused_drops_the_prompt_everywhere() {
 }
 
 #[tokio::test]
-async fn m_a11_an_open_ask_is_shown_to_whoever_attaches_later() {
+async fn m_a11_an_open_ask_is_shown_to_later_clients() {
     let harness = Harness::start();
     asking(&harness);
     let (session, events, ask) = asked(&harness, json!({"kind": "confirm", "message": "still here"})).await;
@@ -299,7 +301,7 @@ async fn m_a11_an_open_ask_is_shown_to_whoever_attaches_later() {
 
 /// The mailbox is faster than the lane: an ask must not overtake its call's own output.
 #[tokio::test]
-async fn an_ask_comes_behind_the_output_of_its_call() {
+async fn an_ask_follows_the_output_of_its_call() {
     let harness = Harness::start();
     harness.probe.does(|_, context| {
         for n in 0..500 {
@@ -321,7 +323,7 @@ async fn an_ask_comes_behind_the_output_of_its_call() {
     }
 }
 
-/// On disk, where a save takes its time: what one answer lets through waits together.
+/// On disk, where a save takes time, all calls that one answer approves wait together.
 #[tokio::test]
 async fn m_a2_an_always_also_answers_the_same_asks_behind_it_and_all_of_them_run() {
     let folder = TempDir::new().unwrap();
@@ -342,7 +344,7 @@ async fn m_a2_an_always_also_answers_the_same_asks_behind_it_and_all_of_them_run
     assert_eq!(open[0].always.as_deref(), Some(r#"probe {"same":false}"#));
     session.answer(&open[0].id, Answer::Deny { reason: None }).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    // Whatever was approved has run.
+    // Every approved call has run.
     let facts: Vec<_> = events.facts().cloned().collect();
     let mut came: Vec<_> = result_text(&facts).into_iter().map(|(status, _)| format!("{status:?}")).collect();
     came.sort();
@@ -355,7 +357,7 @@ async fn m_a7_the_asks_of_one_answer_come_in_its_order() {
         let harness = Harness::start();
         let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
         let mut events = harness.watch(&session).await;
-        // One that can't be judged and one that is no tool are among them.
+        // A call that can't be judged and a call of an unknown tool are among them.
         let script = (0..4).fold(reply(), |script, n| script.call("probe", json!({ "n": n })));
         let script = script.call("shell", json!({"command": ""})).call("nothing", json!({}));
         harness.model.then((4..8).fold(script, |script, n| script.call("probe", json!({ "n": n }))));

@@ -1,16 +1,16 @@
-//! Attach and detach: nothing missed, nothing twice, nobody waited for.
+//! Attach and detach: no event is missed or repeated, and the session waits for no client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdpoint_common::{Body, Delta, Event, Fact, ItemKind, Kept, Limits, Outcome, SessionStatus};
-use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::ToolOutcome;
 use serde_json::json;
 
-/// Calls of the probe stream as many numbered lines as their input says.
+/// The probe streams as many numbered lines as its input says.
 fn flooding(harness: &Harness) {
     harness.probe.does(|input, context| {
         for n in 0..input["lines"].as_u64().unwrap_or(0) {
@@ -30,7 +30,7 @@ async fn flood(harness: &Harness, session: &SessionHandle, lines: u64) {
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }
 
-/// Reads up to the event of this number.
+/// Reads up to the event with this number.
 async fn read_to(recorder: &mut Recorder, last: u64) {
     while recorder.events().last().is_none_or(|event| event.seq < last) {
         recorder.next().await.unwrap();
@@ -38,7 +38,7 @@ async fn read_to(recorder: &mut Recorder, last: u64) {
 }
 
 #[tokio::test]
-async fn m_b4_whoever_attaches_later_gets_the_same() {
+async fn m_b4_a_later_client_gets_the_same_events() {
     let harness = Harness::start();
     flooding(&harness);
     let session = harness.open().await;
@@ -50,12 +50,12 @@ async fn m_b4_whoever_attaches_later_gets_the_same() {
     read_to(&mut second, last).await;
     assert_eq!(first.events(), second.events());
     assert_eq!(second.attachment().snapshot().status, SessionStatus::Idle);
-    // User input is in it too.
+    // The user's input is in it, too.
     assert!(second.facts().any(|fact| matches!(fact, Fact::PromptAccepted { text, .. } if &**text == "go")));
 }
 
 #[tokio::test]
-async fn m_b4_an_event_that_the_session_has_not_come_to_is_refused() {
+async fn m_b4_a_cursor_beyond_the_newest_event_is_refused() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -70,14 +70,14 @@ async fn m_b4_an_event_that_the_session_has_not_come_to_is_refused() {
             assert_eq!(refused, Some(SessionError::UnknownEvent { session, after, newest }), "limit {limit:?}");
         }
     }
-    let mut rest = Recorder::of(session.attach(AttachFrom::after(newest)).await.unwrap());
+    let mut rest = Recorder::new(session.attach(AttachFrom::after(newest)).await.unwrap());
     session.prompt("go on").await.unwrap();
     rest.turn_finished().await;
-    assert!(rest.events()[0].seq > newest, "its actor is the same, and so are its numbers");
+    assert!(rest.events()[0].seq > newest, "the actor continues its numbers");
 }
 
 #[tokio::test]
-async fn m_b4_after_a_number_only_what_follows() {
+async fn m_b4_attach_after_a_number_sends_only_later_events() {
     let harness = Harness::start();
     flooding(&harness);
     let session = harness.open().await;
@@ -89,7 +89,7 @@ async fn m_b4_after_a_number_only_what_follows() {
         let mut attached = session.attach(AttachFrom::after(event.seq)).await.unwrap();
         let mut part = Vec::new();
         while part.last().is_none_or(|event: &Arc<Event>| event.seq < last) {
-            part.push(soon("an event", attached.next()).await.unwrap());
+            part.push(within_patience("an event", attached.next()).await.unwrap());
         }
         assert_eq!(part, whole.events()[at + 1..]);
     }
@@ -105,7 +105,7 @@ async fn m_b4_limit_gives_the_newest_facts_from_memory_and_log() {
         session.prompt("go").await.unwrap();
         session.settled().await.unwrap();
     }
-    // So few events are kept that whoever follows live may be left behind.
+    // The buffer is so small that a client following live may lag.
     let mut whole = harness.watch(&session).await;
     let last = whole.attachment().snapshot().seq;
     read_to(&mut whole, last).await;
@@ -115,7 +115,7 @@ async fn m_b4_limit_gives_the_newest_facts_from_memory_and_log() {
         let mut attached = session.attach(from).await.unwrap();
         let mut seen = Vec::new();
         while limit > 0 && seen.last() != all.last() {
-            let event = soon("a fact", attached.next()).await.unwrap();
+            let event = within_patience("a fact", attached.next()).await.unwrap();
             seen.extend(event.fact().map(|_| event.seq));
         }
         assert_eq!(seen, all[all.len() - limit.min(all.len())..], "limit {limit}");
@@ -123,7 +123,7 @@ async fn m_b4_limit_gives_the_newest_facts_from_memory_and_log() {
 }
 
 #[tokio::test]
-async fn m_b3_m_b4_an_open_item_partly_evicted_comes_as_it_stands() {
+async fn m_b3_m_b4_a_partly_evicted_open_item_is_sent_as_its_text_so_far() {
     let limits = Limits { buffered_events: 50, ..Limits::default() };
     let harness = Harness::limited(limits);
     let live = harness.model.then_live();
@@ -156,13 +156,13 @@ async fn m_b3_m_b4_an_open_item_partly_evicted_comes_as_it_stands() {
         _ => None,
     });
     assert_eq!(whole.unwrap(), said + "end");
-    // And the facts are all there, those from the log included.
+    // All facts are there, including those from the log.
     first.turn_finished().await;
     assert_eq!(facts(first.events()), facts(late.events()));
 }
 
 #[tokio::test]
-async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands() {
+async fn m_b4_an_open_item_is_sent_whole_whatever_the_limit_of_facts() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut first = harness.watch(&session).await;
@@ -179,8 +179,8 @@ async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands(
     }
     for limit in [0, 1, 2, 100] {
         let mut late =
-            Recorder::of(session.attach(AttachFrom { limit: Some(limit), ..AttachFrom::start() }).await.unwrap());
-        // Its pieces are all here, so they come themselves, once each, whatever the limit of facts is.
+            Recorder::new(session.attach(AttachFrom { limit: Some(limit), ..AttachFrom::start() }).await.unwrap());
+        // The buffer has all of its pieces, so each arrives once, whatever the limit of facts.
         let piece = |event: &Event| match event.delta()? {
             Delta::Text { item, text } => Some((*item, text.clone())),
             _ => None,
@@ -191,17 +191,17 @@ async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands(
         let open: Vec<_> = pieces.iter().filter(|(of, _)| *of == item).map(|(_, text)| text.as_str()).collect();
         assert_eq!(open, ["one ", "two "], "limit {limit}");
     }
-    // Who comes back has what it says it has.
+    // A returning client has the events up to its cursor.
     let seen = first.events().last().unwrap().seq;
     let mut back =
-        Recorder::of(session.attach(AttachFrom { limit: Some(0), ..AttachFrom::after(seen) }).await.unwrap());
+        Recorder::new(session.attach(AttachFrom { limit: Some(0), ..AttachFrom::after(seen) }).await.unwrap());
     live.text("three");
     let next = back.next().await.unwrap();
     assert!(matches!(next.delta(), Some(Delta::Text { text, .. }) if text == "three"), "{next:?}");
 }
 
 #[tokio::test]
-async fn m_b5_after_detach_the_session_runs_on() {
+async fn m_b5_after_detach_the_session_keeps_running() {
     let harness = Harness::start();
     let live = harness.model.then_live();
     let session = harness.open().await;
@@ -228,19 +228,19 @@ async fn m_b6_a_slow_client_ends_with_the_number_to_continue_from() {
     let harness = Harness::limited(limits);
     flooding(&harness);
     let session = harness.open().await;
-    // Reads nothing more while the session floods.
+    // This client reads nothing more while the session floods.
     let mut slow = session.attach(AttachFrom::start()).await.unwrap();
-    let mut seen = vec![soon("the first event", slow.next()).await.unwrap()];
+    let mut seen = vec![within_patience("the first event", slow.next()).await.unwrap()];
     flood(&harness, &session, 5_000).await;
-    while let Some(event) = soon("an event or the end", slow.next()).await {
+    while let Some(event) = within_patience("an event or the end", slow.next()).await {
         seen.push(event);
     }
     let ClientEnd::Lagged { after } = slow.end() else { panic!("{:?}", slow.end()) };
-    assert_eq!(after, seen.last().unwrap().seq, "it continues exactly where it stopped");
+    assert_eq!(after, seen.last().unwrap().seq, "the stream continues exactly where it stopped");
     let last = session.snapshot().seq;
     let mut rest = session.attach(AttachFrom::after(after)).await.unwrap();
     while seen.last().unwrap().seq < last {
-        seen.push(soon("an event", rest.next()).await.unwrap());
+        seen.push(within_patience("an event", rest.next()).await.unwrap());
     }
     let mut whole = harness.watch(&session).await;
     read_to(&mut whole, last).await;
@@ -248,7 +248,7 @@ async fn m_b6_a_slow_client_ends_with_the_number_to_continue_from() {
 }
 
 #[tokio::test]
-async fn m_b6_bytes_count_too() {
+async fn m_b6_a_client_also_lags_by_bytes() {
     let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
     let harness = Harness::limited(limits);
     harness.probe.does(|_, context| {
@@ -259,7 +259,10 @@ async fn m_b6_bytes_count_too() {
     let session = harness.open().await;
     let mut slow = session.attach(AttachFrom::now()).await.unwrap();
     flood(&harness, &session, 0).await;
-    assert!(soon("the end", slow.next()).await.is_none(), "it is given nothing it may have missed something of");
+    assert!(
+        within_patience("the end", slow.next()).await.is_none(),
+        "a slow client receives no events after the lost ones"
+    );
     assert_eq!(slow.end(), ClientEnd::Lagged { after: slow.snapshot().seq });
 }
 
@@ -269,24 +272,24 @@ async fn m_b6_a_client_with_room_of_its_own_misses_nothing_that_fits() {
     let harness = Harness::limited(limits);
     flooding(&harness);
     let session = harness.open().await;
-    // None of them reads while the session floods.
+    // Neither client reads while the session floods.
     let mut roomy = session.attach(AttachFrom::start().with_room(64 * 1024 * 1024)).await.unwrap();
     let mut narrow = session.attach(AttachFrom::start().with_room(64 * 1024)).await.unwrap();
     flood(&harness, &session, 5_000).await;
     let last = session.snapshot().seq;
     let mut seen = Vec::new();
     while seen.last() != Some(&last) {
-        seen.push(soon("an event", roomy.next()).await.unwrap().seq);
+        seen.push(within_patience("an event", roomy.next()).await.unwrap().seq);
     }
     assert!(seen.len() > 5_000, "{} events", seen.len());
-    assert_eq!(seen, (1..=last).collect::<Vec<_>>(), "every one of them");
-    while soon("the end", narrow.next()).await.is_some() {}
+    assert_eq!(seen, (1..=last).collect::<Vec<_>>(), "every event");
+    while within_patience("the end", narrow.next()).await.is_some() {}
     assert!(matches!(narrow.end(), ClientEnd::Lagged { .. }), "{:?}", narrow.end());
 }
 
-/// What waits for a client is what is kept for all, and no more.
+/// The events queued for a client are the buffered ones, and no more.
 #[tokio::test]
-async fn t_s1_a_client_that_never_reads_keeps_nothing_that_others_do_not() {
+async fn t_s1_a_client_that_never_reads_keeps_only_buffered_events() {
     const KEPT: usize = 50;
     let limits = Limits { buffered_events: KEPT, ..Limits::default() };
     let harness = Harness::limited(limits);
@@ -302,16 +305,20 @@ async fn t_s1_a_client_that_never_reads_keeps_nothing_that_others_do_not() {
         let heard = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if *text == word);
         first.until_new("the word", |event| heard(event).then_some(())).await;
         said.push(Arc::downgrade(first.events().last().unwrap()));
-        // As long as it is not too far behind, it is attached.
+        // The client stays attached until it is too far behind.
         let clients = session.snapshot().clients;
         assert!(clients == 2 || n >= KEPT - 20, "{clients} clients after {n} words");
     }
     drop(first);
     let kept = said.iter().filter(|event| event.strong_count() > 0).count();
-    // And what is told of those that are gone, and saved of the answer, has one each.
+    // The summary of the evicted text and the saved draft keep one event each.
     assert!(kept <= KEPT + 2, "{kept} events are kept");
-    assert_eq!(soon("the end", deaf.next()).await.map(|event| event.seq), Some(1), "it has what was before it");
-    while soon("the end", deaf.next()).await.is_some() {}
+    assert_eq!(
+        within_patience("the end", deaf.next()).await.map(|event| event.seq),
+        Some(1),
+        "the client has the event before the end"
+    );
+    while within_patience("the end", deaf.next()).await.is_some() {}
     assert!(matches!(deaf.end(), ClientEnd::Lagged { .. }));
 }
 
@@ -330,7 +337,8 @@ async fn m_b4_the_connection_limit_is_a_clear_refusal() {
     session.attach(AttachFrom::now()).await.unwrap();
 }
 
-/// Attach and detach in a flood, 1,000 rounds: each client's facts are the log's from its cursor on, once, in order.
+/// Attach and detach in a flood, 1,000 rounds: each client's facts are the log's from its cursor,
+/// once, in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_s8_attach_and_detach_at_random_in_a_flood() {
     const CLIENTS: usize = 10;
@@ -339,7 +347,7 @@ async fn t_s8_attach_and_detach_at_random_in_a_flood() {
     let harness = Harness::limited(limits);
     flooding(&harness);
     let session = harness.open().await;
-    // The flood lasts for as long as there are clients.
+    // The flood lasts as long as there are clients.
     let over = Arc::new(AtomicBool::new(false));
     let (model, flooded, until) = (harness.model.clone(), session.clone(), Arc::clone(&over));
     let flood = tokio::spawn(async move {
@@ -354,7 +362,7 @@ async fn t_s8_attach_and_detach_at_random_in_a_flood() {
         for _ in 0..ROUNDS {
             let mut attached = session.attach(AttachFrom::after(after)).await.unwrap();
             for _ in 0..fastrand::u32(1..200) {
-                let Some(event) = soon("an event", attached.next()).await else { break };
+                let Some(event) = within_patience("an event", attached.next()).await else { break };
                 assert!(event.seq > after, "{} after {after}", event.seq);
                 after = event.seq;
                 facts.extend(event.fact().map(|_| event.seq));
@@ -379,9 +387,10 @@ async fn t_s8_attach_and_detach_at_random_in_a_flood() {
     }
 }
 
-/// A client that lags again and again folds every item to what it finished as, however little is kept.
+/// A client that lags again and again folds every item to its final content, however small the
+/// buffer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn invariant_3_items_fold_to_what_they_finished_as_however_often_a_client_lags() {
+async fn invariant_3_items_fold_to_their_final_content_however_often_a_client_lags() {
     let (mut lagged, mut folds) = (0, 0);
     for buffered_events in [2, 40, 400] {
         let limits = Limits { buffered_events, ..Limits::default() };
@@ -395,7 +404,7 @@ async fn invariant_3_items_fold_to_what_they_finished_as_however_often_a_client_
         let (mut after, mut items, mut finished) = (0, BTreeMap::new(), 0);
         while finished < 20 {
             let mut attached = session.attach(AttachFrom::after(after)).await.unwrap();
-            while let Some(event) = soon("an event or the end", attached.next()).await {
+            while let Some(event) = within_patience("an event or the end", attached.next()).await {
                 assert!(event.seq > after);
                 after = event.seq;
                 match &event.body {
@@ -406,7 +415,7 @@ async fn invariant_3_items_fold_to_what_they_finished_as_however_often_a_client_
                         items.insert(*item, so_far.clone());
                     }
                     Body::Fact(Fact::ToolFinished(result)) => {
-                        // Of one that came and went while the client was away, it has the fact alone.
+                        // An item that came and went while the client was away has only its fact.
                         if let Some(folded) = items.remove(&result.call.item()) {
                             folds += 1;
                             assert_eq!(folded.finish(), result.output);
@@ -422,5 +431,5 @@ async fn invariant_3_items_fold_to_what_they_finished_as_however_often_a_client_
             lagged += 1;
         }
     }
-    assert!(lagged > 6 && folds > 3, "it lagged {lagged} times and folded {folds} items");
+    assert!(lagged > 6 && folds > 3, "the client lagged {lagged} times and folded {folds} items");
 }

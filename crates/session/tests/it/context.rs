@@ -1,4 +1,4 @@
-//! What is sent of a conversation, whatever the conversation: valid for the strictest provider, and within its bounds.
+//! The messages sent for any conversation: valid for the strictest provider and within the limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use holdpoint_common::{
     Timestamp, ToolCall, ToolResult, ToolStatus, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
-use holdpoint_session::history::{RESULTS, apart, join, messages};
+use holdpoint_session::history::{RESULTS, derive, join_prompts, messages};
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::ToolSpec;
@@ -16,7 +16,7 @@ use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What the strictest provider would refuse of a conversation.
+/// The errors that the strictest provider would find in a conversation.
 fn violations(messages: &[Message]) -> Vec<String> {
     let mut found = Vec::new();
     let mut open: Vec<CallId> = Vec::new();
@@ -27,18 +27,18 @@ fn violations(messages: &[Message]) -> Vec<String> {
         match message {
             Message::Tool(result) => match open.first() {
                 Some(call) if *call == result.call => drop(open.remove(0)),
-                _ => wrong("a result that is not that of the next call"),
+                _ => wrong("a result of another call than the next"),
             },
             _ if !open.is_empty() => {
                 wrong("a call without a result");
                 open.clear();
             }
             Message::User(text) if text.trim().is_empty() => wrong("no words"),
-            Message::User(_) if !users_turn => wrong("the user twice"),
+            Message::User(_) if !users_turn => wrong("two user messages in a row"),
             Message::User(_) => users_turn = false,
             Message::Assistant(answer) => {
                 if users_turn {
-                    wrong("the model where it is the user's turn");
+                    wrong("an answer where a user message is due");
                 }
                 if answer.text().trim().is_empty() && answer.calls.is_empty() {
                     wrong("an empty answer");
@@ -50,52 +50,52 @@ fn violations(messages: &[Message]) -> Vec<String> {
                 users_turn = true;
             }
         }
-        // After results, both may speak: the user of a turn that was cut, or the model.
+        // After results, either may follow: the user of a turn that was cut, or the model.
         if matches!(message, Message::Tool(_)) {
             users_turn = matches!(messages.get(n + 1), Some(Message::User(_)));
         }
     }
     if !open.is_empty() || matches!(messages.last(), None | Some(Message::Assistant(_))) {
-        found.push("the last word is the model's".into());
+        found.push("the last message is an answer".into());
     }
     found
 }
 
-/// What may happen in a log, valid or not.
+/// Entries of a log, valid or not.
 #[derive(Debug, Clone)]
-enum Happens {
+enum LogEntry {
     Prompt(usize),
     Thinks,
     Says(usize),
     Calls(u64, usize),
     /// A result of the call this many before the last.
     Returns(u64, usize),
-    /// The provider refuses what there is.
+    /// The provider refuses the request.
     Refused,
-    /// The same, and the next request is sent without these.
+    /// The provider refuses the request, and the next one omits these.
     Omitted(Omitted),
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
+fn log_entry() -> impl Strategy<Value = LogEntry> {
     let size = prop_oneof![4 => 1..80usize, 1 => 80..6000usize];
     prop_oneof![
-        1 => size.clone().prop_map(Happens::Prompt),
-        1 => Just(Happens::Thinks),
-        1 => size.clone().prop_map(Happens::Says),
-        1 => (1..5u64, size.clone()).prop_map(|(calls, size)| Happens::Calls(calls, size)),
-        1 => Just(Happens::Refused),
+        1 => size.clone().prop_map(LogEntry::Prompt),
+        1 => Just(LogEntry::Thinks),
+        1 => size.clone().prop_map(LogEntry::Says),
+        1 => (1..5u64, size.clone()).prop_map(|(calls, size)| LogEntry::Calls(calls, size)),
+        1 => Just(LogEntry::Refused),
         1 => prop::sample::select(vec![Omitted::Calls, Omitted::Thoughts, Omitted::Results, Omitted::History])
-            .prop_map(Happens::Omitted),
-        3 => (0..4u64, size).prop_map(|(back, size)| Happens::Returns(back, size)),
+            .prop_map(LogEntry::Omitted),
+        3 => (0..4u64, size).prop_map(|(back, size)| LogEntry::Returns(back, size)),
     ]
 }
 
-/// Words with as many lines as every eighth of them.
+/// Text in which every eighth character is a line break.
 fn words(size: usize, seed: usize) -> String {
     (0..size.max(1)).map(|n| if n % 8 == 7 { '\n' } else { char::from(b'a' + ((n + seed) % 26) as u8) }).collect()
 }
 
-fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
+fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
     let mut calls = 0;
     let mut facts = Vec::new();
     let refused = |omitted: Option<Omitted>| {
@@ -110,14 +110,14 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
             Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, ..AssistantMessage::default() })
         };
         let fact = match happens {
-            Happens::Prompt(size) => Fact::PromptAccepted {
+            LogEntry::Prompt(size) => Fact::PromptAccepted {
                 prompt: PromptId(n as u64 + 1),
                 text: words(*size, n).into(),
                 by: Who::named("test"),
             },
-            Happens::Thinks => answer(BlockKind::Thought, "hm".into(), vec![]),
-            Happens::Says(size) => answer(BlockKind::Text, words(*size, n), vec![]),
-            Happens::Calls(more, size) => {
+            LogEntry::Thinks => answer(BlockKind::Thought, "hm".into(), vec![]),
+            LogEntry::Says(size) => answer(BlockKind::Text, words(*size, n), vec![]),
+            LogEntry::Calls(more, size) => {
                 let named = |id| ToolCall {
                     id: CallId(id),
                     provider_id: None,
@@ -129,12 +129,12 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
                 calls += more;
                 answer(BlockKind::Text, String::new(), new)
             }
-            Happens::Returns(back, size) => {
+            LogEntry::Returns(back, size) => {
                 let call = CallId(calls.saturating_sub(*back).max(1));
-                Fact::ToolFinished(ToolResult::unrun(call, ToolStatus::Ok, words(*size, n)))
+                Fact::ToolFinished(ToolResult::not_run(call, ToolStatus::Ok, words(*size, n)))
             }
-            Happens::Refused => refused(None),
-            Happens::Omitted(omitted) => refused(Some(*omitted)),
+            LogEntry::Refused => refused(None),
+            LogEntry::Omitted(omitted) => refused(Some(*omitted)),
         };
         let event = Event { seq: n as u64 + 1, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) };
         facts.push(Arc::new(event));
@@ -147,7 +147,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { system: "Be brief.".into(), messages, tools: [spec].into() }
 }
 
-/// Four bytes a token: fewer than the estimate, as in truth.
+/// Four bytes per token: fewer tokens than the estimate, as in reality.
 fn count(text: &str) -> u64 {
     text.len().div_ceil(4) as u64
 }
@@ -179,25 +179,25 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn m_c4_what_is_sent_is_valid_whatever_the_log(happens in prop::collection::vec(happens(), 0..60)) {
+    fn m_c4_requests_are_valid_for_any_log(happens in prop::collection::vec(log_entry(), 0..60)) {
         let facts = facts(&happens);
         let sent = messages(&facts);
-        // Without a prompt there is nothing to send.
+        // Without a prompt, no message is sent.
         if sent.is_empty() {
-            prop_assert!(!happens.iter().any(|happens| matches!(happens, Happens::Prompt(_))));
+            prop_assert!(!happens.iter().any(|happens| matches!(happens, LogEntry::Prompt(_))));
         } else {
             prop_assert_eq!(violations(&sent), Vec::<String>::new());
         }
-        prop_assert_eq!(&sent, &messages(&facts), "it is a function of the facts");
+        prop_assert_eq!(&sent, &messages(&facts), "the result depends on the facts alone");
     }
 
     #[test]
-    fn m_e3_both_limits_hold_and_what_is_left_is_valid(
-        happens in prop::collection::vec(happens(), 0..80),
+    fn m_e3_a_fitted_request_keeps_both_limits_and_is_valid(
+        happens in prop::collection::vec(log_entry(), 0..80),
         tokens in 100..8000u64,
         lines in 20..1500u64,
     ) {
-        let whole = request(apart(&facts(&happens)).messages);
+        let whole = request(derive(&facts(&happens)).messages);
         let bounds = Bounds { tokens, lines };
         let mut fitted = whole.clone();
         let mut again = whole.clone();
@@ -205,7 +205,8 @@ proptest! {
         prop_assert_eq!(&left_out, &fit(&mut again, &bounds, &mut |text| count(text)), "the same each time");
         prop_assert_eq!(&fitted.messages, &again.messages);
         let Ok(left_out) = left_out else {
-            // What must stay is too large: nothing is sent, and nothing was lost but parts of results.
+            // The part that must stay is too large: no request is sent, and only parts of results
+            // were cut.
             prop_assert_eq!(fitted.messages.len(), whole.messages.len());
             return Ok(());
         };
@@ -213,13 +214,13 @@ proptest! {
             return Ok(());
         }
         let mut sent = fitted.messages.clone();
-        join(&mut sent);
+        join_prompts(&mut sent);
         prop_assert_eq!(violations(&sent), Vec::<String>::new());
         let (sent, sent_lines) = size(&fitted);
         prop_assert!(sent <= tokens || fitted.bytes() * 2 / 5 <= tokens, "{sent} of {tokens} tokens");
         prop_assert!(sent_lines <= lines, "{sent_lines} of {lines} lines");
-        prop_assert_eq!(newest(&fitted.messages), newest(&whole.messages), "the newest prompt is there");
-        // The last word is what the model is to answer.
+        prop_assert_eq!(newest(&fitted.messages), newest(&whole.messages), "the newest prompt is kept");
+        // The last message is the one that the model must answer.
         let (last, was) = (fitted.messages.last().unwrap(), whole.messages.last().unwrap());
         match (last, was) {
             (Message::Tool(is), Message::Tool(was)) => prop_assert_eq!(is.call, was.call),
@@ -227,15 +228,15 @@ proptest! {
             (is, was) => prop_assert_eq!(is, was),
         }
         let missing = (whole.messages.len() - fitted.messages.len()) as u64;
-        prop_assert_eq!(left_out.map_or(0, |left_out| left_out.messages), missing, "it is told");
+        prop_assert_eq!(left_out.map_or(0, |left_out| left_out.messages), missing, "the drop is reported");
         let mut twice = fitted.clone();
-        prop_assert_eq!(fit(&mut twice, &bounds, &mut |text| count(text)), Ok(None), "once is enough");
+        prop_assert_eq!(fit(&mut twice, &bounds, &mut |text| count(text)), Ok(None), "a second cut changes nothing");
         prop_assert_eq!(twice.messages, fitted.messages);
     }
 }
 
 #[test]
-fn m_e3_no_token_is_counted_while_the_size_says_enough() {
+fn m_e3_no_token_is_counted_if_the_size_alone_fits() {
     let mut small = request(vec![Message::User("x".repeat(2400))]);
     let bounds = Bounds { tokens: 1000, lines: 10 };
     let never = &mut |_: &str| -> u64 { panic!("a token was counted") };
@@ -263,17 +264,17 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
     let call =
         |id| ToolCall { id: CallId(id), provider_id: None, name: "probe".into(), input: json!({}), signature: None };
     let answer = AssistantMessage { calls: vec![call(1), call(2)], ..AssistantMessage::default() };
-    let result = |id, size| Message::Tool(ToolResult::unrun(CallId(id), ToolStatus::Ok, words(size, 0)));
+    let result = |id, size| Message::Tool(ToolResult::not_run(CallId(id), ToolStatus::Ok, words(size, 0)));
     let small = result(1, 100);
     let mut large =
         request(vec![Message::User("go".into()), Message::Assistant(answer), small.clone(), result(2, 100_000)]);
     let bounds = Bounds { tokens: 3000, lines: 100_000 };
     let left_out = fit(&mut large, &bounds, &mut |text| count(text)).unwrap().unwrap();
     assert_eq!((left_out.messages, left_out.results), (0, 1));
-    assert_eq!(large.messages[2], small, "what is small stays whole");
+    assert_eq!(large.messages[2], small, "a small result stays whole");
     let Message::Tool(cut) = &large.messages[3] else { panic!("{large:?}") };
     assert!(cut.result.contains("bytes left out: the conversation has no room for them"), "{}", cut.result);
-    assert!(cut.result.len() > 4000, "as much as fits is left: {}", cut.result.len());
+    assert!(cut.result.len() > 4000, "as much as fits is kept: {}", cut.result.len());
 
     let mut prompt = request(vec![Message::User(words(100_000, 0))]);
     let error = fit(&mut prompt, &bounds, &mut |text| count(text)).unwrap_err().to_string();
@@ -283,7 +284,7 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
     );
 }
 
-/// What a long turn has come to is what the next prompt is about.
+/// The next prompt is about the results of a long turn.
 #[test]
 fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
     let step = |n: u64| {
@@ -292,7 +293,7 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
         let answer = AssistantMessage { calls: vec![call], ..AssistantMessage::default() };
         [
             Message::Assistant(answer),
-            Message::Tool(ToolResult::unrun(CallId(n), ToolStatus::Ok, words(4_000, n as usize))),
+            Message::Tool(ToolResult::not_run(CallId(n), ToolStatus::Ok, words(4_000, n as usize))),
         ]
     };
     let said = Block {
@@ -314,10 +315,10 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
         fitted.messages
     };
     let kept = room(6_000);
-    assert!(kept.len() > 5, "as many as fit: {}", kept.len());
-    assert_eq!(kept[0], goal, "they begin with their turn's prompt");
+    assert!(kept.len() > 5, "as many units as fit are kept: {}", kept.len());
+    assert_eq!(kept[0], goal, "the kept units begin with their turn's prompt");
     assert_eq!(kept[1..], whole[whole.len() + 1 - kept.len()..]);
-    // Where it has no place, they go.
+    // If their prompt does not fit, the steps are dropped with it.
     let mut large = whole.clone();
     large[0] = Message::User(words(40_000, 0));
     let mut fitted = request(large);
@@ -326,7 +327,7 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
 }
 
 #[test]
-fn what_is_left_out_says_whether_the_lines_or_the_tokens_were_too_many() {
+fn a_cut_says_whether_lines_or_tokens_were_over_the_limit() {
     let text = "a line\n".repeat(50);
     let whole: Vec<_> = (0..10).map(|_| Message::User(text.clone())).collect();
     let reached = |tokens, lines| {
@@ -361,7 +362,7 @@ async fn a_cut_names_the_limit_that_was_reached() {
 }
 
 #[tokio::test]
-async fn m_e3_a_long_history_is_cut_told_and_shown() {
+async fn m_e3_a_long_history_is_cut_and_the_cut_is_shown() {
     let limits = holdpoint_common::Limits { max_history_tokens: 8000, ..holdpoint_common::Limits::default() };
     let harness = Harness::limited(limits);
     let session = harness.open().await;
@@ -391,13 +392,13 @@ async fn m_e3_a_long_history_is_cut_told_and_shown() {
     assert!(matches!(request.messages.last(), Some(Message::User(text)) if text.starts_with("prompt 19")));
     let fill = session.snapshot().context.unwrap();
     assert_eq!((fill.tokens, fill.limit), (600, 8000));
-    // The log has it all.
+    // The log has every prompt.
     let prompts = events.facts().filter(|fact| matches!(fact, Fact::PromptAccepted { .. })).count();
     assert_eq!(prompts, 20);
 }
 
 #[tokio::test]
-async fn m_e3_what_can_not_be_cut_is_a_clear_error() {
+async fn m_e3_a_prompt_that_can_not_be_cut_is_a_clear_error() {
     let limits = holdpoint_common::Limits { max_history_tokens: 1000, ..holdpoint_common::Limits::default() };
     let harness = Harness::limited(limits);
     let session = harness.open().await;
@@ -413,12 +414,12 @@ fn m_e3_a_request_never_goes_above_the_models_window() {
     let limits = holdpoint_common::Limits::default();
     let tokens = |window, max_output| {
         let model = holdpoint_common::ModelSettings { window, max_output, ..Default::default() };
-        Bounds::of(&limits, &model).tokens
+        Bounds::new(&limits, &model).tokens
     };
     assert_eq!(tokens(None, None), 100_000);
     assert_eq!(tokens(Some(1_000_000), None), 100_000);
-    assert_eq!(tokens(Some(32_768), None), 28_672, "an eighth is left for the answer");
-    assert_eq!(tokens(Some(32_768), Some(8_000)), 24_768, "what an answer may have is left for it");
+    assert_eq!(tokens(Some(32_768), None), 28_672, "an eighth of the window is left for the answer");
+    assert_eq!(tokens(Some(32_768), Some(8_000)), 24_768, "the maximum answer is left for the answer");
     assert_eq!(tokens(Some(4_000), Some(8_000)), 0);
 }
 
@@ -437,15 +438,15 @@ async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
         let end = events.turn_finished().await;
         assert_eq!(end.outcome, holdpoint_common::Outcome::Done, "{:?}", end.error);
         let request = harness.model.requests().pop().unwrap();
-        assert_eq!(request.messages.last(), Some(&Message::User(prompt.into())), "the large one is left out");
+        assert_eq!(request.messages.last(), Some(&Message::User(prompt.into())), "the large prompt is left out");
         let said = request.messages.iter().filter_map(|message| match message {
             Message::User(text) => Some(&**text),
             _ => None,
         });
         let asked = ["remember KUMQUAT", "hi", "and now?"];
         let asked: Vec<_> = asked.into_iter().take_while(|asked| *asked != prompt).chain([prompt]).collect();
-        assert_eq!(said.collect::<Vec<_>>(), asked, "and nothing else");
-        assert_eq!(request.messages.len(), 2 * asked.len() - 1, "the answers are there");
+        assert_eq!(said.collect::<Vec<_>>(), asked, "nothing else is left out");
+        assert_eq!(request.messages.len(), 2 * asked.len() - 1, "the answers are kept");
         assert_eq!(violations(&request.messages), Vec::<String>::new());
     }
 }

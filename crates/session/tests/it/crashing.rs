@@ -1,4 +1,5 @@
-//! Processes killed at random moments: what was acknowledged is there, once, in order, and every session opens.
+//! Processes killed at random moments: acknowledged facts exist once and in order, and every
+//! session opens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -23,26 +24,26 @@ fn on(store: &Path) -> Harness {
     Harness::with(|engine| engine.store(store))
 }
 
-/// The same test in another process, on a store: to be killed.
+/// Starts the same test in another process on a store, to be killed.
 fn start(store: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut child = again(store.to_str().unwrap()).stdout(Stdio::piped()).spawn().unwrap();
     let told = BufReader::new(child.stdout.take().unwrap());
     (child, told)
 }
 
-/// The store that this process was started on; none in the one that kills it.
+/// The store that this process was started on, or `None` in the process that kills.
 fn store() -> Option<PathBuf> {
     part().map(PathBuf::from)
 }
 
-/// Tells the test a line, whole or not at all.
-fn tell(line: &str) {
+/// Prints a line for the test, whole or not at all.
+fn print_line(line: &str) {
     let line = format!("\n> {line}\n");
     let _ = std::io::stdout().lock().write_all(line.as_bytes());
 }
 
-/// The next line that was told whole; `None` when the process is gone.
-fn told(lines: &mut BufReader<ChildStdout>) -> Option<String> {
+/// The next whole line from the process, or `None` when it is gone.
+fn next_line(lines: &mut BufReader<ChildStdout>) -> Option<String> {
     loop {
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
@@ -65,10 +66,10 @@ async fn facts(store: &Sqlite, session: &SessionId) -> Vec<std::sync::Arc<Event>
 /// How many sessions are busy.
 const SESSIONS: usize = 4;
 
-/// What was acknowledged of one session.
+/// The acknowledged facts and prompts of one session.
 #[derive(Default)]
 struct Acknowledged {
-    /// Numbers of facts that a client was told.
+    /// Numbers of facts that a client received.
     facts: BTreeSet<u64>,
     /// Prompts that were accepted and saved.
     prompts: BTreeSet<PromptId>,
@@ -85,11 +86,11 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
     let mut acknowledged: BTreeMap<SessionId, Acknowledged> = BTreeMap::new();
     for kill in 0..kills {
         let (mut child, mut lines) = start(folder.path());
-        // When all its sessions are at work, it has a random while to live.
+        // When all of its sessions are at work, the process lives for a random time.
         let mut working = BTreeSet::new();
         let mut lives: Option<Instant> = None;
         let while_ = Duration::from_micros(random.u64(0..120_000));
-        while let Some(line) = told(&mut lines) {
+        while let Some(line) = next_line(&mut lines) {
             let words: Vec<_> = line.split(' ').collect();
             let session: SessionId = words[1].parse().unwrap();
             working.insert(session.clone());
@@ -103,12 +104,13 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
                 lives.get_or_insert_with(Instant::now);
             }
             if lives.is_some_and(|begun| begun.elapsed() >= while_) {
-                // Once more does no harm: what it still tells was told before it died.
+                // Killing it again does no harm: lines that still arrive were printed before it
+                // died.
                 let _ = child.kill();
             }
         }
         child.wait().unwrap();
-        assert!(lives.is_some(), "kill {kill}: it did nothing");
+        assert!(lives.is_some(), "kill {kill}: the process did nothing");
         let store = Sqlite::open(folder.path()).unwrap();
         for (session, acknowledged) in &acknowledged {
             let facts = facts(&store, session).await;
@@ -128,7 +130,7 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
             let accepted: BTreeSet<_> = prompts.iter().copied().collect();
             assert_eq!(accepted.len(), prompts.len(), "kill {kill}: {session} has a prompt twice");
             assert!(acknowledged.prompts.is_subset(&accepted), "kill {kill}: {session} lost a prompt");
-            assert!(State::fold(&facts).is_some(), "kill {kill}: {session} folds");
+            assert!(State::fold(&facts).is_some(), "kill {kill}: {session} does not fold");
         }
         assert!(store.salvaged().is_empty());
     }
@@ -155,7 +157,7 @@ async fn busy(folder: &Path) {
         busy.push(tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 if event.fact().is_some() {
-                    tell(&format!("fact {} {}", events.attachment().snapshot().settings.id, event.seq));
+                    print_line(&format!("fact {} {}", events.attachment().snapshot().settings.id, event.seq));
                 }
             }
         }));
@@ -165,8 +167,10 @@ async fn busy(folder: &Path) {
             loop {
                 model.then(reply().text("I look.").call("probe", json!({})));
                 match session.prompt("Go on. ".repeat(fastrand::usize(1..500))).await {
-                    Ok(prompted) if prompted.saved => tell(&format!("prompt {} {}", session.id(), prompted.prompt)),
-                    // On a slow disk it is not saved in time, and not acknowledged.
+                    Ok(prompted) if prompted.saved => {
+                        print_line(&format!("prompt {} {}", session.id(), prompted.prompt))
+                    }
+                    // On a slow disk the save is late, so the prompt is not acknowledged.
                     Ok(_) => {}
                     Err(SessionError::Refused(_)) => drop(session.settled().await),
                     Err(error) => panic!("{error}"),
@@ -187,12 +191,12 @@ async fn open_or_make(harness: &Harness, name: &str) -> SessionHandle {
     }
 }
 
-// ---- an answer that is still coming
+// ---- an answer that is still streaming
 
-/// How many words are saved when the process is killed.
+/// How many words must be saved before the process is killed.
 const SAVED: usize = 10;
 
-/// How many words of the only session's answer are saved while it still comes.
+/// How many words of the only session's streaming answer are saved.
 async fn saved_words(store: &Sqlite) -> usize {
     let Some(saved) = store.list().await.unwrap().pop() else { return 0 };
     let pieces = store.open(&saved.summary.id).await.unwrap().draft().await.unwrap();
@@ -203,8 +207,9 @@ async fn saved_words(store: &Sqlite) -> usize {
     words.sum()
 }
 
-/// A kill loses at most the two seconds that the specification allows: how soon a word is saved depends on the disk,
-/// so the benchmark measures it; here the process is killed once the store has some words.
+/// A kill loses at most the two seconds that the specification allows. How soon a word is saved
+/// depends on the disk, so the benchmark measures it; here the process is killed once the store has
+/// some words.
 #[tokio::test]
 async fn m_b7_the_saved_part_of_a_streaming_answer_survives_a_kill() {
     if let Some(folder) = store() {
@@ -216,9 +221,9 @@ async fn m_b7_the_saved_part_of_a_streaming_answer_survives_a_kill() {
     let mut due = 0;
     let by = Instant::now() + patience();
     let watched = Sqlite::open(folder.path()).unwrap();
-    while let Some(word) = told(&mut lines) {
+    while let Some(word) = next_line(&mut lines) {
         words.push(word);
-        // Those that were told before the kill are still read.
+        // Words printed before the kill are still read.
         if due < SAVED {
             assert!(Instant::now() < by, "{due} of {} words are saved", words.len());
             due = saved_words(&watched).await;
@@ -249,7 +254,7 @@ async fn m_b7_the_saved_part_of_a_streaming_answer_survives_a_kill() {
     let said: Vec<_> = words.iter().map(String::as_str).collect();
     assert!(kept.len() >= due, "{} of {due} saved words are kept", kept.len());
     let common = kept.len().min(said.len());
-    assert_eq!(kept[..common], said[..common], "in order, whole, once");
+    assert_eq!(kept[..common], said[..common], "each kept word once and in order");
 }
 
 async fn streaming(folder: &Path) {
@@ -266,12 +271,12 @@ async fn streaming(folder: &Path) {
             _ => None,
         };
         events.until_new("the word", said).await;
-        tell(&word);
+        print_line(&word);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-// ---- a call that had begun
+// ---- a call that had started
 
 #[tokio::test]
 async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
@@ -280,13 +285,13 @@ async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
     }
     let folder = TempDir::new().unwrap();
     let (mut child, mut lines) = start(folder.path());
-    assert_eq!(told(&mut lines).as_deref(), Some("begun"));
+    assert_eq!(next_line(&mut lines).as_deref(), Some("begun"));
     child.kill().unwrap();
     child.wait().unwrap();
 
     let harness = on(folder.path());
     let ran = folder.path().join("ran");
-    harness.probe.does(|_, _| panic!("it is run again"));
+    harness.probe.does(|_, _| panic!("the lost call ran again"));
     let line = harness.sessions().list().await.unwrap().remove(0);
     let session = harness.sessions().get(line.id.as_str()).await.unwrap();
     let facts = facts(&Sqlite::open(folder.path()).unwrap(), &line.id).await;
@@ -294,13 +299,13 @@ async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
         Some(Fact::TurnFinished { receipt, .. }) => receipt.clone(),
         _ => None,
     });
-    assert_eq!(receipt.unwrap().to_string(), "1 tool lost, with what had been started");
+    assert_eq!(receipt.unwrap().to_string(), "1 tool lost, processes were not counted");
     session.prompt("and then?").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
     assert_eq!(fs::read_to_string(ran).unwrap(), "once\n");
     let sent = harness.model.requests().pop().unwrap().messages;
     let [Message::User(_), Message::Assistant(answer), Message::Tool(result), Message::User(next)] = &sent[..] else {
-        panic!("no provider would take {sent:?}")
+        panic!("no provider would accept {sent:?}")
     };
     assert_eq!((answer.calls[0].id, result.status), (result.call, ToolStatus::Interrupted));
     assert!(result.result.contains("restarted"), "{result:?}");
@@ -312,7 +317,7 @@ async fn calling(folder: PathBuf) {
     harness.probe.does(move |_, _| {
         let mut ran = File::options().append(true).create(true).open(folder.join("ran")).unwrap();
         writeln!(ran, "once").unwrap();
-        tell("begun");
+        print_line("begun");
         std::thread::sleep(Duration::from_secs(600));
         Ok(ToolOutcome::default())
     });
@@ -332,14 +337,14 @@ async fn t_u16_wide_characters_are_never_cut_wherever_a_limit_falls() {
         let session = harness.open().await;
         let mut events = harness.watch(&session).await;
         for shift in 0..4 {
-            // At every limit of pieces and of what is kept, a character lies across it for some shift.
+            // For some shift, a character lies across each limit of pieces and of kept text.
             let wide = format!("{}{}", "x".repeat(shift), "\u{1f600}".repeat(9_000));
             let output = wide.clone();
             harness.probe.does(move |_, context| {
                 context.output(&output);
                 Ok(ToolOutcome::text("\u{1f468}\u{200d}\u{1f469}"))
             });
-            // Half a surrogate is no character: the call is refused, and its turn goes on.
+            // Half a surrogate is not a character: the call is refused, and its turn continues.
             harness.model.then(reply().raw_call("probe", r#"{"half": "\ud83d"}"#));
             harness.model.then(reply().thought(wide.clone()).text(wide.clone()).call("probe", json!({ "wide": wide })));
             session.prompt(&wide).await.unwrap();

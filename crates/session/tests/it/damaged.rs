@@ -1,4 +1,4 @@
-//! Sessions of which facts are lost: what is left of them is shown, and they go on.
+//! Sessions that have lost facts: the rest is shown, and they continue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ fn on(store: &Path) -> Harness {
     Harness::with(|engine| engine.store(store))
 }
 
-/// A session that has done two prompts, and was renamed between them; and the number of its last fact.
+/// A session that has answered two prompts and was renamed between them, and the number of its last
+/// fact.
 async fn session_in(store: &Path) -> (SessionId, u64) {
     let harness = on(store);
     harness.model.then(reply().text("one")).then(reply().text("two"));
@@ -39,12 +40,12 @@ fn change(store: &Path, id: &SessionId, change: &str) {
     assert_ne!(db.execute(change, [id.as_str()]).unwrap(), 0, "{change}");
 }
 
-/// What a log has, up to the newest.
-async fn told(harness: &Harness, id: &SessionId) -> Vec<Arc<Event>> {
+/// The events of a log, up to the newest.
+async fn events_of(harness: &Harness, id: &SessionId) -> Vec<Arc<Event>> {
     let session = harness.sessions().get(id.as_str()).await.unwrap();
     let attachment = session.attach(AttachFrom::start()).await.unwrap();
     let newest = attachment.snapshot().seq;
-    let (mut events, mut told) = (Recorder::of(attachment), Vec::new());
+    let (mut events, mut told) = (Recorder::new(attachment), Vec::new());
     while told.last().is_none_or(|last: &Arc<Event>| last.seq < newest) {
         told.push(events.next().await.unwrap());
     }
@@ -52,7 +53,7 @@ async fn told(harness: &Harness, id: &SessionId) -> Vec<Arc<Event>> {
 }
 
 #[tokio::test]
-async fn t_u5_a_session_without_its_first_fact_is_shown_and_goes_on() {
+async fn t_u5_a_session_without_its_first_fact_is_shown_and_continues() {
     for lost in [
         "UPDATE facts SET event = '{bad' WHERE session = ?1 AND seq = 1",
         "DELETE FROM facts WHERE session = ?1 AND seq = 1",
@@ -66,11 +67,11 @@ async fn t_u5_a_session_without_its_first_fact_is_shown_and_goes_on() {
         let shown = harness.sessions().look(id.as_str()).await.unwrap();
         assert_eq!((shown.title.as_str(), shown.settings.name.as_str()), ("after", "after"), "{lost}");
         assert_eq!((&shown.settings.workspace, &shown.settings.model), (&listed[0].workspace, &listed[0].model));
-        // What only the first fact said is not guessed at.
+        // Settings that only the first fact had get safe defaults.
         assert_eq!((shown.settings.asks, shown.settings.policy), (AsksMode::Wait, PolicyMode::Ask), "{lost}");
         assert_eq!(shown.last_line.as_deref(), Some("two"), "{lost}");
 
-        let told = told(&harness, &id).await;
+        let told = events_of(&harness, &id).await;
         assert_eq!(told[0].delta(), Some(&Delta::Gap { from: 1, to: 1 }), "{lost}");
         let said = told.iter().filter(|event| matches!(event.fact(), Some(Fact::AssistantMessage(_)))).count();
         assert_eq!(said, 2, "{lost}");
@@ -85,9 +86,10 @@ async fn t_u5_a_session_without_its_first_fact_is_shown_and_goes_on() {
     }
 }
 
-/// With the list's entry lost too, nobody knows what it was; that it was is said, by whatever id it is asked for.
+/// With the list's entry lost, too, the session has no settings at all. Every call that asks for it
+/// reports the damage.
 #[tokio::test]
-async fn t_u5_a_session_of_which_nothing_tells_what_it_was_is_called_damaged() {
+async fn t_u5_a_session_without_first_fact_and_summary_is_reported_as_damaged() {
     let folder = TempDir::new().unwrap();
     let (id, _) = session_in(folder.path()).await;
     change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1 AND seq = 1");
@@ -105,7 +107,7 @@ async fn t_u5_a_session_of_which_nothing_tells_what_it_was_is_called_damaged() {
 }
 
 #[tokio::test]
-async fn t_u5_a_session_without_any_fact_is_listed_and_called_damaged() {
+async fn t_u5_a_session_without_any_fact_is_listed_and_reported_as_damaged() {
     let folder = TempDir::new().unwrap();
     let (id, last) = session_in(folder.path()).await;
     change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1");
@@ -123,9 +125,9 @@ async fn t_u5_a_session_without_any_fact_is_listed_and_called_damaged() {
     assert!(harness.sessions().list().await.unwrap().is_empty());
 }
 
-/// What may have been lost is counted for what comes, not against what is there.
+/// Ids that may have been lost are not given again, and the remaining events are accepted.
 #[tokio::test]
-async fn t_u5_what_is_left_of_a_session_can_be_written_out_and_taken_in() {
+async fn t_u5_the_rest_of_a_damaged_session_can_be_exported_and_imported() {
     let folder = TempDir::new().unwrap();
     let (id, _) = session_in(folder.path()).await;
     change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1 AND event LIKE '%\"promptAccepted\"%'");
@@ -142,7 +144,7 @@ async fn t_u5_what_is_left_of_a_session_can_be_written_out_and_taken_in() {
     assert_eq!(session.settled().await.unwrap().last_line.as_deref(), Some("three"));
 }
 
-/// What two sessions ask, which are only saved.
+/// The asks of two sessions that are only saved.
 async fn two_that_ask(store: &Path) -> [Ask; 2] {
     let harness = on(store);
     let ask = async |n: u8| {
@@ -155,7 +157,7 @@ async fn two_that_ask(store: &Path) -> [Ask; 2] {
     [ask(0).await, ask(1).await]
 }
 
-/// A session whose facts are lost hides no other one: of its asks, the list knows the first.
+/// A session without its facts hides no other one. The list still has the first of its asks.
 #[tokio::test]
 async fn t_u5_the_asks_of_others_are_in_the_inbox_beside_a_session_without_any_fact() {
     let folder = TempDir::new().unwrap();
@@ -167,7 +169,7 @@ async fn t_u5_the_asks_of_others_are_in_the_inbox_beside_a_session_without_any_f
     assert_eq!(inbox.into_iter().map(|ask| ask.ask).collect::<Vec<_>>(), asks);
 }
 
-/// A store of which one session can't be read.
+/// A store that can't read one of its sessions.
 struct Unreadable(Sqlite, SessionId);
 
 impl SessionStore for Unreadable {
@@ -177,7 +179,7 @@ impl SessionStore for Unreadable {
 
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         if *session == self.1 {
-            return ready(Err(StoreError::Io { message: "the disk does not answer".to_owned() })).boxed();
+            return ready(Err(StoreError::Io { message: "the disk does not respond".to_owned() })).boxed();
         }
         self.0.open(session)
     }
@@ -191,9 +193,9 @@ impl SessionStore for Unreadable {
     }
 }
 
-/// Whoever wants to know what one session asks is not told what is wrong with another.
+/// A request for the asks of one session does not report the fault of another.
 #[tokio::test]
-async fn t_u5_the_asks_of_a_session_are_its_own_affair() {
+async fn t_u5_asks_of_a_session_ignore_faults_of_other_sessions() {
     let folder = TempDir::new().unwrap();
     let [unreadable, ask] = two_that_ask(folder.path()).await;
     let store = Unreadable(Sqlite::open(folder.path()).unwrap(), unreadable.id.session.clone());
@@ -206,7 +208,7 @@ async fn t_u5_the_asks_of_a_session_are_its_own_affair() {
     assert!(matches!(sessions.asks(&unreadable.id.session).await, Err(SessionError::Store(_))));
     let nobody = "nobody".parse().unwrap();
     assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
-    // Called so, it is still not the one of this id.
+    // A session with this name is still not the one with this id.
     sessions.rename(&ask.id.session, "nobody").await.unwrap();
     assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
 }

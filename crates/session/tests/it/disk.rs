@@ -1,4 +1,5 @@
-//! Disks that fail: full, read-only, gone. It is told, nothing is acknowledged that isn't saved, and it goes on by itself.
+//! Disks that fail: full, read-only, gone. The fault is reported, only saved facts are
+//! acknowledged, and saving resumes by itself.
 
 use std::fs;
 use std::io::Write;
@@ -7,11 +8,11 @@ use std::path::{Path, PathBuf};
 use holdpoint_common::{Delta, Event, Fact, Outcome};
 use holdpoint_session::SessionHandle;
 use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
-use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_tests::mounts::Mounted;
 use tempfile::TempDir;
 
-/// A small disk of its own; `None` where none can be made, which only root can.
+/// A small disk of its own, or `None` if it can't be mounted, which takes root.
 struct Disk {
     // Unmounted before its folder is removed.
     mounted: Mounted,
@@ -29,7 +30,7 @@ impl Disk {
         self.folder.path()
     }
 
-    /// Takes all the space there is.
+    /// Fills all free space with a file and returns its path.
     fn fill(&self) -> PathBuf {
         let path = self.path().join("ballast");
         let mut file = fs::File::create(&path).unwrap();
@@ -40,12 +41,13 @@ impl Disk {
     }
 }
 
-/// Gives it a prompt of that many bytes, and says whether it was acknowledged as saved.
+/// Sends a prompt of this many bytes. Returns whether it was acknowledged as saved.
 async fn prompt(harness: &Harness, session: &SessionHandle, events: &mut Recorder, bytes: usize) -> bool {
     harness.model.then(reply().text("fine"));
-    // A full disk stays full until the test makes room: an answer that waited for it would never come.
-    let saved = soon("an answer", session.prompt("x".repeat(bytes))).await.unwrap().saved;
-    assert_eq!(events.turn_finished().await.outcome, Outcome::Done, "the session goes on");
+    // A full disk stays full until the test makes room: a reply that waited for the save would
+    // never arrive.
+    let saved = within_patience("an answer", session.prompt("x".repeat(bytes))).await.unwrap().saved;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done, "the session continues");
     saved
 }
 
@@ -62,8 +64,8 @@ async fn saved_again(events: &mut Recorder) {
     events.until("saved again", again).await;
 }
 
-/// What is on the disk is sound, and has every fact that a client was told, once, in order.
-async fn whole(folder: &Path, session: &SessionHandle, events: &Recorder) {
+/// Checks that the database is sound and has every fact that the client received, once, in order.
+async fn assert_complete(folder: &Path, session: &SessionHandle, events: &Recorder) {
     let db = rusqlite::Connection::open(folder.join("sessions.db")).unwrap();
     let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(sound, "ok");
@@ -75,7 +77,7 @@ async fn whole(folder: &Path, session: &SessionHandle, events: &Recorder) {
 }
 
 #[tokio::test]
-async fn t_u6_a_full_disk_is_told_and_the_session_goes_on_when_there_is_space_again() {
+async fn t_u6_a_full_disk_is_reported_and_saving_resumes_with_space() {
     let Some(disk) = Disk::new(4) else { return };
     let store = Sqlite::open(disk.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store));
@@ -83,7 +85,7 @@ async fn t_u6_a_full_disk_is_told_and_the_session_goes_on_when_there_is_space_ag
     let mut events = harness.watch(&session).await;
     assert!(prompt(&harness, &session, &mut events, 100).await);
     let ballast = disk.fill();
-    // What SQLite has set aside already takes some more.
+    // SQLite can still use the space that it has set aside.
     let mut acknowledged = 0;
     while prompt(&harness, &session, &mut events, 100_000).await {
         acknowledged += 1;
@@ -98,12 +100,13 @@ async fn t_u6_a_full_disk_is_told_and_the_session_goes_on_when_there_is_space_ag
     assert!(prompt(&harness, &session, &mut events, 100).await);
     drop(harness);
     while events.next().await.is_some() {}
-    whole(disk.path(), &session, &events).await;
+    assert_complete(disk.path(), &session, &events).await;
 }
 
-/// A turn that is under way when the disk fills is told of while its answer comes, and ends as any other.
+/// When the disk fills during a turn, its clients are notified while the answer streams, and the
+/// turn ends normally.
 #[tokio::test]
-async fn t_u6_a_disk_that_fills_in_mid_answer_is_told_and_the_turn_ends_cleanly() {
+async fn t_u6_a_disk_that_fills_in_mid_answer_is_reported_and_the_turn_ends_cleanly() {
     let Some(disk) = Disk::new(4) else { return };
     let store = Sqlite::open(disk.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store));
@@ -119,14 +122,14 @@ async fn t_u6_a_disk_that_fills_in_mid_answer_is_told_and_the_turn_ends_cleanly(
     assert!(reason.contains("full"), "{reason}");
     drop(live);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert!(!session.snapshot().saved, "nothing acknowledges what is not saved");
+    assert!(!session.snapshot().saved, "unsaved events are not acknowledged");
     fs::remove_file(ballast).unwrap();
     saved_again(&mut events).await;
     assert!(session.snapshot().saved);
     assert!(prompt(&harness, &session, &mut events, 100).await);
     drop(harness);
     while events.next().await.is_some() {}
-    whole(disk.path(), &session, &events).await;
+    assert_complete(disk.path(), &session, &events).await;
 }
 
 #[tokio::test]
@@ -143,7 +146,7 @@ async fn t_u9_a_store_that_can_not_be_written_is_refused_at_the_start() {
     let message = match Sqlite::open(disk.path()) {
         Err(StoreError::Io { message }) => message,
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it was opened"),
+        Ok(_) => panic!("the store was opened"),
     };
     let message = message.to_lowercase();
     assert!(message.contains("read") || message.contains("open"), "{message}");
@@ -153,7 +156,7 @@ async fn t_u9_a_store_that_can_not_be_written_is_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn t_u9_a_store_whose_folder_is_gone_is_told_and_goes_on_when_it_is_back() {
+async fn t_u9_a_lost_store_folder_is_reported_and_saving_resumes_when_it_returns() {
     let home = TempDir::new().unwrap();
     let (folder, elsewhere) = (home.path().join("store"), home.path().join("elsewhere"));
     let store = Sqlite::open(&folder).unwrap();
@@ -162,29 +165,30 @@ async fn t_u9_a_store_whose_folder_is_gone_is_told_and_goes_on_when_it_is_back()
     let mut events = harness.watch(&session).await;
     assert!(prompt(&harness, &session, &mut events, 100).await);
     fs::rename(&folder, &elsewhere).unwrap();
-    assert!(!prompt(&harness, &session, &mut events, 100).await, "nobody would find it");
+    assert!(!prompt(&harness, &session, &mut events, 100).await, "the database was moved away");
     told_not_saved(&mut events).await;
     fs::rename(&elsewhere, &folder).unwrap();
     saved_again(&mut events).await;
     assert!(prompt(&harness, &session, &mut events, 100).await);
 
-    // Another store in its place does not have the session, and gets nothing of it.
+    // Another store in its place does not have the session and gets none of its facts.
     fs::rename(&folder, &elsewhere).unwrap();
     drop(Sqlite::open(&folder).unwrap());
-    assert!(!prompt(&harness, &session, &mut events, 100).await, "it is another one");
+    assert!(!prompt(&harness, &session, &mut events, 100).await, "the database was replaced");
     fs::remove_dir_all(&folder).unwrap();
     fs::rename(&elsewhere, &folder).unwrap();
     let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
     events.until_new("saved again", again).await;
 
-    // Gone for good: it is told, and the session goes on.
+    // Gone for good: the fault is reported, and the session continues.
     fs::remove_dir_all(&folder).unwrap();
     assert!(!prompt(&harness, &session, &mut events, 100).await);
     assert!(!session.snapshot().saved);
     assert!(events.facts().any(|fact| matches!(fact, Fact::TurnFinished { .. })));
 }
 
-/// Damage on a disk that is full: nothing can be salvaged, so nothing is touched, and that is said; with space, it is.
+/// On a full disk, a damaged database can't be salvaged: it is left as it is, and the error says
+/// so. With space, it is salvaged.
 #[tokio::test]
 async fn t_u3_a_salvage_without_space_leaves_everything_as_it_was_and_says_so() {
     let Some(disk) = Disk::new(8) else { return };
@@ -205,14 +209,14 @@ async fn t_u3_a_salvage_without_space_leaves_everything_as_it_was_and_says_so() 
     bytes[100..200].fill(0xff);
     fs::write(&path, &bytes).unwrap();
     let ballast = disk.fill();
-    // SQLite needs a little to open anything at all.
+    // SQLite needs a little space to open any database.
     let filled = fs::File::options().write(true).open(&ballast).unwrap();
     filled.set_len(filled.metadata().unwrap().len() - 80 * 1024).unwrap();
     drop(filled);
     for _ in 0..2 {
-        let Err(error) = Sqlite::open(disk.path()) else { panic!("it was opened") };
+        let Err(error) = Sqlite::open(disk.path()) else { panic!("the store was opened") };
         let said = error.to_string();
-        assert!(said.contains(path.to_str().unwrap()) && said.contains("left as it is"), "{said}");
+        assert!(said.contains(path.to_str().unwrap()) && said.contains("left unchanged"), "{said}");
         assert_eq!(fs::read(&path).unwrap(), bytes);
         let left = fs::read_dir(disk.path()).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
         assert!(!left.into_iter().any(|name| name.contains("damaged") || name.contains("tmp")));

@@ -1,4 +1,4 @@
-//! The file tools in a session: several calls of one answer, and what is known of files after a restart.
+//! The file tools in a session: several calls in one answer, and file marks after a restart.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn replace(old: &str, new: &str) -> Value {
     json!({ "path": "a", "old_string": old, "new_string": new })
 }
 
-/// The results of the turn that ends next.
+/// The results of the next turn to end.
 async fn results(events: &mut Recorder) -> Vec<ToolResult> {
     let before = events.facts().count();
     let _: Finished = events.turn_finished().await;
@@ -44,7 +44,7 @@ async fn m_e7_edits_of_one_answer_all_land() {
 }
 
 #[tokio::test]
-async fn m_b7_what_is_approved_after_the_file_has_changed_is_refused() {
+async fn m_b7_an_edit_approved_after_the_file_changed_is_refused() {
     let harness = Harness::start();
     let file = harness.folder.path().join("a");
     fs::write(&file, "one\ntwo\n").unwrap();
@@ -93,7 +93,7 @@ async fn t_d10_a_change_is_noticed_after_a_restart() {
     session.prompt("edit").await.unwrap();
     let mut results = results(&mut events).await;
     results.sort_by_key(|result| result.call);
-    assert_eq!(results[0].result, "b: it has changed since it was last read: read it again");
+    assert_eq!(results[0].result, "b: the file has changed since it was last read: read it again");
     assert_eq!(results[1].result, "edited a: line 2");
     assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "1\n2\n");
     assert_eq!(fs::read_to_string(folder.path().join("b")).unwrap(), "six\ntwo\n");

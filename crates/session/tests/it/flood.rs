@@ -8,21 +8,22 @@ use futures_util::future::join_all;
 use holdpoint_common::{Answer, AnswerError, AskId, Outcome, SessionStatus, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::state::Refused;
-use holdpoint_session::testing::soon;
+use holdpoint_session::testing::within_patience;
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::testing::{in_own_process, rounds};
 use tempfile::TempDir;
 
-use crate::forgetful::Forgetful;
+use crate::forgetful_store::Forgetful;
 use crate::process::resident_kib;
 
-/// Tasks that flood.
+/// How many tasks flood.
 const TASKS: usize = 8;
-/// Requests that each of them has open at once.
+/// How many requests each task has open at once.
 const AT_ONCE: usize = 1_000;
-/// Sessions beside the flooded one: more than there are threads for sessions, so that some share its thread.
+/// Sessions beside the flooded one: more than there are threads for sessions, so that some share
+/// its thread.
 const NEIGHBOURS: usize = 4;
-/// KiB that the process may grow by, whatever the number of requests.
+/// How many KiB the process may grow, whatever the number of requests.
 const GROWTH: u64 = 16 * 1024;
 
 fn requests() -> usize {
@@ -49,7 +50,7 @@ async fn t_t2_a_flooded_session_refuses_and_others_answer() {
     let flooded = sessions.open(open.clone()).await.unwrap();
     flooded.prompt("hang").await.unwrap();
 
-    // What the first flood leaves in the allocator is the floor.
+    // The memory that the first flood leaves in the allocator is the baseline.
     flood(&flooded, TASKS * AT_ONCE).await;
     let before = resident_kib();
     let answers = Arc::new(AtomicUsize::new(0));
@@ -61,34 +62,34 @@ async fn t_t2_a_flooded_session_refuses_and_others_answer() {
     let answered = answers.load(Ordering::SeqCst);
     answers.fetch_add(STOP, Ordering::SeqCst);
     for neighbour in neighbours {
-        soon("a neighbour", neighbour).await.unwrap();
+        within_patience("a neighbour", neighbour).await.unwrap();
     }
-    println!("{answered} turns of neighbours meanwhile; grown by {grown} KiB");
+    println!("{answered} turns of other sessions meanwhile; grown by {grown} KiB");
 
     let (full, accepted) = (ends.full.load(Ordering::SeqCst), ends.accepted.load(Ordering::SeqCst));
     assert_eq!(accepted, 0, "the queue is full from the first flood on");
-    assert!(full >= requests() / 5, "overload is an error: {full}");
+    assert!(full >= requests() / 5, "overload is reported as an error: {full}");
     assert_eq!(ends.other.load(Ordering::SeqCst), 0);
     assert!(grown < GROWTH, "grown by {grown} KiB");
-    assert!(answered > 0, "neighbours answer during the flood");
-    // The flooded session is as it was, and can be cut.
+    assert!(answered > 0, "other sessions answer during the flood");
+    // The flooded session is unchanged and can be cut.
     let snapshot = flooded.snapshot();
     assert_eq!((snapshot.queue.len(), snapshot.clients, snapshot.status), (32, 0, SessionStatus::Running));
-    let end = soon("the cut", flooded.interrupt_and_wait()).await.unwrap().unwrap();
+    let end = within_patience("the cut", flooded.interrupt_and_wait()).await.unwrap().unwrap();
     assert_eq!(end.outcome, Outcome::Interrupted);
 }
 
-/// Added to the count of answers, it ends the neighbours.
+/// When added to the count of answers, this ends the neighbours.
 const STOP: usize = usize::MAX / 2;
 
-/// Turns of fresh sessions, one after the other.
+/// Runs turns in new sessions, one after the other.
 async fn answering(sessions: Sessions, open: OpenSession, answers: Arc<AtomicUsize>) {
     while answers.load(Ordering::SeqCst) < STOP {
-        let session = soon("a session", sessions.open(open.clone())).await.unwrap();
-        // Not for ever: a conversation grows.
+        let session = within_patience("a session", sessions.open(open.clone())).await.unwrap();
+        // Not for ever, because a conversation grows.
         for _ in 0..100 {
             session.prompt("say here").await.unwrap();
-            let settled = soon("the turn", session.settled()).await.unwrap();
+            let settled = within_patience("the turn", session.settled()).await.unwrap();
             assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
             if answers.fetch_add(1, Ordering::SeqCst) >= STOP {
                 break;
@@ -98,7 +99,7 @@ async fn answering(sessions: Sessions, open: OpenSession, answers: Arc<AtomicUsi
     }
 }
 
-/// So many requests of all kinds, many at once.
+/// Sends this many requests of all kinds, many at once.
 async fn flood(session: &SessionHandle, requests: usize) -> Arc<Ends> {
     let ends = Arc::new(Ends::default());
     let tasks = (0..TASKS).map(|_| {

@@ -9,7 +9,7 @@ use holdpoint_tools::ToolOutcome;
 use holdpoint_tools::testing::rounds;
 use serde_json::json;
 
-/// A turn of three steps whose probe calls stop until the test lets each go on.
+/// A turn of three steps. Its probe calls wait until the test lets each continue.
 struct Stepper {
     go: std::sync::mpsc::Sender<()>,
 }
@@ -19,7 +19,7 @@ fn stepper(harness: &Harness) -> Stepper {
     let gone = Mutex::new(gone);
     harness.probe.does(move |_, context| {
         context.output("at work");
-        // Ends too when the test is over.
+        // The call also ends when the test is over.
         let _ = gone.lock().unwrap().recv();
         Ok(ToolOutcome::text("done"))
     });
@@ -29,15 +29,15 @@ fn stepper(harness: &Harness) -> Stepper {
     Stepper { go }
 }
 
-fn standing(hold: &Hold) -> bool {
+fn is_standing(hold: &Hold) -> bool {
     matches!(hold, Hold::Standing { .. })
 }
 
-/// Waits until a hold stands.
-async fn stands(events: &mut Recorder) -> Hold {
+/// Waits until a hold is in force.
+async fn wait_held(events: &mut Recorder) -> Hold {
     events
         .until_new("a stand", |event| match event.fact() {
-            Some(Fact::HoldChanged { hold }) if standing(hold) => Some(hold.clone()),
+            Some(Fact::HoldChanged { hold }) if is_standing(hold) => Some(hold.clone()),
             _ => None,
         })
         .await
@@ -53,21 +53,21 @@ async fn in_a_step(harness: &Harness) -> (SessionHandle, Recorder, Stepper) {
 }
 
 #[tokio::test]
-async fn m_d1_m_d2_a_hold_stands_at_the_end_of_the_step_and_release_goes_on() {
+async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_the_step_and_release_continues() {
     let harness = Harness::start();
     let (session, mut events, stepper) = in_a_step(&harness).await;
     let hold = session.toggle_hold(HoldShown::Off).await.unwrap();
     assert_eq!(hold.shown(), HoldShown::Requested);
-    assert_eq!(session.snapshot().status, SessionStatus::Running, "PAUSING: it still runs");
+    assert_eq!(session.snapshot().status, SessionStatus::Running, "while PAUSING the turn still runs");
     assert_eq!(events.hold_changed().await.shown(), HoldShown::Requested);
     stepper.go.send(()).unwrap();
-    assert!(standing(&events.hold_changed().await));
+    assert!(is_standing(&events.hold_changed().await));
     assert_eq!(session.snapshot().status, SessionStatus::Paused);
     let finished = events.facts().any(|fact| matches!(fact, Fact::StepFinished { .. }));
-    assert!(finished, "never mid-step");
-    assert_eq!(harness.model.requests().len(), 1, "nothing is asked of the model while it stands");
-    // Still standing: a client that shows something else changes nothing.
-    assert!(standing(&session.toggle_hold(HoldShown::Off).await.unwrap()));
+    assert!(finished, "a hold never takes effect in the middle of a step");
+    assert_eq!(harness.model.requests().len(), 1, "no request is sent while the hold is in force");
+    // The hold remains: a toggle by a client that shows another state changes nothing.
+    assert!(is_standing(&session.toggle_hold(HoldShown::Off).await.unwrap()));
     assert_eq!(session.toggle_hold(HoldShown::Standing).await.unwrap(), Hold::Off);
     stepper.go.send(()).unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -83,7 +83,7 @@ async fn m_d1_a_toggle_while_pausing_cancels_the_request() {
     stepper.go.send(()).unwrap();
     stepper.go.send(()).unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert!(!events.facts().any(|fact| matches!(fact, Fact::HoldChanged { hold } if standing(hold))));
+    assert!(!events.facts().any(|fact| matches!(fact, Fact::HoldChanged { hold } if is_standing(hold))));
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn m_d2_if_nothing_follows_the_request_is_cleared() {
 }
 
 #[tokio::test]
-async fn m_d2_a_hold_stands_before_queued_messages_also_after_a_failing_turn() {
+async fn m_d2_a_hold_takes_effect_before_queued_prompts_even_after_a_failed_turn() {
     for fails in [false, true] {
         let harness = Harness::start();
         let live = harness.model.then_live();
@@ -118,7 +118,7 @@ async fn m_d2_a_hold_stands_before_queued_messages_also_after_a_failing_turn() {
         drop(live);
         let outcome = events.turn_finished().await.outcome;
         assert_eq!(outcome, if fails { Outcome::Failed } else { Outcome::Done });
-        assert!(matches!(stands(&mut events).await, Hold::Standing { cause: HoldCause::User { .. }, .. }));
+        assert!(matches!(wait_held(&mut events).await, Hold::Standing { cause: HoldCause::User { .. }, .. }));
         assert_eq!(session.snapshot().queue.len(), 1);
         session.release().await.unwrap();
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -126,11 +126,11 @@ async fn m_d2_a_hold_stands_before_queued_messages_also_after_a_failing_turn() {
 }
 
 #[tokio::test]
-async fn m_d3_holding_an_idle_session_stands_at_once_and_prompts_queue() {
+async fn m_d3_holding_an_idle_session_takes_effect_at_once_and_prompts_queue() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    assert!(standing(&session.hold().await.unwrap()));
+    assert!(is_standing(&session.hold().await.unwrap()));
     assert_eq!(session.snapshot().status, SessionStatus::Paused);
     assert_eq!(session.prompt("later").await.unwrap().position, 1);
     assert!(harness.model.requests().is_empty());
@@ -155,7 +155,7 @@ async fn m_d4_a_hold_during_a_pause_does_not_answer_it() {
     assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Requested);
     assert_eq!(session.snapshot().asks.len(), 1);
     events.answer(Answer::Resume).await.unwrap();
-    stands(&mut events).await;
+    wait_held(&mut events).await;
     session.release().await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
 }
@@ -167,7 +167,7 @@ async fn m_d4_an_interrupt_clears_the_hold_and_a_close_while_paused_ends_cleanly
         let (session, mut events, stepper) = in_a_step(&harness).await;
         session.hold().await.unwrap();
         stepper.go.send(()).unwrap();
-        stands(&mut events).await;
+        wait_held(&mut events).await;
         if close {
             session.close().await.unwrap();
         } else {
@@ -179,7 +179,7 @@ async fn m_d4_an_interrupt_clears_the_hold_and_a_close_while_paused_ends_cleanly
     }
 }
 
-/// Hold asked for as the boundary is reached: label and runner always agree.
+/// A hold requested as the boundary is reached: the label and the runner always agree.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_d1_a_hold_races_the_boundary() {
     let rounds = rounds(200, 1_000);
@@ -188,14 +188,14 @@ async fn m_d1_a_hold_races_the_boundary() {
     let mut events = harness.watch(&session).await;
     let (mut stood, mut cleared) = (0, 0);
     for round in 0..rounds {
-        // In some rounds it is certainly asked for before the boundary.
+        // In some rounds, the hold is certainly requested before the boundary.
         let answer = (round % 10 == 0).then(|| harness.model.then_live());
         if answer.is_none() {
             harness.model.then(reply().call("probe", json!({})));
         }
         harness.model.then(reply());
         session.prompt("go").await.unwrap();
-        // Spread over the turn: from its start to after its end.
+        // Spread over the turn, from its start to after its end.
         for _ in 0..fastrand::u32(..20_000) {
             std::hint::spin_loop();
         }
@@ -205,14 +205,14 @@ async fn m_d1_a_hold_races_the_boundary() {
         }
         match hold {
             Hold::Requested { .. } => {
-                let stands = events.until_new("a stand or the end", |event| match event.fact() {
-                    Some(Fact::HoldChanged { hold }) if standing(hold) => Some(true),
+                let stands = events.until_new("a hold in force or the end", |event| match event.fact() {
+                    Some(Fact::HoldChanged { hold }) if is_standing(hold) => Some(true),
                     Some(Fact::TurnFinished { .. }) => Some(false),
                     _ => None,
                 });
                 if stands.await {
                     stood += 1;
-                    assert_eq!(session.snapshot().step, Some(1), "it stands between the steps");
+                    assert_eq!(session.snapshot().step, Some(1), "the hold takes effect between the steps");
                     session.release().await.unwrap();
                     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
                 } else {
@@ -224,7 +224,7 @@ async fn m_d1_a_hold_races_the_boundary() {
                 assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
                 session.release().await.unwrap();
             }
-            Hold::Off => panic!("a hold was asked for"),
+            Hold::Off => panic!("a hold was requested"),
         }
         let settled = session.settled().await.unwrap();
         assert_eq!(settled.status, SessionStatus::Idle, "{settled:?}");
@@ -232,5 +232,5 @@ async fn m_d1_a_hold_races_the_boundary() {
             events.next().await.unwrap();
         }
     }
-    assert!(stood > 0, "the race was run: {stood} stood, {cleared} were cleared");
+    assert!(stood > 0, "both outcomes occur: {stood} took effect, {cleared} were cleared");
 }

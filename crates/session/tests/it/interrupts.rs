@@ -9,14 +9,14 @@ use holdpoint_common::{
     Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, SessionStatus, StopHow, ToolStatus, Who,
 };
 use holdpoint_session::model::{Catalog, Message, Model, ModelEvent, ModelRequest, ModelStream};
-use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{Engine, Interruption, OpenSession};
 use holdpoint_tools::testing::{Census, rounds};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 
 #[tokio::test]
-async fn m_c1_while_the_model_is_silent() {
+async fn m_c1_an_interrupt_works_while_the_model_is_silent() {
     let harness = Harness::start();
     let silent = harness.model.then_live();
     let session = harness.open().await;
@@ -25,7 +25,7 @@ async fn m_c1_while_the_model_is_silent() {
     events.step_started().await;
     let end = session.interrupt_and_wait().await.unwrap().unwrap();
     assert_eq!(end.outcome, Outcome::Interrupted);
-    soon("the request to be dropped", silent.dropped()).await;
+    within_patience("the request to be dropped", silent.dropped()).await;
     assert_eq!(session.snapshot().status, SessionStatus::Idle);
 }
 
@@ -45,7 +45,7 @@ async fn m_c1_m_c4_while_the_model_streams_partial_text_is_kept_and_marked() {
         })
         .await;
     session.interrupt_and_wait().await.unwrap().unwrap();
-    soon("the request to be dropped", live.dropped()).await;
+    within_patience("the request to be dropped", live.dropped()).await;
     let finished = events.turn_finished().await;
     assert!(finished.usage.estimated && finished.usage.output > 0, "usage is estimated: {:?}", finished.usage);
     let partial = events.facts().find_map(|fact| match fact {
@@ -55,7 +55,7 @@ async fn m_c1_m_c4_while_the_model_streams_partial_text_is_kept_and_marked() {
     let partial = partial.unwrap();
     assert!(partial.partial);
     assert_eq!(partial.text(), "half a sen");
-    // The next prompt is accepted, and what is sent is in order.
+    // The next prompt is accepted, and its request is in order.
     session.prompt("second").await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let sent = harness.model.requests().pop().unwrap().messages;
@@ -110,7 +110,7 @@ async fn t_p10_another_session_running_the_same_program_is_untouched() {
 }
 
 #[tokio::test]
-async fn m_c3_a_tool_that_does_not_come_back_is_left_and_named() {
+async fn m_c3_a_tool_that_does_not_return_is_left_and_named() {
     let limits = holdpoint_common::Limits { grace_ms: 10, ..holdpoint_common::Limits::default() };
     let harness = Harness::limited(limits);
     let release = Arc::new(AtomicBool::new(false));
@@ -137,12 +137,13 @@ async fn m_c3_a_tool_that_does_not_come_back_is_left_and_named() {
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let late =
         events.facts().any(|fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")));
-    assert!(!late, "its result is ignored");
+    assert!(!late, "the late result is ignored");
 }
 
-/// What a tool does when its ask ends is done behind the cut: it sees that there was one, and the receipt names it.
+/// A tool that is released from its ask continues after the cut: it sees the cut, and the receipt
+/// names it.
 #[tokio::test]
-async fn m_c3_whoever_is_released_from_an_ask_sees_the_cut() {
+async fn m_c3_a_tool_released_from_an_ask_sees_the_cut() {
     let harness = Harness::start();
     let (tell, told) = mpsc::channel();
     harness.probe.does(move |_, context| {
@@ -150,7 +151,7 @@ async fn m_c3_whoever_is_released_from_an_ask_sees_the_cut() {
         tell.send(context.is_cancelled()).unwrap();
         Err(ToolError::Interrupted)
     });
-    // While some are woken, the first of them run already.
+    // While some tools are being woken, the first of them already run.
     let calls = Limits::default().parallel_tools;
     let answer = (0..calls).fold(reply(), |answer, n| answer.call("probe", json!({"n": n})));
     harness.model.then(answer);
@@ -191,7 +192,7 @@ async fn m_c4_every_open_call_gets_a_result() {
     let results = events.facts().filter(|fact| matches!(fact, Fact::ToolFinished(_))).count();
     assert_eq!(results, 40);
     let started = events.facts().filter(|fact| matches!(fact, Fact::ToolStarted { .. })).count();
-    assert!(started < 40, "those not begun at the cut never begin: {started}");
+    assert!(started < 40, "calls not started at the cut never start: {started}");
     session.prompt("next").await.unwrap();
     events.turn_finished().await;
     let sent = harness.model.requests().pop().unwrap().messages;
@@ -207,7 +208,7 @@ async fn m_c5_an_interrupt_never_touches_the_next_turn() {
     let silent = harness.model.then_live();
     session.prompt("first").await.unwrap();
     let Interruption::Interrupting(first) = session.interrupt(None).await.unwrap() else { panic!("running") };
-    // Twice, and with a turn that is not open.
+    // Interrupt twice, then with a turn that is not open.
     let twice = session.interrupt(Some(first.turn)).await.unwrap();
     assert!(matches!(twice, Interruption::Interrupting(_) | Interruption::NotRunning));
     let turn = first.turn;
@@ -244,11 +245,11 @@ async fn m_c5_queued_prompts_are_handed_back() {
     assert_eq!(returned, ["two", "three"]);
     assert_eq!(session.snapshot().status, SessionStatus::Idle);
     let started = events.facts().filter(|fact| matches!(fact, Fact::TurnStarted { .. })).count();
-    assert_eq!(started, 1, "they are not run");
+    assert_eq!(started, 1, "the queued prompts are not run");
 }
 
 #[tokio::test]
-async fn m_c1_while_a_policy_confirm_is_open() {
+async fn m_c1_an_interrupt_works_while_a_policy_confirm_is_open() {
     let harness = Harness::start();
     harness.model.then(reply().call("shell", json!({"command": "touch ran"})));
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
@@ -266,9 +267,10 @@ async fn m_c1_while_a_policy_confirm_is_open() {
     assert_eq!(result, Some(ToolStatus::Interrupted));
 }
 
-/// Sleeping, looping, compiling, a pipeline of ten: all gone when the receipt is there, every time.
+/// Sleeping, looping, compiling, a pipeline of ten: by the receipt, all processes are gone, every
+/// time.
 #[tokio::test]
-async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
+async fn t_p1_all_processes_are_gone_at_the_receipt() {
     let harness = Harness::start();
     let census = Census::new();
     let mark = census.mark();
@@ -299,7 +301,7 @@ async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
 }
 
 #[tokio::test]
-async fn m_c3_what_an_interrupted_call_had_done_is_known() {
+async fn m_c3_the_effects_of_an_interrupted_call_are_recorded() {
     let harness = Harness::start();
     let mark = FileMark { path: "made".into(), size: 1, modified: 1, hash: None };
     let wrote = mark.clone();
@@ -327,10 +329,11 @@ async fn m_c3_what_an_interrupted_call_had_done_is_known() {
     assert!(session.snapshot().files_modified.contains("made"));
 }
 
-/// Says "done"; keeps every thread for blocking work of the runtime that it is asked on, if it is given what to wait for.
-struct Hoarder(Mutex<Option<Receiver<()>>>);
+/// A model that says "done". If it has a receiver, it first occupies every blocking thread of its
+/// runtime until the receiver returns.
+struct ThreadHog(Mutex<Option<Receiver<()>>>);
 
-impl Model for Hoarder {
+impl Model for ThreadHog {
     fn name(&self) -> &'static str {
         "hoarder/one"
     }
@@ -338,7 +341,7 @@ impl Model for Hoarder {
     fn stream(&self, _: &ModelRequest) -> ModelStream {
         if let Some(released) = self.0.lock().unwrap().take() {
             let released = Arc::new(Mutex::new(released));
-            // As many as a runtime has.
+            // As many threads as a runtime has.
             for _ in 0..512 {
                 let released = Arc::clone(&released);
                 tokio::task::spawn_blocking(move || released.lock().unwrap().recv());
@@ -348,18 +351,18 @@ impl Model for Hoarder {
     }
 }
 
-/// What a project says may lie on a disk that does not answer.
+/// The project's instructions may be on a disk that does not respond.
 #[tokio::test]
-async fn m_c1_while_the_words_of_the_project_do_not_come() {
+async fn m_c1_an_interrupt_works_while_the_project_file_is_read() {
     let (release, released) = mpsc::channel::<()>();
-    let model = Hoarder(Mutex::new(Some(released)));
+    let model = ThreadHog(Mutex::new(Some(released)));
     let engine = Engine::builder(Catalog::default().with(Arc::new(model))).start().unwrap();
     let folder = tempfile::TempDir::new().unwrap();
     let session = engine.sessions(Who::named("test")).open(OpenSession::in_folder(folder.path())).await.unwrap();
     session.prompt("first").await.unwrap();
-    soon("the first turn", session.settled()).await.unwrap();
+    within_patience("the first turn", session.settled()).await.unwrap();
     session.prompt("second").await.unwrap();
-    let end = soon("the receipt", session.interrupt_and_wait()).await.unwrap().unwrap();
+    let end = within_patience("the receipt", session.interrupt_and_wait()).await.unwrap().unwrap();
     assert_eq!(end.outcome, Outcome::Interrupted);
     drop(release);
 }

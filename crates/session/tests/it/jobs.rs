@@ -1,4 +1,5 @@
-//! Background jobs in a session: shown to clients, ended with their turn's interrupt and with their session.
+//! Background jobs in a session: shown to clients, and ended by the interrupt of their turn or with
+//! their session.
 #![cfg(target_os = "linux")]
 
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ async fn t_p11_a_job_outlives_its_turn_is_shown_and_ends_with_the_session() {
     let snapshot = session.snapshot();
     assert_eq!((snapshot.status, &snapshot.jobs[..]), (SessionStatus::Idle, &[job.clone()][..]));
     census.wait_living(1);
-    // Who attaches later is shown it, and a later turn of the same session finds it.
+    // A client that attaches later sees the job, and a later turn of the session finds it.
     let late = harness.watch(&session).await;
     assert_eq!(late.attachment().snapshot().jobs.len(), 1);
     harness.model.then(reply().call("jobs", json!({"action": "list"})));
@@ -84,7 +85,7 @@ async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
     let second = job_started(&mut events).await;
     new.wait_living(2);
     let end = session.interrupt_and_wait().await.unwrap().unwrap();
-    // By the time of the receipt they are gone, counted, and told.
+    // At the time of the receipt the jobs are gone, counted and reported.
     assert_eq!(new.living(), []);
     let receipt = end.receipt.unwrap();
     assert!(receipt.processes.total() >= 2 && receipt.processes.left.is_empty(), "{receipt}");
@@ -94,15 +95,15 @@ async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
     let ended = events.events().iter().position(|event| matches!(event.fact(), Some(Fact::JobEnded { .. })));
     events.turn_finished().await;
     let finished = events.events().iter().rposition(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
-    assert!(ended < finished, "the job's end is told before the turn's");
+    assert!(ended < finished, "the job's end is reported before the turn's");
 }
 
-/// Also where the interrupt comes as the turn ends by itself, and its runner has seen no cut.
+/// Even if the interrupt arrives as the turn ends by itself, so that its runner has seen no cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
     let harness = Harness::limited(Limits { grace_ms: 50, ..Limits::default() });
     let (mut cut, mut late) = (0, 0);
-    // Ten that came after the last step are enough.
+    // Ten interrupts after the last step are enough.
     for round in 0..rounds(60, 1_000) {
         let census = Census::new();
         let session = harness.open().await;
@@ -145,7 +146,7 @@ async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
 }
 
 #[tokio::test]
-async fn m_e7_a_job_that_ends_by_itself_is_told_between_turns() {
+async fn m_e7_a_job_that_ends_by_itself_is_reported_between_turns() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -174,7 +175,7 @@ async fn m_b1_a_session_with_a_job_is_not_unloaded_to_make_room() {
     drop(events);
     let refused = harness.sessions().open(harness.session()).await;
     assert!(matches!(refused, Err(SessionError::TooManySessions { most: 1 })));
-    assert_eq!(harness.engine.load_meter().load().await.unwrap().sessions.busy, 1, "nor is its engine idle");
+    assert_eq!(harness.engine.load_meter().load().await.unwrap().sessions.busy, 1, "the engine is not idle either");
     harness.model.then(reply().call("jobs", json!({"action": "stop", "job": job.id})));
     session.prompt("stop it").await.unwrap();
     let mut events = harness.watch(&session).await;
@@ -182,7 +183,7 @@ async fn m_b1_a_session_with_a_job_is_not_unloaded_to_make_room() {
 }
 
 #[tokio::test]
-async fn m_b8_a_session_that_fails_takes_its_jobs_down_and_says_so() {
+async fn m_b8_a_failed_session_ends_its_jobs_and_records_them_as_lost() {
     let harness = Harness::start();
     let census = Census::new();
     let session = harness.open().await;
@@ -194,7 +195,7 @@ async fn m_b8_a_session_that_fails_takes_its_jobs_down_and_says_so() {
     census.wait_living(1);
     session.panic_now().await;
     census.wait_none();
-    // Rebuilt from its log by the next touch.
+    // The next use rebuilds the session from its log.
     session.prompt("still there?").await.unwrap();
     let mut events = harness.watch(&session).await;
     assert_eq!(job_ended(&mut events).await, (job.id, JobEnd::Lost));
@@ -202,7 +203,7 @@ async fn m_b8_a_session_that_fails_takes_its_jobs_down_and_says_so() {
     assert_eq!(session.snapshot().jobs, []);
 }
 
-/// The news of a job goes another way than its call's result, and either may be first.
+/// The report of a job's start travels separately from its call's result, and either may be first.
 #[tokio::test]
 async fn m_e7_no_job_is_lost_behind_a_flood_of_output() {
     let rounds = rounds(5, 50);
@@ -224,7 +225,7 @@ async fn m_e7_no_job_is_lost_behind_a_flood_of_output() {
 }
 
 #[tokio::test]
-async fn t_p11_when_a_close_returns_nothing_of_its_jobs_lives() {
+async fn t_p11_no_job_is_alive_when_close_returns() {
     let harness = Harness::start();
     let census = Census::new();
     let session = harness.open().await;

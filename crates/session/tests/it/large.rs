@@ -13,19 +13,19 @@ use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::testing::{in_own_process, rounds};
 use tempfile::TempDir;
 
-/// Bytes of an answer.
+/// The size of an answer in bytes.
 const ANSWER: usize = 5 * 1024;
-/// Facts that are written at once.
+/// How many facts are written at once.
 const BATCH: usize = 1_000;
 
-/// Bytes of memory this process had at most.
+/// The peak memory of this process in bytes.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// Writes turns of one answer each into a log, until it has so many facts.
+/// Writes turns of one answer each to a log, until it has this many facts.
 async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
     let opened =
         Event { seq: 1, at: Timestamp(1), turn: None, step: None, body: Body::Fact(Fact::SessionOpened { settings }) };
@@ -79,12 +79,13 @@ async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
     if !in_own_process() {
         return;
     }
-    // A fact in six is an answer: as many bytes as 100,000 facts of the size of the row have.
+    // One fact in six is an answer, which makes as many bytes as 100,000 facts of the size in the
+    // row.
     let (facts, most) = rounds((60_000, 256), (600_000, 512));
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store.clone()));
-    // Its settings are those of a session that is opened here.
+    // The settings are those of a session opened here.
     let settings = harness.open().await.snapshot().settings.clone();
     let settings = SessionSettings { id: "large".parse().unwrap(), name: "large".into(), ..(*settings).clone() };
     fill(&*store.create(&settings.id).await.unwrap(), settings.clone(), facts).await;
@@ -99,7 +100,7 @@ async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
         seen += page.drain(..).filter(|event| event.fact().is_some()).count() as u64;
     }
     assert!(seen >= facts, "nothing was cut: {seen} of {facts}");
-    // It goes on, with as much of it as a request has room for.
+    // The session continues, with as much of it as a request has room for.
     session.prompt("go on").await.unwrap();
     let settled = session.settled().await.unwrap();
     assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);

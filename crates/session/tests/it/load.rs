@@ -1,11 +1,11 @@
-//! Many sessions that wait, and clients that go away in the middle of a request.
+//! Many sessions that wait, and clients that leave in the middle of a request.
 
 use std::sync::mpsc;
 
 use holdpoint_common::{
     Answer, AnswerError, Ask, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, TurnId,
 };
-use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, Interruption, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
@@ -36,11 +36,11 @@ async fn t_t3_idle_sessions_answer_beside_ninety_that_wait() {
     for _ in 0..TURNS {
         for session in &idle {
             session.prompt("are you there?").await.unwrap();
-            let settled = soon("the turn", session.settled()).await.unwrap();
+            let settled = within_patience("the turn", session.settled()).await.unwrap();
             assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
         }
     }
-    // One more has no room among those that wait; an idle one makes it.
+    // Every place is taken; an idle session makes room for one more.
     drop(idle);
     harness.open().await;
     for (session, events) in &mut waiting {
@@ -50,9 +50,9 @@ async fn t_t3_idle_sessions_answer_beside_ninety_that_wait() {
     }
 }
 
-/// Drops a request at a random moment; what it replied, if it had by then.
+/// Drops a request at a random moment. Returns its reply, if it had one by then.
 async fn cut<T: Send + 'static>(request: impl Future<Output = T> + Send + 'static) -> Option<T> {
-    // Looked at as often as this, and dropped; or dropped from another thread while it runs.
+    // Polled this often and dropped, or dropped from another thread while it runs.
     let looks = fastrand::u32(..4);
     if looks > 0 {
         let mut request = Box::pin(request);
@@ -70,24 +70,24 @@ async fn cut<T: Send + 'static>(request: impl Future<Output = T> + Send + 'stati
     task.await.ok()
 }
 
-/// A little less or more of the time a request takes.
+/// Spins for up to a little longer than a request takes.
 fn jitter() {
     for _ in 0..fastrand::u32(..20_000) {
         std::hint::spin_loop();
     }
 }
 
-/// Some were dropped before the reply and some were not: else this tried one thing only.
-fn both(dropped: usize) {
-    println!("{dropped} of {ROUNDS} were dropped before the reply");
+/// Checks that some requests were dropped before the reply and some were not.
+fn assert_both_outcomes(dropped: usize) {
+    println!("{dropped} of {ROUNDS} requests were dropped before the reply");
     assert!((1..ROUNDS).contains(&dropped), "{dropped}");
 }
 
 const ROUNDS: usize = 1_000;
 
-/// Waits until this client has been given all there is of a session at rest.
+/// Waits until this client has received all events of a session at rest.
 async fn settled(session: &SessionHandle, events: &mut Recorder) {
-    let settled = soon("rest", session.settled()).await.unwrap();
+    let settled = within_patience("rest", session.settled()).await.unwrap();
     while events.events().last().is_none_or(|event| event.seq < settled.seq) {
         events.next().await.unwrap();
     }
@@ -106,7 +106,7 @@ async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
     let harness = Harness::start();
     let mut dropped = 0;
     let mut early = 0;
-    // A conversation grows: not for ever.
+    // Not in one session, because a conversation grows.
     for _ in 0..ROUNDS / 100 {
         let session = harness.open().await;
         let mut events = harness.watch(&session).await;
@@ -117,7 +117,7 @@ async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
                 Some(prompted) => confirmed.push((round.to_string(), prompted.unwrap().prompt)),
                 None => dropped += 1,
             }
-            // It takes its place behind whatever was done of the one before.
+            // This prompt is queued behind the previous one, if that was accepted.
             session.prompt("next").await.unwrap();
             settled(&session, &mut events).await;
         }
@@ -131,20 +131,20 @@ async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
         assert!(accepted.is_sorted_by_key(|(_, prompt)| *prompt));
         let mut once = accepted.clone();
         once.dedup_by_key(|(text, _)| text.clone());
-        assert_eq!(once, accepted, "no prompt was taken twice");
-        assert!(confirmed.iter().all(|prompt| accepted.contains(prompt)), "what was confirmed was taken");
+        assert_eq!(once, accepted, "no prompt was accepted twice");
+        assert!(confirmed.iter().all(|prompt| accepted.contains(prompt)), "every confirmed prompt was accepted");
         early += accepted.len() - confirmed.len();
-        // Every one of them ran, once.
+        // Every accepted prompt ran once.
         let turns = finished(&events);
         assert_eq!(turns.len(), accepted.len() + 100);
         assert!(turns.is_sorted_by(|left, right| left < right));
         session.close().await.unwrap();
     }
-    println!("{early} of the dropped ones were done");
-    both(dropped);
+    println!("{early} of the dropped requests had taken effect");
+    assert_both_outcomes(dropped);
 }
 
-/// A session whose tool asks, and what it asked.
+/// Makes the session's tool ask, and returns the ask.
 async fn asked(harness: &Harness, session: &SessionHandle, events: &mut Recorder) -> Ask {
     harness.model.then(reply().call("probe", json!({})));
     session.prompt("go").await.unwrap();
@@ -161,7 +161,7 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
     });
     let mut dropped = 0;
     let mut early = 0;
-    // The conversation grows: not for ever.
+    // Not in one session, because a conversation grows.
     for _ in 0..ROUNDS / 100 {
         let session = harness.open().await;
         let mut events = harness.watch(&session).await;
@@ -170,27 +170,27 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
             let (answering, id) = (session.clone(), ask.id.clone());
             let replied = cut(async move { answering.answer(&id, Answer::Approve { always: false }).await }).await;
             dropped += usize::from(replied.is_none());
-            // Denied now: it comes too late, or it is the answer.
+            // A denial now is too late, or it is the answer.
             let done = match session.answer(&ask.id, Answer::Deny { reason: None }).await {
                 Ok(_) => false,
                 Err(SessionError::Answer(AnswerError::AlreadyAnswered { .. })) => true,
                 Err(error) => panic!("{error}"),
             };
             if let Some(replied) = &replied {
-                assert!(replied.is_ok() && done, "what was confirmed was done: {replied:?}");
+                assert!(replied.is_ok() && done, "every confirmed answer took effect: {replied:?}");
             }
             early += usize::from(done && replied.is_none());
             settled(&session, &mut events).await;
             let told: Vec<_> = tells.try_iter().collect();
             let expected = if done { PauseResponse::Approved } else { PauseResponse::Denied { reason: None } };
-            assert_eq!(told, [expected], "the tool was told once");
+            assert_eq!(told, [expected], "the tool received one answer");
         }
         let answers = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count();
         assert_eq!(answers, 100, "every ask was answered once");
         session.close().await.unwrap();
     }
-    println!("{early} of the dropped ones were done");
-    both(dropped);
+    println!("{early} of the dropped requests had taken effect");
+    assert_both_outcomes(dropped);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -209,7 +209,7 @@ async fn t_t7_a_dropped_interrupt_cuts_once_or_not_at_all() {
             let done = match session.interrupt(None).await.unwrap() {
                 Interruption::Interrupting(turn) => {
                     turn.end().await.unwrap();
-                    // Whether it was cut by this or by the one before can't be told from here.
+                    // Which of the two interrupts cut it is unknown here.
                     false
                 }
                 Interruption::RunEnded | Interruption::NotRunning => true,
@@ -222,8 +222,8 @@ async fn t_t7_a_dropped_interrupt_cuts_once_or_not_at_all() {
         assert_eq!(cuts, 100, "every turn was cut once");
         session.close().await.unwrap();
     }
-    println!("{early} of the dropped ones were over");
-    both(dropped);
+    println!("{early} of the dropped requests had ended");
+    assert_both_outcomes(dropped);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -234,15 +234,16 @@ async fn t_t7_a_dropped_attach_leaves_no_client() {
     for round in 0..ROUNDS {
         let attaching = session.clone();
         match cut(async move { attaching.attach(AttachFrom::start()).await }).await {
-            // Refused, if those that were dropped are still counted.
+            // Refused if dropped attaches are still counted.
             Some(attached) => drop(attached.unwrap_or_else(|error| panic!("round {round}: {error}"))),
             None => dropped += 1,
         }
     }
-    // Behind all of them.
+    // A dropped attach detaches while the actor handles it, so this reply follows every detach.
+    assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::NotRunning));
     let attached = session.attach(AttachFrom::start()).await.unwrap();
-    assert_eq!(attached.snapshot().clients, 1, "those that were dropped are not counted");
-    both(dropped);
+    assert_eq!(attached.snapshot().clients, 1, "dropped attachments are not counted");
+    assert_both_outcomes(dropped);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -252,7 +253,7 @@ async fn t_t7_a_dropped_attach_does_not_keep_a_session_loaded() {
     for round in 0..100 {
         let attaching = session.clone();
         drop(cut(async move { attaching.attach(AttachFrom::start()).await }).await);
-        // Behind it, and nothing happens in the session.
+        // Handled after the dropped attach, and changes nothing in the session.
         assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::NotRunning));
         session =
             harness.sessions().open(harness.session()).await.unwrap_or_else(|error| panic!("round {round}: {error}"));

@@ -1,4 +1,4 @@
-//! The log: a span for each session, turn, step and call, and a line for whatever a person does.
+//! The log: a span for each session, turn, step and call, and a line for every act of a person.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use holdpoint_tools::ToolOutcome;
 use holdpoint_tools::testing::in_own_process;
 use serde_json::json;
 
-/// Lines as they are written.
+/// Collects the lines as they are written.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -64,12 +64,12 @@ async fn every_act_of_a_person_has_a_line_in_its_session() {
         ["attach", "detach", "prompt accepted", "asked", "answered", "hold", "interrupt", "turn finished", "close"];
     for act in acts {
         let told = text.lines().any(|line| line.contains(act) && line.contains(&format!("session{{id={id}}}")));
-        assert!(told, "no line tells `{act}`:\n{text}");
+        assert!(told, "no line reports `{act}`:\n{text}");
     }
     assert!(
         text.lines().any(|line| line.contains("hold=Standing")) && text.lines().any(|line| line.contains("hold=Off"))
     );
-    // A call's span is in its step's, its turn's and its session's, on whatever thread.
+    // On any thread, a call's span is inside those of its step, its turn and its session.
     let at_work = text.lines().find(|line| line.contains("the tool is at work")).unwrap();
     for span in [format!("session{{id={id}}}"), "turn{turn=1}".into(), "step{step=1}".into(), "call{call=".into()] {
         assert!(at_work.contains(&span), "{span}: {at_work}");

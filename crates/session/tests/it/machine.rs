@@ -1,8 +1,8 @@
-//! The pure machine, by table and by property: no actor, no clock, no disk.
+//! Tests of the pure machine, by table and by property: no actor, no clock, no disk.
 mod bench;
+mod describe;
 mod gaps;
 mod runs;
 mod stories;
 mod table;
 mod watches;
-mod words;

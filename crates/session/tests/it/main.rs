@@ -1,4 +1,4 @@
-//! Sessions from outside: the real engine, actors, tools and stores, with a scripted model.
+//! Integration tests of sessions: the real engine, actors, tools and stores, with a scripted model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 mod asks;
@@ -10,7 +10,7 @@ mod damaged;
 mod disk;
 mod files;
 mod flood;
-mod forgetful;
+mod forgetful_store;
 mod holds;
 mod interrupts;
 mod jobs;

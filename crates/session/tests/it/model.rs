@@ -3,15 +3,15 @@
 mod call_ids;
 mod calls;
 mod deviations;
-mod fault_words;
+mod error_messages;
 mod faults;
 mod limits;
 mod openai;
 mod providers;
+mod proxies_and_certificates;
 mod refusals;
 mod secrets;
 mod settings;
 mod streams;
 mod thoughts;
 mod tool_arguments;
-mod ways;

@@ -1,4 +1,4 @@
-//! The numbers of events, asks and calls, over stops and crashes.
+//! The numbers of events, asks and calls, across stops and crashes.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,13 @@ fn on(folder: &Path) -> (Harness, Sqlite) {
     (harness, store)
 }
 
-/// Stops an engine, and waits until all is written.
+/// Stops an engine and waits until everything is written.
 async fn stop(harness: Harness, store: Sqlite) {
     drop(harness);
     store.close().await;
 }
 
-/// One turn with one call. Returns the numbers of the call and of the newest event.
+/// Plays one turn with one call. Returns the numbers of the call and of the newest event.
 async fn turn(harness: &Harness, id: &str) -> (u64, u64) {
     harness.model.then(reply().text("I look.").call("probe", json!({})));
     harness.model.then(reply().text("Done."));
@@ -39,7 +39,7 @@ async fn turn(harness: &Harness, id: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn numbers_go_on_behind_the_last_one_after_a_stop() {
+async fn numbers_continue_after_the_last_one_after_a_stop() {
     let folder = TempDir::new().unwrap();
     let (harness, store) = on(folder.path());
     let id = harness.open().await.id().to_string();
@@ -48,10 +48,10 @@ async fn numbers_go_on_behind_the_last_one_after_a_stop() {
     for stopped in 1..=3 {
         let (harness, store) = on(folder.path());
         let now = turn(&harness, &id).await;
-        goes_on(before, now);
+        assert_numbers_continue(before, now);
         before = now;
         if stopped == 2 {
-            // Looked at, and closed a second time, which is refused.
+            // A second close is refused, and a look changes no number.
             harness.sessions().close(&id.parse().unwrap()).await.unwrap();
             harness.sessions().close(&id.parse().unwrap()).await.unwrap_err();
             harness.sessions().look(&id).await.unwrap();
@@ -61,19 +61,19 @@ async fn numbers_go_on_behind_the_last_one_after_a_stop() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_closed_and_opened_again_goes_on_behind_its_last_number() {
+async fn a_reopened_session_continues_after_its_last_number() {
     let folder = TempDir::new().unwrap();
     let (harness, _store) = on(folder.path());
     let session = harness.open().await;
     let id = session.id().to_string();
     let before = turn(&harness, &id).await;
     session.close().await.unwrap();
-    goes_on(before, turn(&harness, &id).await);
+    assert_numbers_continue(before, turn(&harness, &id).await);
 }
 
-/// Both numbers have risen, by what a turn takes.
+/// Checks that both numbers have risen, and by no more than a turn needs.
 #[track_caller]
-fn goes_on(before: (u64, u64), now: (u64, u64)) {
+fn assert_numbers_continue(before: (u64, u64), now: (u64, u64)) {
     assert!(now.0 > before.0 && now.1 > before.1, "{before:?}, then {now:?}");
     assert!(now.0 < before.0 + 20 && now.1 < before.1 + 100, "{before:?}, then {now:?}");
 }
@@ -84,13 +84,13 @@ async fn no_number_is_used_again_after_a_crash() {
     let (harness, _store) = on(folder.path());
     let id = harness.open().await.id().to_string();
     turn(&harness, &id).await;
-    // A SIGKILL at this moment would leave the files as they are.
+    // A SIGKILL now would leave the files as they are.
     let copy = TempDir::new().unwrap();
     for entry in fs::read_dir(folder.path()).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
     }
-    // Numbers that clients see and that the copy knows nothing of.
+    // Numbers that clients have seen and the copy does not have.
     let unseen = turn(&harness, &id).await;
     let (again, _store) = on(copy.path());
     let now = turn(&again, &id).await;

@@ -1,5 +1,6 @@
-//! Texts of sessions whose check sum is right, and whose facts are not such as ever happen: each is refused with its
-//! line, or is a session that opens, goes on, and says to its model what the strictest server takes.
+//! Exports with a valid checksum and facts that never happen: each is refused with its line, or
+//! becomes a session that opens, continues, and sends its model only requests that the strictest
+//! server accepts.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -9,9 +10,9 @@ use holdpoint_common::{Answer, AskRequest, Fact, Hold, Limits, PolicyMode, Quest
 use holdpoint_session::testing::{Recorder, patience};
 use holdpoint_session::transfer::ImportError;
 use holdpoint_session::{AttachFrom, RunRequest, SessionError};
-use holdpoint_tests::json::{Slip, slip};
+use holdpoint_tests::json::{Mistake, slip};
 use holdpoint_tests::model_server::{Reply, Wire};
-use holdpoint_tests::world::{Talk, World};
+use holdpoint_tests::world::{TestEngine, TestSession};
 use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -19,27 +20,27 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestR
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// What happens to the facts of a session.
+/// A change to the facts of a session.
 #[derive(Debug, Clone)]
 enum Change {
-    /// One is missing.
+    /// One fact is missing.
     Lost(Index),
-    /// One comes a second time.
+    /// One fact is repeated elsewhere.
     Twice(Index, Index),
-    /// Two stand in each other's place.
+    /// Two facts are swapped.
     Swapped(Index, Index),
-    /// All from one on are missing.
+    /// All facts from one on are missing.
     Cut(Index),
-    /// One says something else.
-    Said(Index, Slip),
+    /// One fact has other content.
+    Said(Index, Mistake),
 }
 
-/// A text that nobody has written out.
+/// An export that no session has written.
 #[derive(Debug, Clone)]
 struct Odd {
     life: Index,
     changes: Vec<Change>,
-    /// Its numbers are as they were.
+    /// The facts keep their numbers.
     numbered: bool,
 }
 
@@ -63,7 +64,7 @@ fn odd() -> impl Strategy<Value = Odd> {
 impl Change {
     fn make(&self, facts: &mut Vec<Value>) {
         let count = facts.len();
-        // The opening stays the first.
+        // The first fact stays in place.
         let other = |at: &Index| 1 + at.index(count - 1);
         match self {
             _ if count < 2 => {}
@@ -90,7 +91,7 @@ impl Odd {
     }
 }
 
-/// Gives facts numbers in their order, and asks those of the facts that raise them, wherever they are named.
+/// Numbers facts in their order, and renames each ask after the fact that raises it.
 fn number(facts: &mut [Value]) {
     let mut asks = HashMap::new();
     for (fact, n) in facts.iter_mut().zip(1_u64..) {
@@ -111,7 +112,7 @@ fn number(facts: &mut [Value]) {
     }
 }
 
-/// The text of these facts, with a check sum that fits.
+/// The export of these facts, with a valid checksum.
 fn text(facts: &[Value]) -> Vec<u8> {
     let id = facts[0]["body"]["settings"]["id"].as_str().unwrap_or("x");
     let header = json!({"format": "holdpoint-session", "version": 1, "id": id});
@@ -120,8 +121,8 @@ fn text(facts: &[Value]) -> Vec<u8> {
     format!("{lines}{}\n", json!({"end": {"facts": facts.len(), "checkSum": sum}})).into_bytes()
 }
 
-/// The facts of a session as it is now.
-async fn life(world: &World, talk: &Talk) -> Vec<Value> {
+/// The facts of a session so far.
+async fn exported_facts(world: &TestEngine, talk: &TestSession) -> Vec<Value> {
     let mut text = Vec::new();
     world.sessions().export(talk.session.id().as_str(), &mut text).await.unwrap();
     let lines: Vec<Value> =
@@ -129,13 +130,13 @@ async fn life(world: &World, talk: &Talk) -> Vec<Value> {
     lines[1..lines.len() - 1].to_vec()
 }
 
-async fn stands(talk: &mut Talk) {
+async fn wait_held(talk: &mut TestSession) {
     let standing = |hold: &Hold| matches!(hold, Hold::Standing { .. });
     while !standing(&talk.events.hold_changed().await) {}
 }
 
-/// What a session with a bit of everything comes to, at a few moments of its life.
-async fn lives(world: &World) -> Vec<Vec<Value>> {
+/// The facts of a session with a bit of everything, at several moments of its life.
+async fn sample_sessions(world: &TestEngine) -> Vec<Vec<Value>> {
     let mut lives = Vec::new();
     let mut talk = world.open_with(|open| open.policy(PolicyMode::Ask)).await;
     let call = |tool: &str, input: Value| {
@@ -154,16 +155,16 @@ async fn lives(world: &World) -> Vec<Vec<Value>> {
     call("ask_user", json!({"question": "Which?"}));
     talk.session.prompt("ask me").await.unwrap();
     let ask = talk.events.asked().await;
-    lives.push(life(world, &talk).await);
+    lives.push(exported_facts(world, &talk).await);
     let AskRequest::Question(question) = &ask.request else { panic!("{ask:?}") };
     let answers = vec![QuestionReply { id: question.questions[0].id.clone(), answer: Some("this one".into()) }];
     talk.events.answer(Answer::Reply { answers }).await.unwrap();
     talk.events.turn_finished().await;
-    // Held, with prompts that wait.
+    // A hold, with queued prompts.
     talk.session.hold().await.unwrap();
     talk.session.prompt("later").await.unwrap();
     talk.session.prompt("later still").await.unwrap();
-    lives.push(life(world, &talk).await);
+    lives.push(exported_facts(world, &talk).await);
     talk.session.release().await.unwrap();
     talk.session.settled().await.unwrap();
     // A file, and a job that outlives its turn.
@@ -187,19 +188,19 @@ async fn lives(world: &World) -> Vec<Vec<Value>> {
     while talk.session.snapshot().asks.len() < 2 {
         talk.events.next().await.unwrap();
     }
-    lives.push(life(world, &talk).await);
+    lives.push(exported_facts(world, &talk).await);
     talk.session.interrupt_and_wait().await.unwrap();
-    // A run that fails, comes to its limit, is let go on, and is cut.
+    // A run that fails, reaches its limit, is released, and is cut.
     let tasks = |input: Value| Reply::calls([("tasks", input.to_string())]);
     world.server.reply(tasks(json!({"action": "add", "titles": ["one", "two"]})));
     world.server.reply(tasks(json!({"action": "note", "text": "mind the port"})));
     world.server.reply(tasks(json!({"action": "start"}))).reply(tasks(json!({"action": "finish"})));
     world.server.reply(Reply::text(["planned"])).reply(Reply::status(400, &[], "no"));
-    let mut run = RunRequest::towards("the goal");
+    let mut run = RunRequest::new("the goal");
     run.limits.iterations = std::num::NonZero::new(3);
     talk.session.start_run(run).await.unwrap();
-    stands(&mut talk).await;
-    lives.push(life(world, &talk).await);
+    wait_held(&mut talk).await;
+    lives.push(exported_facts(world, &talk).await);
     talk.session.hold().await.unwrap();
     talk.session.release().await.unwrap();
     talk.session.interrupt_and_wait().await.unwrap();
@@ -208,12 +209,12 @@ async fn lives(world: &World) -> Vec<Vec<Value>> {
     let model = talk.session.snapshot().settings.model.clone();
     talk.session.change_model(model).await.unwrap();
     talk.session.close().await.unwrap();
-    lives.push(life(world, &talk).await);
+    lives.push(exported_facts(world, &talk).await);
     lives
 }
 
-/// Takes a text in, and has the session go on, if it is one. Says whether it is.
-async fn play(world: &World, text: &[u8]) -> Result<bool, TestCaseError> {
+/// Imports an export and continues its session. Returns whether it was accepted.
+async fn play(world: &TestEngine, text: &[u8]) -> Result<bool, TestCaseError> {
     let fail = |why: String| TestCaseError::fail(format!("{why}\n{}", String::from_utf8_lossy(text)));
     let sessions = world.sessions();
     let (before, refusals) = (sessions.list().await.unwrap().len(), world.server.violations().len());
@@ -222,38 +223,38 @@ async fn play(world: &World, text: &[u8]) -> Result<bool, TestCaseError> {
         Err(ImportError::Line { line, what }) => {
             let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
             prop_assert!((1..=lines).contains(&line) && !what.is_empty(), "line {} of {}: {}", line, lines, what);
-            prop_assert_eq!(sessions.list().await.unwrap().len(), before, "something is left");
+            prop_assert_eq!(sessions.list().await.unwrap().len(), before, "a refused import left a session behind");
             return Ok(false);
         }
-        Err(error) => return Err(fail(format!("neither refused nor taken: {error}"))),
+        Err(error) => return Err(fail(format!("neither refused nor imported: {error}"))),
     };
-    let gone_on = timeout(patience(), go_on(world, &id)).await;
+    let gone_on = timeout(patience(), continue_session(world, &id)).await;
     let now = sessions.look(id.as_str()).await;
     let _ = sessions.close(&id).await;
     let deleted = sessions.delete(id.as_str()).await;
     match gone_on {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(fail(format!("it does not go on: {error}"))),
-        Err(_) => return Err(fail(format!("it stands still: {now:#?}"))),
+        Ok(Err(error)) => return Err(fail(format!("the session does not continue: {error}"))),
+        Err(_) => return Err(fail(format!("the session is stuck: {now:#?}"))),
     }
     deleted.map_err(|error| fail(format!("not deleted: {error}")))?;
     let refusals = &world.server.violations()[refusals..];
     if refusals.is_empty() { Ok(true) } else { Err(fail(format!("a strict server refuses: {refusals:#?}"))) }
 }
 
-/// Reads a session that was taken in, opens it, and prompts it twice.
-async fn go_on(world: &World, id: &SessionId) -> Result<(), Box<dyn Error>> {
+/// Reads an imported session, opens it, and prompts it twice.
+async fn continue_session(world: &TestEngine, id: &SessionId) -> Result<(), Box<dyn Error>> {
     let sessions = world.sessions();
     sessions.export(id.as_str(), &mut Vec::new()).await?;
     sessions.look(id.as_str()).await?;
     let session = match sessions.get(id.as_str()).await {
-        // What it was set to is not to be had here.
+        // Its workspace or model does not exist here.
         Err(SessionError::Workspace { .. } | SessionError::Model(_)) => return Ok(()),
         session => session?,
     };
-    let mut events = Recorder::of(session.attach(AttachFrom::start()).await?);
+    let mut events = Recorder::new(session.attach(AttachFrom::start()).await?);
     for _ in 0..2 {
-        // What it was in the middle of is ended, what waited is done or handed back, a run is over.
+        // Ends the open turn or run; queued prompts run or are handed back.
         while session.snapshot().status != SessionStatus::Idle {
             session.interrupt_and_wait().await?;
             session.release().await?;
@@ -268,17 +269,17 @@ async fn go_on(world: &World, id: &SessionId) -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn a_text_of_odd_facts_is_refused_with_its_line_or_is_a_session_that_goes_on() {
+fn an_export_of_odd_facts_is_refused_with_its_line_or_continues_as_a_session() {
     let engine = tokio::runtime::Runtime::new().unwrap();
     let cases = rounds(150, 20_000);
     for wire in [Wire::Anthropic, Wire::OpenAi] {
         let limits = |limits: Limits| Limits { run_retry_ms: 1, ..limits };
-        let world = World::with(wire, "", limits);
+        let world = TestEngine::with(wire, "", limits);
         world.server.answer(|_| Reply::text(["I see."]));
-        let lives = engine.block_on(lives(&world));
+        let lives = engine.block_on(sample_sessions(&world));
         assert_eq!(world.server.violations(), [] as [String; 0]);
         let taken = Cell::new(0);
-        // What fell is kept, and played first from then on.
+        // Failing cases are kept and run first.
         let kept = FileFailurePersistence::Direct("tests/it/odd_exports.proptest-regressions");
         let config =
             Config { cases, failure_persistence: Some(Box::new(kept)), max_shrink_iters: 100, ..Config::default() };
@@ -288,7 +289,7 @@ fn a_text_of_odd_facts_is_refused_with_its_line_or_is_a_session_that_goes_on() {
             Ok(())
         });
         played.unwrap_or_else(|fault| panic!("{wire:?}: {fault}"));
-        println!("{wire:?}: {} of {cases} were taken in", taken.get());
-        assert!(taken.get() > cases / 10, "only {} of {cases} were taken in", taken.get());
+        println!("{wire:?}: {} of {cases} were imported", taken.get());
+        assert!(taken.get() > cases / 10, "only {} of {cases} were imported", taken.get());
     }
 }

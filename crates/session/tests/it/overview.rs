@@ -1,4 +1,5 @@
-//! All sessions at once: watched as they change, looked at without being opened, and their asks in one inbox.
+//! All sessions at once: a watch of their changes, snapshots of sessions that stay saved, and one
+//! inbox of their asks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,15 +10,19 @@ use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Answer, MAX_TITLE, NameError, PolicyMode, SessionId, SessionStatus, SessionSummary};
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
-use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{SessionError, SessionHandle, Watch};
 use serde_json::json;
 
-/// Reads news of a session until `wanted`.
-async fn until(watch: &mut Watch, session: &SessionHandle, wanted: impl Fn(&SessionSummary) -> bool) -> SessionSummary {
-    soon("news of the session", async {
+/// Reads news until the summary of this session matches `wanted`.
+async fn wait_for_change(
+    watch: &mut Watch,
+    session: &SessionHandle,
+    wanted: impl Fn(&SessionSummary) -> bool,
+) -> SessionSummary {
+    within_patience("a change of the session", async {
         loop {
-            match watch.next().await.expect("the watch goes on") {
+            match watch.next().await.expect("the watch continues") {
                 SessionNews::Session(summary) if summary.id == *session.id() && wanted(&summary) => return *summary,
                 _ => {}
             }
@@ -27,23 +32,23 @@ async fn until(watch: &mut Watch, session: &SessionHandle, wanted: impl Fn(&Sess
 }
 
 #[tokio::test]
-async fn m_b9_a_watch_tells_of_every_session_and_then_of_what_changes() {
+async fn m_b9_a_watch_reports_every_session_and_then_its_changes() {
     let harness = Harness::start();
     let first = harness.open().await;
     let mut watch = harness.sessions().watch().await.unwrap();
-    let told = until(&mut watch, &first, |_| true).await;
+    let told = wait_for_change(&mut watch, &first, |_| true).await;
     assert!(told.live && told.status == SessionStatus::Idle, "{told:?}");
-    // One that is opened later is told of too, and each change of it.
+    // A session that is opened later is reported, too, with each of its changes.
     let second = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
-    until(&mut watch, &second, |told| told.live).await;
+    wait_for_change(&mut watch, &second, |told| told.live).await;
     harness.model.then(reply().call("shell", json!({"command": "touch a"}))).then(reply().text("done"));
     second.prompt("go").await.unwrap();
-    let asking = until(&mut watch, &second, |told| told.waits_for.is_some()).await;
+    let asking = wait_for_change(&mut watch, &second, |told| told.waits_for.is_some()).await;
     assert_eq!(asking.status, SessionStatus::Paused);
     second.answer(&asking.waits_for.unwrap().id, Answer::Approve { always: false }).await.unwrap();
-    until(&mut watch, &second, |told| told.status == SessionStatus::Idle && told.last_turn.is_some()).await;
+    wait_for_change(&mut watch, &second, |told| told.status == SessionStatus::Idle && told.last_turn.is_some()).await;
     second.close().await.unwrap();
-    until(&mut watch, &second, |told| !told.live).await;
+    wait_for_change(&mut watch, &second, |told| !told.live).await;
 }
 
 #[tokio::test]
@@ -80,7 +85,7 @@ async fn m_b9_looking_at_a_saved_session_does_not_open_it() {
     assert_eq!(unknown, SessionError::Unknown { what: "nobody".into() });
 }
 
-/// Opens a session, and has it ask.
+/// Opens a session and makes it ask.
 async fn asking(harness: &Harness, name: &str) -> SessionHandle {
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask).name(name)).await.unwrap();
     let mut events = harness.watch(&session).await;
@@ -91,7 +96,7 @@ async fn asking(harness: &Harness, name: &str) -> SessionHandle {
 }
 
 #[tokio::test]
-async fn m_b9_no_session_is_called_what_is_the_id_of_another_or_of_its_ask() {
+async fn m_b9_no_session_is_named_like_the_id_of_another_session_or_ask() {
     let harness = Harness::start();
     let sessions = harness.sessions();
     let one = asking(&harness, "one").await;
@@ -104,7 +109,7 @@ async fn m_b9_no_session_is_called_what_is_the_id_of_another_or_of_its_ask() {
         assert_eq!(sessions.open(harness.session().name(&id)).await.err(), Some(refused.clone()), "{id}");
         assert_eq!(other.rename(&id).await, Err(refused), "{id}");
     }
-    // What is nobody's id is a name like any other.
+    // An id that no session has is a name like any other.
     other.rename("k3v9x2m7qa").await.unwrap();
     let folder = harness.folder.path().join("release-1.2");
     std::fs::create_dir(&folder).unwrap();
@@ -113,13 +118,13 @@ async fn m_b9_no_session_is_called_what_is_the_id_of_another_or_of_its_ask() {
 }
 
 #[tokio::test]
-async fn m_b9_an_id_is_the_session_s_own_whatever_another_one_is_called() {
+async fn m_b9_an_id_finds_its_session_even_if_another_has_it_as_name() {
     let harness = Harness::start();
     let sessions = harness.sessions();
     let one = asking(&harness, "one").await;
     let closed = harness.open().await;
     closed.close().await.unwrap();
-    // Nobody is given such a name; a folder can have it.
+    // No client can give such a name, but a folder can have it.
     for (n, id) in [one.id(), closed.id()].into_iter().enumerate() {
         let folder = harness.folder.path().join(id.as_str());
         std::fs::create_dir(&folder).unwrap();
@@ -146,7 +151,7 @@ async fn m_b9_a_title_is_bounded() {
     assert_eq!(session.snapshot().title, "ü".repeat(MAX_TITLE));
 }
 
-/// A store whose list can't be read while `broken` is set; it counts how often it was.
+/// A store that can't read its list while `broken` is set. It counts how often the list is read.
 #[derive(Default, Clone)]
 struct Counting {
     store: Arc<Memory>,
@@ -185,24 +190,24 @@ async fn t_u6_a_watch_outlives_a_store_that_can_t_be_read() {
     let mut text = Vec::new();
     sessions.export(first.id().as_str(), &mut text).await.unwrap();
     let mut watch = sessions.watch().await.unwrap();
-    until(&mut watch, &first, |_| true).await;
+    wait_for_change(&mut watch, &first, |_| true).await;
     store.broken.store(true, Ordering::SeqCst);
     let second = sessions.import(&mut &text[..]).await.unwrap();
-    // It looks for the second, and can't read the list.
+    // The watch looks for the second session and can't read the list.
     assert!(watch.next().now_or_never().is_none());
     first.prompt("go").await.unwrap();
-    until(&mut watch, &first, |told| told.last_turn.is_some()).await;
+    wait_for_change(&mut watch, &first, |told| told.last_turn.is_some()).await;
     store.broken.store(false, Ordering::SeqCst);
     first.prompt("go on").await.unwrap();
-    soon("news of the second", async {
+    within_patience("a change of the second session", async {
         while !matches!(watch.next().await.unwrap(), SessionNews::Session(told) if told.id == second) {}
     })
     .await;
 }
 
-/// However late it is looked: what came and went meanwhile is told as it is then.
+/// A slow watch reports a session that was opened and closed meanwhile in its latest state.
 #[tokio::test]
-async fn m_b9_a_watch_tells_of_a_session_that_came_and_went_unseen() {
+async fn m_b9_a_slow_watch_reports_a_session_opened_and_closed_meanwhile() {
     let harness = Harness::start();
     let sessions = harness.sessions();
     let mut watch = sessions.watch().await.unwrap();
@@ -210,11 +215,12 @@ async fn m_b9_a_watch_tells_of_a_session_that_came_and_went_unseen() {
     session.prompt("go").await.unwrap();
     session.settled().await.unwrap();
     session.close().await.unwrap();
-    let told = until(&mut watch, &session, |_| true).await;
+    let told = wait_for_change(&mut watch, &session, |_| true).await;
     assert!(!told.live && told.last_turn.is_some(), "{told:?}");
 }
 
-/// There may be thousands of saved sessions: who watches reads them once, and not whenever one comes or goes.
+/// There may be thousands of saved sessions: a watch lists them once, and not whenever a session is
+/// opened or closed.
 #[tokio::test]
 async fn m_b9_a_watch_lists_the_saved_sessions_only_when_they_change() {
     let store = Counting::default();
@@ -223,21 +229,21 @@ async fn m_b9_a_watch_lists_the_saved_sessions_only_when_they_change() {
     let saved = harness.open().await;
     saved.close().await.unwrap();
     let mut watch = sessions.watch().await.unwrap();
-    until(&mut watch, &saved, |told| !told.live).await;
+    wait_for_change(&mut watch, &saved, |told| !told.live).await;
     let listed = || store.listed.load(Ordering::SeqCst);
     let before = listed();
     let session = harness.open().await;
-    until(&mut watch, &session, |told| told.live).await;
+    wait_for_change(&mut watch, &session, |told| told.live).await;
     session.prompt("go").await.unwrap();
-    until(&mut watch, &session, |told| told.last_turn.is_some()).await;
+    wait_for_change(&mut watch, &session, |told| told.last_turn.is_some()).await;
     session.close().await.unwrap();
-    let told = until(&mut watch, &session, |told| !told.live).await;
-    assert_eq!(listed(), before, "not even once");
+    let told = wait_for_change(&mut watch, &session, |told| !told.live).await;
+    assert_eq!(listed(), before, "the list is not read again");
     let list = sessions.list().await.unwrap();
-    assert_eq!(told, *list.iter().find(|listed| listed.id == told.id).unwrap(), "it is told of as it is listed");
-    // One that is deleted is told of, too.
+    assert_eq!(told, *list.iter().find(|listed| listed.id == told.id).unwrap(), "the reported change matches the list");
+    // A deleted session is reported, too.
     sessions.delete(saved.id().as_str()).await.unwrap();
-    soon("news of the deleted", async {
+    within_patience("the deletion", async {
         while !matches!(watch.next().await.unwrap(), SessionNews::Deleted(id) if id == *saved.id()) {}
     })
     .await;

@@ -1,4 +1,5 @@
-//! The policy through a real session: a model that tries, a real shell, and marks of what has run.
+//! The policy in a real session: a model that tries, a real shell, and marks of the programs that
+//! ran.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +10,7 @@ use holdpoint_session::testing::{Harness, Recorder, ScriptedModel, reply};
 use holdpoint_session::{OpenSession, Sessions};
 use serde_json::json;
 
-/// A harness, a home folder, and a folder of programs that only leave a mark of their name.
+/// A harness, a home folder, and a folder of programs that only leave a mark with their name.
 struct World {
     harness: Harness,
     home: PathBuf,
@@ -32,7 +33,7 @@ impl World {
         world
     }
 
-    /// A program that leaves a mark in the folder that is worked in.
+    /// Makes a program that leaves a mark in the work folder.
     fn program(&self, name: &str) {
         let path = self.programs.join(name);
         fs::write(&path, format!("#!/bin/sh\n: > '{}'\n", self.work(&format!("ran {name}")).display())).unwrap();
@@ -53,7 +54,8 @@ impl World {
         self.harness.session().policy(PolicyMode::Ask).rules(rules)
     }
 
-    /// Lets the model call the shell with each command in one turn of a session; returns what came of them.
+    /// Makes the model call the shell with each command in one turn of a session. Returns the
+    /// results.
     async fn try_all(&self, session: OpenSession, commands: &[String]) -> (Vec<ToolResult>, Recorder) {
         for command in commands {
             self.harness.model.then(reply().call("shell", json!({"command": command})));
@@ -76,7 +78,7 @@ fn asks(events: &Recorder) -> usize {
 }
 
 #[tokio::test]
-async fn t_a1_what_is_joined_to_an_allowed_command_does_not_run_unasked() {
+async fn t_a1_commands_joined_to_an_allowed_one_are_asked_about() {
     let world = World::new();
     let joined = [";", "&&", "||", "|", "&", "\n", "\r", "|&"].into_iter().flat_map(|joint| {
         let words = [
@@ -96,10 +98,10 @@ async fn t_a1_what_is_joined_to_an_allowed_command_does_not_run_unasked() {
     for (result, command) in results.iter().zip(&commands) {
         assert_eq!(result.status, ToolStatus::Denied, "{command:?}: {result:?}");
     }
-    assert_eq!((results.len(), asks(&events)), (40, 40), "each is asked for");
+    assert_eq!((results.len(), asks(&events)), (40, 40), "each command is asked about");
     assert!(!world.work("S").exists());
 
-    // And what is allowed runs.
+    // The allowed commands run.
     let allowed = PolicyRules { allow: rules(&["shell(echo)"]), ..PolicyRules::default() };
     let session = world.session(allowed).asks(AsksMode::Deny);
     let (results, events) = world.try_all(session, &["echo a; echo b && echo $(echo c)".to_owned()]).await;
@@ -107,7 +109,7 @@ async fn t_a1_what_is_joined_to_an_allowed_command_does_not_run_unasked() {
 }
 
 #[tokio::test]
-async fn t_a3_what_an_allowed_command_writes_is_judged_by_where_it_goes() {
+async fn t_a3_redirections_of_an_allowed_command_are_judged_by_their_target() {
     let world = World::new();
     let home = world.home.display();
     let commands = [
@@ -139,7 +141,7 @@ async fn t_a3_what_an_allowed_command_writes_is_judged_by_where_it_goes() {
 }
 
 #[tokio::test]
-async fn t_a5_a_denied_program_is_denied_unasked_however_it_is_called() {
+async fn t_a5_a_denied_program_is_denied_however_it_is_called() {
     let world = World::new();
     world.program("curl");
     let commands = [
@@ -167,7 +169,7 @@ async fn t_a5_a_denied_program_is_denied_unasked_however_it_is_called() {
     let commands = commands.map(str::to_owned);
     let denied = PolicyRules { deny: rules(&["shell(curl)"]), ..PolicyRules::default() };
     for mode in [PolicyMode::Ask, PolicyMode::All] {
-        // Asks would wait for ever: there must be none.
+        // An ask would wait for ever, so there must be none.
         let (results, events) = world.try_all(world.session(denied.clone()).policy(mode), &commands).await;
         assert_eq!((results.len(), asks(&events)), (20, 0));
         for (result, command) in results.iter().zip(&commands) {
@@ -176,16 +178,16 @@ async fn t_a5_a_denied_program_is_denied_unasked_however_it_is_called() {
         }
     }
     assert!(!world.work("ran curl").exists());
-    // Nor does it help that someone approves everything.
+    // Approving every ask does not help either.
     let session = world.session(denied).asks(AsksMode::Approve);
     let (results, _) = world.try_all(session, &commands).await;
     assert!(results.iter().all(|result| result.status == ToolStatus::Denied), "{results:#?}");
     assert!(!world.work("ran curl").exists());
 }
 
-/// Whoever writes there says what may be done.
+/// The files there decide what the policy allows.
 #[tokio::test]
-async fn m_e7_our_own_folders_are_written_to_by_nobody_unasked() {
+async fn m_e7_writes_to_our_own_folders_always_ask() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config/holdpoint");
     let harness = Harness::with(|engine| engine.own_folders([&config]));
@@ -196,7 +198,7 @@ async fn m_e7_our_own_folders_are_written_to_by_nobody_unasked() {
     let session = harness.sessions().open(session).await.unwrap();
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
-    // Nor is it written to unasked from then on.
+    // It offers no *always*.
     assert_eq!(events.asked().await.always, None);
     events.answer(Answer::Deny { reason: None }).await.unwrap();
     events.turn_finished().await;
@@ -226,9 +228,9 @@ async fn t_a10_an_always_is_for_exactly_this_command() {
     assert_eq!(asks(&events), 4);
 }
 
-/// Nobody is there to say that it is not what a rule denies.
+/// Only a person can tell whether it is the denied command, and no person is asked.
 #[tokio::test]
-async fn m_a6_what_a_rule_may_deny_is_denied_where_asks_are_approved_and_left_to_a_person_else() {
+async fn m_a6_a_call_that_a_rule_may_deny_needs_a_person() {
     let world = World::new();
     world.program("denied");
     let denies = || PolicyRules { deny: rules(&["shell(denied)"]), ..PolicyRules::default() };
@@ -238,7 +240,7 @@ async fn m_a6_what_a_rule_may_deny_is_denied_where_asks_are_approved_and_left_to
     let statuses: Vec<_> = results.iter().map(|result| result.status).collect();
     assert_eq!(statuses, [ToolStatus::Denied, ToolStatus::Denied, ToolStatus::Ok], "{results:?}");
     assert!(results[0].result.contains("only a person can approve"), "{results:?}");
-    assert_eq!(asks(&events), 2, "it is in the log as an ask");
+    assert_eq!(asks(&events), 2, "the denied ask is in the log");
     assert!(!world.work("ran denied").exists() && world.work("plain").exists());
 
     world.harness.model.then(reply().call("shell", json!({"command": commands[0]}))).then(reply().text("ok"));
@@ -251,10 +253,11 @@ async fn m_a6_what_a_rule_may_deny_is_denied_where_asks_are_approved_and_left_to
     assert!(world.work("ran denied").exists());
 }
 
-/// A tool that has judged a folder holds it open until it runs: one that does not run is no longer there.
+/// A tool that has judged a folder keeps it open until it runs. A tool that does not run must close
+/// it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn m_e7_what_is_denied_holds_nothing_open() {
+async fn m_e7_a_denied_call_keeps_no_folder_open() {
     let world = World::new();
     let folder = fs::canonicalize(world.harness.folder.path()).unwrap();
     let held = || {

@@ -1,8 +1,8 @@
-//! What a test sees of its own process.
+//! Measurements of a test's own process.
 
 use std::fs;
 
-/// KiB of memory this process has.
+/// The resident memory of this process in KiB.
 pub(crate) fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -16,7 +16,7 @@ fn two() -> Value {
     ]})
 }
 
-/// A session whose model calls `ask_user` with this.
+/// A session with a model that calls `ask_user` with `input`.
 async fn asks(harness: &Harness, open: OpenSession, input: Value) -> (SessionHandle, Recorder) {
     harness.model.then(reply().call("ask_user", input));
     let session = harness.sessions().open(open).await.unwrap();
@@ -25,8 +25,8 @@ async fn asks(harness: &Harness, open: OpenSession, input: Value) -> (SessionHan
     (session, events)
 }
 
-/// What the model was told of its call.
-fn told(harness: &Harness) -> ToolResult {
+/// The result of the call in the model's next request.
+fn call_result(harness: &Harness) -> ToolResult {
     let requests = harness.model.requests();
     let Some(Message::Tool(result)) = requests[1].messages.last() else { panic!("{requests:#?}") };
     result.clone()
@@ -41,7 +41,7 @@ fn answers(replies: &[(&str, &str)]) -> Answer {
 #[tokio::test]
 async fn m_e4_replies_reach_the_model_by_id_and_empty_text_is_refused() {
     let harness = Harness::start();
-    // Talking needs nobody's leave, not even where everything else is denied.
+    // A question needs no approval, even if everything else is denied.
     let (_, mut events) = asks(&harness, harness.session().policy(PolicyMode::Readonly), two()).await;
     let ask = events.asked().await;
     assert!(matches!(&ask.request, AskRequest::Question(request) if request.questions.len() == 2));
@@ -60,7 +60,10 @@ async fn m_e4_replies_reach_the_model_by_id_and_empty_text_is_refused() {
     }
     events.answer(answers(&[("why", "so"), ("colour", "mauve")])).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert_eq!((told(&harness).status, &*told(&harness).result), (ToolStatus::Ok, r#"{"colour":"mauve","why":"so"}"#));
+    assert_eq!(
+        (call_result(&harness).status, &*call_result(&harness).result),
+        (ToolStatus::Ok, r#"{"colour":"mauve","why":"so"}"#)
+    );
 }
 
 #[tokio::test]
@@ -70,8 +73,8 @@ async fn m_e4_declining_is_an_answer() {
     events.asked().await;
     events.answer(Answer::Cancel).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert_eq!(told(&harness).status, ToolStatus::Ok);
-    assert!(told(&harness).result.contains("declined"), "{:?}", told(&harness));
+    assert_eq!(call_result(&harness).status, ToolStatus::Ok);
+    assert!(call_result(&harness).result.contains("declined"), "{:?}", call_result(&harness));
 }
 
 #[tokio::test]
@@ -85,21 +88,21 @@ async fn m_e4_an_interrupt_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn m_e4_nobody_there_is_an_error_to_the_model() {
+async fn m_e4_a_question_without_a_user_is_an_error_to_the_model() {
     for asked in [AsksMode::Deny, AsksMode::Approve] {
         let harness = Harness::start();
         let (_, mut events) = asks(&harness, harness.session().asks(asked), two()).await;
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-        assert_eq!(told(&harness).status, ToolStatus::Error);
-        assert!(told(&harness).result.contains("nobody is there"), "{:?}", told(&harness));
+        assert_eq!(call_result(&harness).status, ToolStatus::Error);
+        assert!(call_result(&harness).result.contains("no user can answer"), "{:?}", call_result(&harness));
     }
 }
 
 #[tokio::test]
-async fn m_e4_what_can_not_be_asked_is_an_error_to_the_model() {
+async fn m_e4_an_invalid_question_is_an_error_to_the_model() {
     let harness = Harness::start();
     let (_, mut events) = asks(&harness, harness.session(), json!({"questions": []})).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert_eq!(told(&harness).status, ToolStatus::Error);
-    assert!(told(&harness).result.contains("`questions` must have at least 1"), "{:?}", told(&harness));
+    assert_eq!(call_result(&harness).status, ToolStatus::Error);
+    assert!(call_result(&harness).result.contains("`questions` must have at least 1"), "{:?}", call_result(&harness));
 }

@@ -1,4 +1,4 @@
-//! Real-actor races, a thousand rounds each: both orders are right, nothing between them is.
+//! Races with real actors, a thousand rounds each: both orders are right, and no other outcome is.
 
 use std::sync::mpsc;
 
@@ -16,7 +16,7 @@ fn rounds() -> usize {
     holdpoint_tools::testing::rounds(100, 1_000)
 }
 
-/// Calls of the probe ask `times` Confirms, after the cut if `late` is set, and send each response.
+/// The probe asks `times` Confirms, after the cut if `late` is set, and sends each response.
 fn asking(harness: &Harness) -> mpsc::Receiver<PauseResponse> {
     let (told, tells) = mpsc::channel();
     harness.probe.does(move |input, context| {
@@ -43,14 +43,15 @@ fn approve() -> Answer {
     Answer::Approve { always: false }
 }
 
-/// A little less or more of the time in which two things race.
+/// Spins for a random part of the time in which two requests race.
 fn jitter() {
     for _ in 0..fastrand::u32(..5_000) {
         std::hint::spin_loop();
     }
 }
 
-/// Does two things at once; in some rounds one after the other, so that each comes first on any machine.
+/// Runs two futures at once; in some rounds one after the other, so that each is first on any
+/// machine.
 async fn race<A: Send + 'static, B>(
     round: usize,
     one: impl Future<Output = A> + Send + 'static,
@@ -74,7 +75,7 @@ async fn race<A: Send + 'static, B>(
     }
 }
 
-/// Answers an ask.
+/// Answers an ask, in a future that can be spawned.
 fn answers(
     session: &SessionHandle,
     ask: &AskId,
@@ -84,14 +85,14 @@ fn answers(
     async move { session.answer(&ask, answer).await }
 }
 
-/// A session that asks, and what it asked.
+/// Makes the session ask, and returns the first ask.
 async fn asked(harness: &Harness, session: &SessionHandle, events: &mut Recorder, times: u64) -> Ask {
     harness.model.then(reply().call("probe", json!({ "times": times })));
     session.prompt("go").await.unwrap();
     events.asked().await
 }
 
-/// Waits until the session is idle and this client has been told all of it.
+/// Waits until the session is idle and this client has received all of its events.
 async fn settled(session: &SessionHandle, events: &mut Recorder) {
     let settled = session.settled().await.unwrap();
     assert_eq!(settled.status, SessionStatus::Idle);
@@ -116,7 +117,8 @@ async fn race_answer_and_interrupt_at_once() {
         match answer {
             Ok(_) => {
                 answered += 1;
-                // The answer counted. If the cut overtook the tool's waking, it arrives as interrupted.
+                // The answer counted. If the cut overtook it on the way to the tool, the tool sees
+                // an interrupt.
                 assert!(matches!(told, PauseResponse::Approved | PauseResponse::Interrupted));
             }
             Err(SessionError::Answer(AnswerError::Closed { .. })) => {
@@ -132,7 +134,7 @@ async fn race_answer_and_interrupt_at_once() {
     }
     let closings = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
     assert_eq!(closings.count(), rounds(), "each ask closes exactly once");
-    assert!(answered > 0 && cut > 0, "the race was run: {answered} answered, {cut} cut");
+    assert!(answered > 0 && cut > 0, "both outcomes occur: {answered} answered, {cut} cut");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -167,7 +169,7 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
             both => panic!("{both:?}"),
         };
         assert!(matches!(loser, SessionError::Answer(AnswerError::AlreadyAnswered { .. })));
-        // Late, for an ask of another session, and for one that never was.
+        // A late answer, an answer to another session's ask, and one to an ask that never existed.
         if let Some(previous) = previous.replace(ask) {
             let late = session.answer(&previous.id, approve()).await.unwrap_err();
             assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
@@ -181,7 +183,7 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
         settled(&session, &mut events).await;
     }
     assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), rounds());
-    assert!(won[0] > 0 && won[1] > 0, "the race was run: {won:?}");
+    assert!(won[0] > 0 && won[1] > 0, "both outcomes occur: {won:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -197,9 +199,9 @@ async fn race_answer_then_the_same_tool_asks_again() {
         assert_eq!(tells.recv().unwrap(), PauseResponse::Approved);
         if round < rounds() {
             ask = events.asked().await;
-            assert_ne!(ask.id, stale, "an id is never used again");
+            assert_ne!(ask.id, stale, "an id is never reused");
         }
-        // A second answer to the first never reaches the next.
+        // A second answer to the first ask never reaches the next one.
         let late = session.answer(&stale, approve()).await.unwrap_err();
         assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
     }
@@ -214,7 +216,7 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
     let mut events = harness.watch(&session).await;
     let (mut shown, mut raised) = (0, 0);
     for round in 0..rounds() {
-        // In some rounds it is certainly raised before the cut, or after it.
+        // In some rounds the ask is certainly raised before the cut, or after it.
         let (before, after) = (round % 10 == 0, round % 10 == 1);
         harness.model.then(reply().call("probe", json!({ "times": 1, "late": after })));
         session.prompt("go").await.unwrap();
@@ -228,7 +230,8 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
             jitter();
         }
         session.interrupt_and_wait().await.unwrap().unwrap();
-        // The receipt waits for the tool, which has not even begun where the cut was faster than its thread.
+        // The receipt waits for the tool, which has not even started if the cut was faster than its
+        // thread.
         if let Ok(told) = tells.try_recv() {
             assert_eq!(told, PauseResponse::Interrupted);
             raised += 1;
@@ -247,7 +250,7 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
             _ => {}
         }
     }
-    assert!(shown > 0 && shown < raised, "the race was run: {shown} of {raised} were shown");
+    assert!(shown > 0 && shown < raised, "both outcomes occur: {shown} of {raised} were shown");
     println!("{raised} of {} began, {shown} of their asks were shown", rounds());
 }
 
@@ -258,7 +261,7 @@ async fn race_interrupt_between_accept_and_start() {
     let mut events = harness.watch(&session).await;
     let mut cut = 0;
     for round in 0..rounds() {
-        // In some rounds the turn is certainly not over by itself.
+        // In some rounds the turn certainly does not end by itself.
         let answer = (round % 10 == 0).then(|| harness.model.then_live());
         // The next turn must run whole: an interrupt never leaks into it.
         session.prompt("first").await.unwrap();
@@ -275,7 +278,7 @@ async fn race_interrupt_between_accept_and_start() {
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         settled(&session, &mut events).await;
     }
-    assert!(cut > 0, "the race was run");
+    assert!(cut > 0, "the cut happens");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -284,7 +287,7 @@ async fn race_close_while_asking() {
     let tells = asking(&harness);
     for round in 0..rounds() {
         let session = harness.open().await;
-        let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+        let mut events = Recorder::new(session.attach(AttachFrom::start()).await.unwrap());
         let ask = asked(&harness, &session, &mut events, 1).await;
         let (answer, closed) = race(round, answers(&session, &ask.id, approve()), session.close()).await;
         closed.unwrap();
@@ -303,7 +306,7 @@ async fn race_close_while_asking() {
     }
 }
 
-/// Whoever comes while it closes, by a handle that it knows or one from before, is told that it is closed.
+/// A prompt during the close is refused as closed, through a current handle or one from before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn race_prompts_while_the_session_closes() {
     let harness = Harness::start();

@@ -1,29 +1,30 @@
 //! The scripts of the manual's page about `rehearsal`, played with the real tools.
 
 use holdpoint_common::{Answer, AskRequest, Body, Delta, Fact, Outcome, QuestionReply, ToolStatus};
-use holdpoint_session::testing::{Harness, soon};
+use holdpoint_session::testing::{Harness, within_patience};
 use holdpoint_session::{AttachFrom, SessionHandle};
 
-/// Bytes that may wait for a client: more than the flood has.
+/// Bytes that may be queued for a client: more than the flood has.
 const ROOM: usize = 256 * 1024 * 1024;
 
-/// What comes of a script.
+/// The outcome of a script.
 #[derive(Debug, Default, PartialEq)]
 struct Played {
     thought: String,
     said: String,
-    /// What calls came to, in their order; all went well.
+    /// The results of its calls, in order; all calls must succeed.
     results: Vec<String>,
     outcome: Option<Outcome>,
     error: Option<String>,
 }
 
-/// Plays a script to its end, answering what it asks; interrupts it once it has said this.
+/// Plays a script to its end and answers its asks. Interrupts it once the model has said
+/// `interrupted_at`.
 async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str>) -> Played {
     let mut events = session.attach(AttachFrom::start().with_room(ROOM)).await.unwrap();
     session.prompt(script).await.unwrap();
     let (mut played, mut results) = (Played::default(), Vec::new());
-    while let Some(event) = soon("an event", events.next()).await {
+    while let Some(event) = within_patience("an event", events.next()).await {
         match &event.body {
             Body::Delta(Delta::Thought { text, .. }) => played.thought.push_str(text),
             Body::Delta(Delta::Text { text, .. }) => {
@@ -57,7 +58,7 @@ async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str
     played
 }
 
-/// What the page says of them: in words around them, or by what they are.
+/// The outcomes that the page describes, or that its scripts imply.
 fn expected() -> Vec<Played> {
     let played = |said: &str, results: &[&str]| Played {
         said: said.into(),
@@ -92,11 +93,11 @@ fn expected() -> Vec<Played> {
     ]
 }
 
-/// What is said before the script that hangs is interrupted.
+/// The text before the script that hangs is interrupted.
 const HELD: &str = "And now I speak, ten words a second, for long enough to press a key.";
 
 #[tokio::test]
-async fn the_scripts_of_the_page_do_what_they_say() {
+async fn the_scripts_of_the_page_have_their_documented_outcome() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rehearsal.md")).unwrap();
     let scripts: Vec<_> = page.split("\n```text\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
     let expected = expected();

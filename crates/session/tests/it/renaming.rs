@@ -1,4 +1,4 @@
-//! Names: given, taken, freed; and saved sessions, deleted.
+//! Names that are given, taken and freed, and saved sessions that are deleted.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -10,7 +10,7 @@ use holdpoint_session::{OpenSession, SessionError};
 use tempfile::TempDir;
 
 #[tokio::test]
-async fn m_b9_a_session_is_called_what_it_was_renamed_to_and_its_old_name_is_free() {
+async fn m_b9_a_renamed_session_has_its_new_name_and_the_old_one_is_free() {
     let harness = Harness::start();
     let sessions = harness.sessions();
     let one = sessions.open(harness.session().name("one")).await.unwrap();
@@ -27,7 +27,7 @@ async fn m_b9_a_session_is_called_what_it_was_renamed_to_and_its_old_name_is_fre
     let control = SessionError::Refused(Refused::Name(NameError::Control));
     assert_eq!(one.rename("pay\nments").await, Err(control.clone()));
     assert_eq!(sessions.open(harness.session().name("pay\nments")).await.err(), Some(control));
-    assert_eq!(one.snapshot().settings.name, "one", "refused, nothing changes");
+    assert_eq!(one.snapshot().settings.name, "one", "a refused rename changes nothing");
 
     let mut events = harness.watch(&one).await;
     one.rename("payments").await.unwrap();
@@ -44,14 +44,14 @@ async fn m_b9_a_session_is_called_what_it_was_renamed_to_and_its_old_name_is_fre
     assert_eq!(sessions.get("one").await.unwrap().id(), two.id());
     one.close().await.unwrap();
     two.rename("payments").await.unwrap();
-    assert_eq!(sessions.get("payments").await.unwrap().id(), two.id(), "of a name, the live one");
-    // One that is closed can be called something else, and keeps nobody from it.
+    assert_eq!(sessions.get("payments").await.unwrap().id(), two.id(), "a name means the live session");
+    // A closed session can be renamed, and does not reserve its name.
     one.rename("late").await.unwrap();
     two.rename("late").await.unwrap();
 }
 
 #[tokio::test]
-async fn a_name_is_given_once_however_many_want_it() {
+async fn a_name_is_given_to_one_of_many_concurrent_renames() {
     let harness = Harness::start();
     let mut open = Vec::new();
     for _ in 0..8 {
@@ -65,7 +65,7 @@ async fn a_name_is_given_once_however_many_want_it() {
 }
 
 #[tokio::test]
-async fn m_b9_one_that_comes_back_to_a_taken_name_is_renamed() {
+async fn m_b9_a_reopened_session_with_a_taken_name_is_renamed() {
     let folder = TempDir::new().unwrap();
     let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
     let sessions = harness.sessions();
@@ -107,7 +107,7 @@ async fn a_name_outlives_the_process_and_a_fault() {
 }
 
 #[tokio::test]
-async fn a_saved_session_is_deleted_with_all_that_was_said_and_a_live_one_is_not() {
+async fn a_saved_session_is_deleted_with_its_log_and_a_live_one_is_refused() {
     let folder = TempDir::new().unwrap();
     let on = || Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
     let harness = on();
@@ -124,7 +124,7 @@ async fn a_saved_session_is_deleted_with_all_that_was_said_and_a_live_one_is_not
     }
     let hidden = harness.model.then_live();
     gone.prompt("go on").await.unwrap();
-    assert_eq!(sessions.delete("gone").await, Err(live), "busy or not");
+    assert_eq!(sessions.delete("gone").await, Err(live), "a live session can't be deleted, busy or not");
     drop(hidden);
     gone.close().await.unwrap();
     assert_eq!(sessions.delete("gone").await, Ok(()));
@@ -132,7 +132,7 @@ async fn a_saved_session_is_deleted_with_all_that_was_said_and_a_live_one_is_not
     assert_eq!(sessions.delete("gone").await, Err(unknown.clone()));
     assert_eq!(sessions.get("gone").await.err(), Some(unknown));
     let unknown = SessionError::Unknown { what: gone.id().to_string() };
-    assert_eq!(gone.prompt("?").await, Err(unknown), "whoever still holds it is told so");
+    assert_eq!(gone.prompt("?").await, Err(unknown), "a remaining handle reports the deletion");
     let again = sessions.open(harness.session().name("gone")).await.unwrap();
     again.close().await.unwrap();
 
@@ -164,9 +164,10 @@ async fn t_u16_a_folder_whose_path_is_not_utf_8_is_refused() {
     assert!(matches!(&refused, SessionError::Workspace { message, .. } if message.contains("UTF-8")), "{refused}");
 }
 
-/// As long as a session has a folder's name, no number behind it is given twice; when none has, that is forgotten.
+/// While a session has a folder's name, no number behind that name is given twice. Without such a
+/// session, the numbers start again.
 #[tokio::test]
-async fn numbers_behind_a_name_begin_anew_when_nobody_has_it() {
+async fn numbers_after_a_folder_name_restart_when_no_session_has_it() {
     let harness = Harness::start();
     let name = async || harness.open().await.snapshot().settings.name.clone();
     let close = async |name: &str| harness.sessions().get(name).await.unwrap().close().await.unwrap();

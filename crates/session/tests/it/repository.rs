@@ -1,4 +1,5 @@
-//! The files that a run has changed, by git where there is one: asked so that nothing of the repository's own runs.
+//! The files that a run has changed, by git in a repository. Git is called in a way that runs no
+//! program of the repository's own.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,7 +19,7 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// The files that a run of one iteration, which runs this command, is said to have changed.
+/// The changed files that are reported for a run of one iteration with this command.
 async fn changed(harness: &Harness, command: &str) -> Vec<String> {
     changed_in(harness, harness.folder.path(), command).await
 }
@@ -28,21 +29,21 @@ async fn changed_in(harness: &Harness, folder: &Path, command: &str) -> Vec<Stri
     changed_with(harness, folder, command, "/bin").await
 }
 
-/// The same where programs are looked for there, too.
+/// The same with the folders `also` in the search path.
 async fn changed_with(harness: &Harness, folder: &Path, command: &str, also: &str) -> Vec<String> {
     harness.model.then(reply().call("shell", json!({ "command": command }))).then(reply().text("done"));
     let open = OpenSession::in_folder(folder).model(ScriptedModel::NAME).policy(PolicyMode::All);
-    // Where a program would be found in the folder before it is anywhere else.
+    // With this path, a program in the folder is found first.
     let path = format!("{}/.git/bin:{also}:{}", folder.display(), std::env::var("PATH").unwrap());
     let supplies = Supplies::env(vec![("PATH".to_owned(), path)]);
     let session = harness.sessions().with_supplies(supplies).open(open).await.unwrap();
-    session.start_run(RunRequest::towards("change something")).await.unwrap();
+    session.start_run(RunRequest::new("change something")).await.unwrap();
     let files = session.settled().await.unwrap().files_modified.clone();
     files.iter().cloned().collect()
 }
 
 #[tokio::test]
-async fn m_d6_what_a_command_changes_in_a_repository_is_seen() {
+async fn m_d6_files_changed_by_a_command_in_a_repository_are_listed() {
     let harness = Harness::start();
     let folder = harness.folder.path();
     git(folder, &["init", "-q"]);
@@ -61,10 +62,10 @@ async fn m_d6_what_a_command_changes_in_a_repository_is_seen() {
 }
 
 #[tokio::test]
-async fn m_d6_what_is_changed_and_committed_at_once_is_seen() {
+async fn m_d6_files_changed_and_committed_at_once_are_listed() {
     let harness = Harness::start();
     let top = harness.folder.path();
-    // The folder that is worked in is one of the repository's.
+    // The work folder is one of the repository's folders.
     let folder = top.join("part");
     fs::create_dir_all(folder.join("deep")).unwrap();
     git(top, &["init", "-q"]);
@@ -74,23 +75,27 @@ async fn m_d6_what_is_changed_and_committed_at_once_is_seen() {
     let commit = "git add -A . && git commit -qm one";
     fs::write(folder.join("mine"), "written before").unwrap();
     let first = run(&format!("echo a > made; echo b > 'deep/a b'; {commit}")).await;
-    assert_eq!(first, ["deep/a b", "made"], "the first commit; mine is in it, but as it was");
+    assert_eq!(first, ["deep/a b", "made"], "the first commit has an unchanged `mine`");
     fs::write(folder.join("mine"), "changed before").unwrap();
     let second =
         run(&format!("rm made; echo c > other; echo d > ../beside; {commit}; {commit}; echo e >> other")).await;
-    assert_eq!(second, ["made", "other"], "what is beside the folder is not of it");
+    assert_eq!(second, ["made", "other"], "changes outside the folder do not count");
     assert_eq!(run("git commit -q --allow-empty -m none").await, Vec::<String>::new());
-    assert_eq!(run("git checkout -qf HEAD~2").await, ["made", "mine", "other"], "and what another commit brings");
+    assert_eq!(
+        run("git checkout -qf HEAD~2").await,
+        ["made", "mine", "other"],
+        "a checkout changes the files of its commit"
+    );
 }
 
 #[tokio::test]
-async fn m_d6_without_a_repository_there_is_only_what_tools_say() {
+async fn m_d6_without_a_repository_only_files_of_tools_are_listed() {
     let harness = Harness::start();
     assert_eq!(changed(&harness, "echo new > made").await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn m_d6_files_are_seen_by_whatever_name_and_other_repositories_are_their_own() {
+async fn m_d6_files_of_any_name_are_listed_and_submodules_are_left_out() {
     let harness = Harness::start();
     let folder = harness.folder.path();
     let sub = tempfile::tempdir().unwrap();
@@ -107,7 +112,7 @@ async fn m_d6_files_are_seen_by_whatever_name_and_other_repositories_are_their_o
     git(folder, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", path, "sub"]);
     git(folder, &["add", "."]);
     git(folder, &["commit", "-qm", "first"]);
-    // What the submodule has set up is as little to be trusted.
+    // The submodule's configuration is not trusted either.
     let sprung = sub.path().join("sprung");
     let trap = sub.path().join("trap");
     fs::write(&trap, format!("#!/bin/sh\ntouch {}\n", sprung.display())).unwrap();
@@ -119,12 +124,12 @@ async fn m_d6_files_are_seen_by_whatever_name_and_other_repositories_are_their_o
     assert_eq!(
         seen,
         ["\"quoted\"", "-dash", "fresh", "gone\nfor good", "new\nline", "tab\tand  spaces", "ünï"],
-        "and nothing of the submodule"
+        "changes in the submodule do not count"
     );
     assert!(!sprung.exists());
 }
 
-/// A repository is not to be trusted: whatever it sets up to be run when it is looked at, is not.
+/// A repository is not trusted: programs that it configures for git must not run.
 #[tokio::test]
 async fn m_d6_nothing_that_the_repository_configures_is_run() {
     let harness = Harness::start();
@@ -154,7 +159,8 @@ async fn m_d6_nothing_that_the_repository_configures_is_run() {
         git(folder, &["config", key, trap]);
     }
     git(folder, &["config", "filter.bad.one.required", "true"]);
-    // A program called git in the folder, found first, and a way to it from outside; and one that is none.
+    // A trap called git in the folder, found first; a link to it from outside; and a file called
+    // git that is no program.
     fs::create_dir_all(folder.join(".git/bin")).unwrap();
     fs::copy(trap, folder.join(".git/bin/git")).unwrap();
     let (linked, none) = (traps.path().join("linked"), traps.path().join("none"));
@@ -162,16 +168,17 @@ async fn m_d6_nothing_that_the_repository_configures_is_run() {
     fs::create_dir(&none).unwrap();
     fs::write(none.join("git"), "").unwrap();
     let also = format!("{}:{}", linked.display(), none.display());
-    // The same length, so that git has to look into it; and another commit, made without git, which would run them.
+    // Text of the same length, so that git must read the file; and another commit, made without
+    // git, which would run the traps.
     let command = "echo -n new > file; cp .git/refs/heads/other .git/refs/heads/main";
     assert_eq!(changed_with(&harness, folder, command, &also).await, ["file", "later"]);
     assert!(!sprung.exists(), "{}", fs::read_to_string(&sprung).unwrap());
-    // The traps are set: asked without care, git runs them.
+    // The traps are set: a plain `git status` runs them.
     let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
     assert!(sprung.exists(), "{status:?}");
 }
 
-/// What is not here would have to be fetched, and how is for the repository to say.
+/// A missing object would have to be fetched, by a command that the repository chooses.
 #[tokio::test]
 async fn m_d6_nothing_is_fetched() {
     let harness = Harness::start();
@@ -198,5 +205,5 @@ async fn m_d6_nothing_is_fetched() {
     assert_eq!(changed(&harness, "echo new > file").await, Vec::<String>::new(), "git can't say");
     assert!(!fetched.exists());
     let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
-    assert!(fetched.exists(), "asked without care, git fetches: {status:?}");
+    assert!(fetched.exists(), "without precautions git fetches: {status:?}");
 }

@@ -1,4 +1,5 @@
-//! Sessions of an earlier process, found in their store: listed, opened again, mended where a crash has cut them.
+//! Sessions of an earlier process, found in their store: listed, opened again, and mended after a
+//! crash.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
-use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::transfer::export;
 use holdpoint_session::{AttachFrom, ClientEnd, RunRequest, SessionError};
 use serde_json::json;
@@ -26,7 +27,7 @@ fn on(store: &Path) -> Harness {
     Harness::with(|engine| engine.store(store))
 }
 
-/// What a SIGKILL at this moment would leave: the files as they are.
+/// The store's files as a SIGKILL at this moment would leave them.
 fn crashed(store: &Path) -> TempDir {
     let copy = TempDir::new().unwrap();
     for entry in fs::read_dir(store).unwrap() {
@@ -67,7 +68,7 @@ async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_
         assert!(matches!(short, SessionError::Unknown { .. }), "{length}: {short}");
     }
 
-    // It goes on where it was, with all that was said.
+    // The session continues with the whole conversation.
     let session = harness.sessions().get("first").await.unwrap();
     session.prompt("and now?").await.unwrap();
     session.settled().await.unwrap();
@@ -83,7 +84,7 @@ async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_
 }
 
 #[tokio::test]
-async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits() {
+async fn m_b7_a_turn_cut_by_a_crash_is_ended_at_the_start_and_the_queue_waits() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
     harness.model.then(reply().text("I look.").call("probe", json!({})));
@@ -104,7 +105,7 @@ async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits(
     let line = &list[0];
     let last = line.last_turn.as_ref().unwrap();
     assert_eq!((last.outcome, last.cause.clone()), (Outcome::Interrupted, Some(CutCause::Restart)));
-    assert!(line.waits_for.is_none(), "its tool is gone");
+    assert!(line.waits_for.is_none(), "the tool's ask is closed");
     let restored = again.sessions().get(session.id().as_str()).await.unwrap();
     let snapshot = restored.snapshot();
     assert_eq!((snapshot.queue.len(), snapshot.hold.shown()), (1, HoldShown::Standing));
@@ -117,7 +118,7 @@ async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits(
         })
         .await;
     assert_eq!(result.status, ToolStatus::Interrupted);
-    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+    assert!(again.model.requests().is_empty(), "nothing runs on load");
     restored.release().await.unwrap();
     restored.settled().await.unwrap();
     let sent = again.model.requests().pop().unwrap().messages;
@@ -125,11 +126,11 @@ async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits(
     assert!(sent.iter().any(|message| matches!(message, Message::Tool(_))));
 }
 
-/// A store whose list takes long: nobody is told it before a session has been made, unless nobody makes one.
+/// A slow store: its list waits until a session is made, or for half a second.
 struct SlowToList {
     store: Memory,
     made: Arc<Notify>,
-    /// A session was made before the list was told.
+    /// A session was made before the list was returned.
     overtaken: Arc<AtomicBool>,
 }
 
@@ -159,18 +160,19 @@ impl SessionStore for SlowToList {
     }
 }
 
-/// What is opened while the store is still looked through would be taken for cut, and ended under its actor.
+/// A session opened during the search for cut turns would be taken for cut, and its turn ended
+/// under its actor.
 #[tokio::test]
-async fn invariant_2_nothing_is_opened_before_it_is_known_what_a_crash_has_cut() {
+async fn invariant_2_no_session_is_opened_before_cut_turns_are_found() {
     let overtaken = Arc::new(AtomicBool::new(false));
     let store = SlowToList { store: Memory::default(), made: Arc::default(), overtaken: Arc::clone(&overtaken) };
     let harness = Harness::with(|engine| engine.store(store));
     harness.open().await;
-    assert!(!overtaken.load(Ordering::SeqCst), "a session was made before the list was told");
+    assert!(!overtaken.load(Ordering::SeqCst), "a session was opened before the list was complete");
 }
 
 #[tokio::test]
-async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_released_goes_on_with_the_model_told() {
+async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_continues_on_release() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
     harness.model.then(reply().text("I begin.").call("probe", json!({})));
@@ -181,7 +183,7 @@ async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_released_goes_on_with_th
     });
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    let request = RunRequest { tasks: vec!["the task".to_owned()], ..RunRequest::towards("the goal") };
+    let request = RunRequest { tasks: vec!["the task".to_owned()], ..RunRequest::new("the goal") };
     session.start_run(request).await.unwrap();
     events.asked().await;
     assert!(session.prompt("mind the port").await.unwrap().saved);
@@ -198,7 +200,7 @@ async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_released_goes_on_with_th
         _ => None,
     };
     assert_eq!((cause(&snapshot.hold), snapshot.queue.len()), (Some(HoldCause::Restored), 1));
-    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+    assert!(again.model.requests().is_empty(), "nothing runs on load");
 
     let live = again.model.then_live();
     live.text("I look.");
@@ -214,11 +216,11 @@ async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_released_goes_on_with_th
     for part in ["restarted in the middle", "the goal", "[ ] 1. the task", "mind the port"] {
         assert!(told.contains(part), "`{part}` is not in\n{told}");
     }
-    assert_eq!(restored.snapshot().run.as_ref().unwrap().progress.iteration, 1, "in the iteration it was in");
+    assert_eq!(restored.snapshot().run.as_ref().unwrap().progress.iteration, 1, "the same iteration");
 }
 
 #[tokio::test]
-async fn a_session_whose_model_is_gone_opens_and_says_why_it_does_not_go_on() {
+async fn a_session_whose_model_is_gone_opens_and_its_prompts_fail() {
     let folder = TempDir::new().unwrap();
     let id = {
         let harness = on(folder.path());
@@ -256,7 +258,7 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
     db.execute("UPDATE facts SET event = 'garbage' WHERE seq = ?1", [seq.cast_signed()]).unwrap();
     let harness = on(folder.path());
     let session = harness.sessions().get(id.as_str()).await.unwrap();
-    let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+    let mut events = Recorder::new(session.attach(AttachFrom::start()).await.unwrap());
     let gap = events
         .until("the gap", |event| match event.delta() {
             Some(Delta::Gap { from, to }) => Some((*from, *to)),
@@ -268,10 +270,10 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }
 
-/// The provider's count for the answer of which a crash leaves a Confirm.
+/// The provider's usage for the answer whose Confirm survives a crash.
 const COUNTED: Usage = Usage { input: 3296, cached: 0, cache_written: 0, output: 57, cost: None, estimated: false };
 
-/// A session in which a policy's Confirm for `input` stands, at the moment of a crash.
+/// A session with an open policy Confirm for `input`, at the moment of a crash.
 async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: serde_json::Value) -> (Ask, TempDir) {
     harness.model.then(reply().call(tool, input).usage(COUNTED));
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
@@ -281,9 +283,9 @@ async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: s
     (ask, crashed(store))
 }
 
-/// A session that is at rest but for a job is not mended before it is opened: its job is gone all the same.
+/// A session at rest is not mended before it is opened. Its job is gone all the same.
 #[tokio::test]
-async fn m_b7_a_job_that_went_with_the_crash_is_not_shown() {
+async fn m_b7_a_job_lost_in_a_crash_is_not_shown() {
     let store = TempDir::new().unwrap();
     let harness = on(store.path());
     let session = harness.open().await;
@@ -298,9 +300,9 @@ async fn m_b7_a_job_that_went_with_the_crash_is_not_shown() {
     session.close().await.unwrap();
 }
 
-/// Of a session that nothing has happened to since, all of the past is in the log, and none in the buffer.
+/// A session that has just been opened has its whole past in the log, and none of it in the buffer.
 #[tokio::test]
-async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {
+async fn m_b6_a_client_that_lags_in_the_log_continues_without_loss() {
     let folder = TempDir::new().unwrap();
     let begin = |limits| {
         let store = Sqlite::open(folder.path()).unwrap();
@@ -324,13 +326,13 @@ async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {
     session.prompt("go on").await.unwrap();
     session.settled().await.unwrap();
     let mut seen = Vec::new();
-    while let Some(event) = soon("an event or the end", slow.next()).await {
+    while let Some(event) = within_patience("an event or the end", slow.next()).await {
         seen.push(event);
     }
     let ClientEnd::Lagged { after } = slow.end() else { panic!("{:?}", slow.end()) };
     let mut rest = session.attach(AttachFrom::after(after)).await.unwrap();
     while seen.last().unwrap().seq < session.snapshot().seq {
-        seen.push(soon("an event", rest.next()).await.unwrap());
+        seen.push(within_patience("an event", rest.next()).await.unwrap());
     }
     let facts: Vec<_> = seen.into_iter().filter(|event| event.fact().is_some()).collect();
     drop((session, harness));
@@ -338,9 +340,9 @@ async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {
     assert_eq!(facts, log.read(0..facts.last().unwrap().seq + 1).await.unwrap(), "every fact once, in order");
 }
 
-/// What ends what was cut tells of the restart; who opens the session then has nothing to add.
+/// Mending records the restart, so opening the session afterwards adds no second fact.
 #[tokio::test]
-async fn m_b7_a_restart_under_a_standing_confirm_is_one_fact_too() {
+async fn m_b7_a_restart_under_an_open_confirm_is_one_fact() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
     let (ask, copy) = asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
@@ -350,7 +352,7 @@ async fn m_b7_a_restart_under_a_standing_confirm_is_one_fact_too() {
         again.sessions().list().await.unwrap();
         let session = again.sessions().get(id.as_str()).await.unwrap();
         assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
-        // All that it says is saved.
+        // After this, all of its facts are saved.
         drop((session, again));
         let facts = Sqlite::open(copy.path()).unwrap().open(&id).await.unwrap().read(0..u64::MAX).await.unwrap();
         let restored = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
@@ -359,7 +361,7 @@ async fn m_b7_a_restart_under_a_standing_confirm_is_one_fact_too() {
 }
 
 #[tokio::test]
-async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on() {
+async fn m_a11_a_policy_confirm_is_open_after_a_crash_and_its_turn_continues() {
     for answer in [Answer::Approve { always: false }, Answer::Deny { reason: Some("not on Fridays".to_owned()) }] {
         let folder = TempDir::new().unwrap();
         let harness = on(folder.path());
@@ -378,7 +380,7 @@ async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on(
         let session = again.sessions().get(id.as_str()).await.unwrap();
         let mut events = again.watch(&session).await;
         assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
-        assert_eq!(ran.load(Ordering::SeqCst), 0, "never allowed by itself");
+        assert_eq!(ran.load(Ordering::SeqCst), 0, "never allowed without an answer");
         session.answer(&ask.id, answer.clone()).await.unwrap();
         let end = events.turn_finished().await;
         assert_eq!((end.outcome, end.cause), (Outcome::Done, None));
@@ -387,7 +389,7 @@ async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on(
             _ => None,
         };
         let steps: Vec<_> = events.events().iter().filter_map(finished).collect();
-        assert!(steps.len() == 2 && steps[0] == COUNTED, "what was counted: {steps:?}");
+        assert!(steps.len() == 2 && steps[0] == COUNTED, "the counted usage is kept: {steps:?}");
         let approved = matches!(answer, Answer::Approve { .. });
         assert_eq!(ran.load(Ordering::SeqCst), usize::from(approved));
         let sent = again.model.requests().pop().unwrap().messages;
@@ -396,9 +398,10 @@ async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on(
     }
 }
 
-/// The hold under which prompts come back is the same one from the answer to a Confirm to the turn's next boundary.
+/// The hold of the restart remains the same, from the answer to a Confirm to the turn's next
+/// boundary.
 #[tokio::test]
-async fn m_b7_a_confirm_that_stands_before_a_prompt_is_answered_under_the_hold_of_the_restart() {
+async fn m_b7_a_confirm_before_a_queued_prompt_is_answered_under_the_hold_of_the_restart() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
     harness.model.then(reply().call("probe", json!({})));
@@ -410,7 +413,7 @@ async fn m_b7_a_confirm_that_stands_before_a_prompt_is_answered_under_the_hold_o
 
     let again = on(copy.path());
     let session = again.sessions().get(session.id().as_str()).await.unwrap();
-    let mut events = Recorder::of(session.attach(AttachFrom::now()).await.unwrap());
+    let mut events = Recorder::new(session.attach(AttachFrom::now()).await.unwrap());
     let restored = |hold: &Hold| match hold {
         Hold::Requested { cause, .. } | Hold::Standing { cause, .. } => *cause == HoldCause::Restored,
         Hold::Off => false,
@@ -423,7 +426,7 @@ async fn m_b7_a_confirm_that_stands_before_a_prompt_is_answered_under_the_hold_o
     }
     session.release().await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert_eq!(events.turn_finished().await.outcome, Outcome::Done, "the prompt that waited");
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done, "the queued prompt");
 }
 
 #[tokio::test]
@@ -439,7 +442,7 @@ async fn m_b7_a_diff_that_no_longer_applies_after_a_restart_is_refused() {
     let again = on(copy.path());
     let session = again.sessions().get(ask.id.session.as_str()).await.unwrap();
     let mut events = again.watch(&session).await;
-    // Refused as soon as it is judged anew, or when it is approved: whichever is first.
+    // Refused when it is judged again or when it is approved, whichever is first.
     let _ = session.answer(&ask.id, Answer::Approve { always: false }).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(fs::read_to_string(&file).unwrap(), "somebody else's\n");
@@ -448,9 +451,9 @@ async fn m_b7_a_diff_that_no_longer_applies_after_a_restart_is_refused() {
     assert!(result.result.contains("changed"), "{result:?}");
 }
 
-/// A bit flipped in a row's number costs that session a fact, and nobody else anything: not even time.
+/// A flipped bit in a row's number costs that session one fact, and delays no other session.
 #[tokio::test]
-async fn t_u5_a_row_with_a_garbled_number_holds_up_nobody() {
+async fn t_u5_a_row_with_a_garbled_number_delays_no_session() {
     let folder = TempDir::new().unwrap();
     let (hit, other) = {
         let harness = on(folder.path());
@@ -466,20 +469,21 @@ async fn t_u5_a_row_with_a_garbled_number_holds_up_nobody() {
 
     let harness = on(folder.path());
     let sessions = harness.sessions();
-    assert_eq!(soon("the list", sessions.list()).await.unwrap().len(), 2);
-    soon("the session that is hit", sessions.look(hit.as_str())).await.unwrap();
-    let session = soon("the session that is hit", sessions.get(hit.as_str())).await.unwrap();
-    let mut events = Recorder::of(soon("its events", session.attach(AttachFrom::start())).await.unwrap());
+    assert_eq!(within_patience("the list", sessions.list()).await.unwrap().len(), 2);
+    within_patience("the damaged session", sessions.look(hit.as_str())).await.unwrap();
+    let session = within_patience("the damaged session", sessions.get(hit.as_str())).await.unwrap();
+    let mut events = Recorder::new(within_patience("its events", session.attach(AttachFrom::start())).await.unwrap());
     events.until("the gap", |event| matches!(event.delta(), Some(Delta::Gap { .. })).then_some(())).await;
     assert!(session.prompt("again").await.unwrap().saved);
     assert!(session.settled().await.unwrap().saved);
-    soon("another", sessions.get(other.as_str())).await.unwrap();
-    soon("a fresh one", sessions.open(harness.session())).await.unwrap();
+    within_patience("another", sessions.get(other.as_str())).await.unwrap();
+    within_patience("a fresh one", sessions.open(harness.session())).await.unwrap();
     let mut text = Vec::new();
-    soon("its text", export(&Sqlite::open(folder.path()).unwrap(), &hit, &mut text)).await.unwrap();
+    within_patience("its text", export(&Sqlite::open(folder.path()).unwrap(), &hit, &mut text)).await.unwrap();
 }
 
-/// What an actor that panics has handed to the store is written before its log is read anew, however long that takes.
+/// An append that a panicking actor has handed to the store is written before the log is read
+/// again, however long it takes.
 #[tokio::test]
 async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     let folder = TempDir::new().unwrap();
@@ -487,7 +491,7 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     let (reads, harness) = (store.clone(), Harness::with(|engine| engine.store(store)));
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    // Another process writes, and ours waits for it.
+    // Another process holds the write lock, and ours waits for it.
     let slow = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
     slow.execute_batch("BEGIN IMMEDIATE").unwrap();
     let prompt = tokio::spawn({
@@ -498,7 +502,7 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     events.until("the save is late", told).await;
     session.panic_now().await;
     while events.next().await.is_some() {}
-    // As long as it takes to read the log.
+    // Long enough to read the log.
     for _ in 0..20 {
         reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     }
@@ -512,7 +516,8 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
             |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == wanted);
         facts.iter().filter(is).count()
     };
-    // The store gives the first up after a while, and it was told as not saved: then it is not there, and never twice.
+    // The store gives up on the first prompt after a while, and it was reported as not saved: it
+    // may be missing, but never doubled.
     assert_eq!(said("second"), 1);
     assert!(said("first") <= 1);
 }

@@ -1,4 +1,4 @@
-//! A run that goes on as fast as it can, held and released at random: what is shown and what runs always agree.
+//! A run at full speed, held and released at random: the shown label and the run always agree.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::{StreamExt, stream};
 use holdpoint_common::{Event, Fact, Hold, HoldShown, RunLimits, Who};
 use holdpoint_session::model::{Catalog, Model, ModelEvent, ModelRequest, ModelStream};
-use holdpoint_session::testing::soon;
+use holdpoint_session::testing::within_patience;
 use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, RunRequest};
 use holdpoint_tools::Supervisor;
 use holdpoint_tools::testing::rounds;
 
-/// Answers at once, and counts.
+/// A model that answers at once and counts its requests.
 #[derive(Default)]
 struct Counting(AtomicU64);
 
@@ -26,7 +26,7 @@ impl Model for Counting {
     }
 }
 
-/// What a client shows, and what it sees run, by the events alone.
+/// The hold that a client shows and the iterations that it sees, by the events alone.
 #[derive(Default)]
 struct Shown {
     hold: HoldShown,
@@ -49,17 +49,17 @@ impl Shown {
         }
     }
 
-    /// Reads on until what is shown is `hold`.
-    async fn comes_to(&mut self, hold: HoldShown, events: &mut Attachment) {
+    /// Reads events until the shown state is `hold`.
+    async fn wait_for_hold(&mut self, hold: HoldShown, events: &mut Attachment) {
         while self.hold != hold {
-            let event = soon("the hold", events.next()).await.expect("the stream goes on");
+            let event = within_patience("the hold", events.next()).await.expect("the stream continues");
             self.see(&event);
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m_d1_m_d2_label_and_loop_agree_whenever_it_is_toggled() {
+async fn m_d1_m_d2_label_and_run_agree_at_every_toggle() {
     let rounds = rounds(1_000, 10_000);
     holdpoint_tools::testing::serve_as_supervisor();
     let model = Arc::new(Counting::default());
@@ -70,24 +70,25 @@ async fn m_d1_m_d2_label_and_loop_agree_whenever_it_is_toggled() {
     let session = sessions.open(OpenSession::in_folder(folder.path()).model("counting/test")).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let limits = RunLimits { iterations: None, ..RunLimits::default() };
-    let run = RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::towards("never") };
+    let run = RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::new("never") };
     session.start_run(run).await.unwrap();
     let mut shown = Shown::default();
     for _ in 0..rounds {
         for _ in 0..fastrand::u32(..20_000) {
             std::hint::spin_loop();
         }
-        // What it shows may be old: then nothing changes, and the reply is what is so.
+        // The shown state may be old: then the toggle changes nothing, and the reply has the
+        // current state.
         let hold = session.toggle_hold(shown.hold).await.unwrap();
-        shown.comes_to(hold.shown(), &mut events).await;
+        shown.wait_for_hold(hold.shown(), &mut events).await;
         match hold {
-            Hold::Requested { .. } if fastrand::bool() => shown.comes_to(HoldShown::Standing, &mut events).await,
+            Hold::Requested { .. } if fastrand::bool() => shown.wait_for_hold(HoldShown::Standing, &mut events).await,
             Hold::Standing { .. } => {
                 let requests = model.0.load(Ordering::SeqCst);
                 for _ in 0..10 {
                     tokio::task::yield_now().await;
                 }
-                assert_eq!(model.0.load(Ordering::SeqCst), requests, "the model is asked under a hold");
+                assert_eq!(model.0.load(Ordering::SeqCst), requests, "a request was sent under a hold");
             }
             Hold::Requested { .. } | Hold::Off => {}
         }
@@ -95,8 +96,8 @@ async fn m_d1_m_d2_label_and_loop_agree_whenever_it_is_toggled() {
     if shown.hold == HoldShown::Off {
         session.hold().await.unwrap();
     }
-    shown.comes_to(HoldShown::Standing, &mut events).await;
-    assert!(shown.stood > rounds / 10, "the toggles did something: it stood {} times", shown.stood);
-    assert_eq!(model.0.load(Ordering::SeqCst), shown.iterations, "one request an iteration");
-    soon("its close", session.close()).await.unwrap();
+    shown.wait_for_hold(HoldShown::Standing, &mut events).await;
+    assert!(shown.stood > rounds / 10, "the holds took effect {} times", shown.stood);
+    assert_eq!(model.0.load(Ordering::SeqCst), shown.iterations, "one request per iteration");
+    within_patience("its close", session.close()).await.unwrap();
 }

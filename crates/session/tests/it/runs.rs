@@ -1,4 +1,4 @@
-//! Runs of iterations against the real runner: held, limited, interrupted, killed, and gone on with.
+//! Runs of iterations against the real runner: held, limited, interrupted, killed, and continued.
 
 use std::num::NonZeroU64;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 /// A run with one task, which the model never finishes by itself.
 fn endless() -> RunRequest {
-    RunRequest { tasks: vec!["the task".to_owned()], ..RunRequest::towards("the goal") }
+    RunRequest { tasks: vec!["the task".to_owned()], ..RunRequest::new("the goal") }
 }
 
 fn at_most(iterations: u64) -> RunRequest {
@@ -40,8 +40,8 @@ async fn run_finished(events: &mut Recorder) -> RunEnd {
         .await
 }
 
-/// Waits until a hold stands, and says why it does.
-async fn stands(events: &mut Recorder) -> HoldCause {
+/// Waits until a hold is in force and returns its cause.
+async fn wait_held(events: &mut Recorder) -> HoldCause {
     events
         .until_new("a stand", |event| match event.fact() {
             Some(Fact::HoldChanged { hold: Hold::Standing { cause, .. } }) => Some(cause.clone()),
@@ -54,7 +54,7 @@ fn iterations(events: &Recorder) -> usize {
     events.facts().filter(|fact| matches!(fact, Fact::IterationStarted { .. })).count()
 }
 
-/// What the model was told first in this request.
+/// The first message of a request.
 fn opening(request: &ModelRequest) -> &str {
     match &request.messages[0] {
         Message::User(text) => text,
@@ -87,19 +87,19 @@ async fn m_d5_iterations_begin_afresh_until_no_task_is_left() {
         harness.model.then(tasks(json!({"action": "finish"})));
         harness.model.then(tasks(json!({"action": "note", "text": "it works"}))).then(reply().text("done"));
     }
-    let started = session.start_run(RunRequest::towards("make it work")).await.unwrap();
-    assert!(started.turn.is_some() && !started.saved, "it is kept in memory");
+    let started = session.start_run(RunRequest::new("make it work")).await.unwrap();
+    assert!(started.turn.is_some() && !started.saved, "the run is only in memory");
     assert_eq!(run_finished(&mut events).await, RunEnd::Done);
     let snapshot = session.settled().await.unwrap();
     assert_eq!((snapshot.status, iterations(&events)), (SessionStatus::Idle, 3));
     assert_eq!(snapshot.last_run.unwrap().progress.iteration, 3);
     let requests = harness.model.requests();
     let begins: Vec<_> = requests.iter().filter(|request| request.messages.len() == 1).map(opening).collect();
-    assert_eq!(begins.len(), 3, "each begins with one message");
-    assert!(begins[0].contains("There are none yet") && begins[0].contains("make it work"));
+    assert_eq!(begins.len(), 3, "each iteration begins with one message");
+    assert!(begins[0].contains("There are no tasks yet") && begins[0].contains("make it work"));
     assert!(begins[1].contains("[ ] 1. one") && begins[1].contains("iteration 2"));
     assert!(begins[2].contains("[x] 1. one") && begins[2].contains("- it works"));
-    assert!(!begins[2].contains("planned"), "nothing else of those before");
+    assert!(!begins[2].contains("planned"), "no other text of earlier iterations");
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn m_d5_one_run_at_a_time_with_a_goal_and_not_in_a_turn() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     let refused = |run: Result<_, SessionError>| run.err().unwrap().code().into_owned();
-    assert_eq!(refused(session.start_run(RunRequest::towards(" ")).await), "emptyGoal");
+    assert_eq!(refused(session.start_run(RunRequest::new(" ")).await), "emptyGoal");
     let unnamed = RunRequest { tasks: vec![String::new()], ..endless() };
     assert_eq!(refused(session.start_run(unnamed).await), "badTask");
     let live = harness.model.then_live();
@@ -123,7 +123,7 @@ async fn m_d5_one_run_at_a_time_with_a_goal_and_not_in_a_turn() {
 }
 
 #[tokio::test]
-async fn m_d1_m_d2_a_hold_stands_at_the_end_of_the_iteration_first_last_and_failing() {
+async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_any_iteration() {
     for fails in [false, true] {
         let harness = Harness::start();
         let (session, mut events) = open(&harness).await;
@@ -135,23 +135,23 @@ async fn m_d1_m_d2_a_hold_stands_at_the_end_of_the_iteration_first_last_and_fail
         events.step_started().await;
         assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Requested);
         drop(live);
-        // Not between two of its steps: the second request goes out.
+        // Not between two of its steps: the second request is sent.
         events.until_new("a second step", |event| event.step.filter(|step| *step == 2)).await;
         assert_eq!(session.snapshot().hold.shown(), HoldShown::Requested);
         if fails {
             more.fail("out of order");
         }
         drop(more);
-        assert!(is_user(&stands(&mut events).await));
+        assert!(is_user(&wait_held(&mut events).await));
         assert_eq!((iterations(&events), session.snapshot().status), (1, SessionStatus::Paused));
         assert_eq!(session.release().await.unwrap(), Hold::Off);
         assert_eq!(iteration_started(&mut events).await, 2);
     }
-    // The last: nothing follows, and the request is cleared.
+    // The last iteration: no other follows, and the request is cleared.
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     let live = harness.model.then_live();
-    session.start_run(RunRequest::towards("the goal")).await.unwrap();
+    session.start_run(RunRequest::new("the goal")).await.unwrap();
     events.step_started().await;
     session.hold().await.unwrap();
     drop(live);
@@ -169,16 +169,16 @@ async fn m_d2_hold_at_step_moves_the_boundary() {
     events.step_started().await;
     session.hold().await.unwrap();
     drop(live);
-    assert!(is_user(&stands(&mut events).await));
+    assert!(is_user(&wait_held(&mut events).await));
     let snapshot = session.snapshot();
-    assert_eq!((snapshot.step, harness.model.requests().len()), (Some(1), 1), "in the middle of its iteration");
+    assert_eq!((snapshot.step, harness.model.requests().len()), (Some(1), 1), "in the middle of the iteration");
     let _next = harness.model.then_live();
     session.release().await.unwrap();
     events.until_new("its second step", |event| event.step.filter(|step| *step == 2)).await;
 }
 
 #[tokio::test]
-async fn m_d4_a_hold_while_it_asks_answers_nothing_and_stands_at_the_boundary() {
+async fn m_d4_a_hold_during_an_ask_takes_effect_at_the_boundary() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     harness.probe.does(|_, context| {
@@ -191,12 +191,12 @@ async fn m_d4_a_hold_while_it_asks_answers_nothing_and_stands_at_the_boundary() 
     session.hold().await.unwrap();
     assert_eq!(session.snapshot().asks.len(), 1);
     events.answer(Answer::Resume).await.unwrap();
-    assert!(is_user(&stands(&mut events).await));
+    assert!(is_user(&wait_held(&mut events).await));
     assert_eq!(iterations(&events), 1);
 }
 
 #[tokio::test]
-async fn m_d2_m_b2_messages_typed_meanwhile_wait_for_the_boundary_and_a_hold_stands_before_them() {
+async fn m_d2_m_b2_prompts_during_an_iteration_wait_for_the_boundary_behind_a_hold() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     let live = harness.model.then_live();
@@ -205,11 +205,11 @@ async fn m_d2_m_b2_messages_typed_meanwhile_wait_for_the_boundary_and_a_hold_sta
     let prompted = session.prompt("mind the port").await.unwrap();
     assert_eq!(prompted.position, 1);
     session.prompt("and the time").await.unwrap();
-    assert_eq!(session.snapshot().queue.len(), 2, "shown as queued");
+    assert_eq!(session.snapshot().queue.len(), 2, "both prompts are queued");
     session.hold().await.unwrap();
     drop(live);
-    stands(&mut events).await;
-    assert_eq!(session.snapshot().queue.len(), 2, "a hold stands before they are delivered");
+    wait_held(&mut events).await;
+    assert_eq!(session.snapshot().queue.len(), 2, "the hold takes effect before the prompts are delivered");
     let next = harness.model.then_live();
     next.text("I mind.");
     session.release().await.unwrap();
@@ -229,11 +229,11 @@ async fn m_d2_m_b2_messages_typed_meanwhile_wait_for_the_boundary_and_a_hold_sta
 }
 
 #[tokio::test]
-async fn m_d5_what_was_said_at_the_end_is_heard_before_the_run_ends() {
+async fn m_d5_a_prompt_in_the_last_iteration_gets_another_iteration() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     let live = harness.model.then_live();
-    session.start_run(RunRequest::towards("the goal")).await.unwrap();
+    session.start_run(RunRequest::new("the goal")).await.unwrap();
     events.step_started().await;
     session.prompt("one thing more").await.unwrap();
     drop(live);
@@ -242,9 +242,10 @@ async fn m_d5_what_was_said_at_the_end_is_heard_before_the_run_ends() {
     assert_eq!(iterations(&events), 2);
 }
 
-/// The model has not heard what was said to an iteration that failed before it answered: the next one is told again.
+/// Prompts delivered to an iteration that failed before its answer have not reached the model: the
+/// next one gets them again.
 #[tokio::test]
-async fn m_d5_what_was_said_is_heard_though_an_iteration_fails() {
+async fn m_d5_prompts_of_a_failed_iteration_are_delivered_again() {
     let harness = Harness::limited(Limits { run_retry_ms: 1, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     let live = harness.model.then_live();
@@ -267,11 +268,14 @@ async fn m_d5_what_was_said_is_heard_though_an_iteration_fails() {
     // The second and third fail; the fourth answers.
     let [port, time] = ["mind the port", "and the time"].map(told);
     assert_eq!((&port[..4], &time[..4]), (&[0, 1, 1, 1][..], &[0, 1, 1, 1][..]));
-    assert!(port[4..].iter().chain(&time[4..]).all(|times| *times == 0), "heard once: {port:?}, {time:?}");
+    assert!(
+        port[4..].iter().chain(&time[4..]).all(|times| *times == 0),
+        "each prompt is sent until its answer: {port:?}, {time:?}"
+    );
 }
 
 #[tokio::test]
-async fn m_d5_a_run_is_not_over_before_what_was_said_is_heard() {
+async fn m_d5_a_run_does_not_end_before_its_prompts_are_delivered() {
     let harness = Harness::limited(Limits { run_retry_ms: 1, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     harness.model.then(reply().call("tasks", json!({"action": "start"})));
@@ -295,7 +299,7 @@ async fn m_d5_a_limit_holds_and_a_hold_at_a_limit_is_released_one_after_the_othe
     let (session, mut events) = open(&harness).await;
     session.start_run(at_most(2)).await.unwrap();
     let two = HoldCause::Limit { reached: RunLimit::Iterations { count: 2 } };
-    assert_eq!(stands(&mut events).await, two);
+    assert_eq!(wait_held(&mut events).await, two);
     assert_eq!((harness.model.requests().len(), two.to_string().as_str()), (2, "2 iterations"));
     let live = harness.model.then_live();
     session.release().await.unwrap();
@@ -305,21 +309,24 @@ async fn m_d5_a_limit_holds_and_a_hold_at_a_limit_is_released_one_after_the_othe
     assert_eq!(iteration_started(&mut events).await, 4);
     session.hold().await.unwrap();
     drop(last);
-    assert!(is_user(&stands(&mut events).await), "whoever asked for it is named first");
+    assert!(is_user(&wait_held(&mut events).await), "the user's hold comes first");
     let hold = session.release().await.unwrap();
-    assert!(matches!(hold, Hold::Standing { cause: HoldCause::Limit { .. }, .. }), "then the limit: {hold:?}");
+    assert!(
+        matches!(hold, Hold::Standing { cause: HoldCause::Limit { .. }, .. }),
+        "the limit's hold comes next: {hold:?}"
+    );
     assert_eq!(iterations(&events), 4);
 }
 
 #[tokio::test]
-async fn m_d5_a_failed_iteration_is_told_and_backs_off_and_three_are_a_hold() {
+async fn m_d5_a_failed_iteration_backs_off_and_three_in_a_row_hold_the_run() {
     let harness = Harness::limited(Limits { run_retry_ms: 1, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     for _ in 0..3 {
         harness.model.then(reply().fail("overloaded"));
     }
     session.start_run(endless()).await.unwrap();
-    assert_eq!(stands(&mut events).await, HoldCause::Limit { reached: RunLimit::Failures { count: 3 } });
+    assert_eq!(wait_held(&mut events).await, HoldCause::Limit { reached: RunLimit::Failures { count: 3 } });
     let waits = events.facts().filter(|fact| matches!(fact, Fact::RunWaiting { .. })).count();
     assert_eq!((iterations(&events), waits), (3, 2));
     let told = |fact: &Fact| matches!(fact, Fact::TurnFinished { outcome: Outcome::Failed, error: Some(_), .. });
@@ -330,7 +337,7 @@ async fn m_d5_a_failed_iteration_is_told_and_backs_off_and_three_are_a_hold() {
 
 #[tokio::test]
 async fn m_d5_m_d4_interrupt_ends_the_run_in_a_turn_while_it_waits_and_while_held() {
-    // In a turn.
+    // In a turn:
     let harness = Harness::limited(Limits { run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     let _live = harness.model.then_live();
@@ -341,14 +348,14 @@ async fn m_d5_m_d4_interrupt_ends_the_run_in_a_turn_while_it_waits_and_while_hel
     assert_eq!((end.outcome, end.receipt.unwrap().prompts.len()), (Outcome::Interrupted, 1));
     assert_eq!(run_finished(&mut events).await, RunEnd::Interrupted);
     assert_eq!(session.settled().await.unwrap().status, SessionStatus::Idle);
-    // While it waits after a failure.
+    // While the run waits after a failure:
     harness.model.then(reply().fail("overloaded"));
     session.start_run(endless()).await.unwrap();
     events.until_new("the wait", |event| matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())).await;
     assert_eq!(session.snapshot().status, SessionStatus::Running);
     assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::RunEnded));
     assert_eq!(run_finished(&mut events).await, RunEnd::Interrupted);
-    // While it is held.
+    // While the run is held:
     session.hold().await.unwrap();
     assert_eq!(session.start_run(endless()).await.unwrap().turn, None);
     assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::RunEnded));
@@ -362,7 +369,7 @@ async fn m_d4_closing_while_paused_ends_the_run_cleanly() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     session.start_run(at_most(1)).await.unwrap();
-    stands(&mut events).await;
+    wait_held(&mut events).await;
     session.prompt("never").await.unwrap();
     session.close().await.unwrap();
     assert_eq!(run_finished(&mut events).await, RunEnd::Closed);
@@ -385,7 +392,7 @@ async fn m_d4_closing_while_pausing_ends_the_run_cleanly() {
 }
 
 #[tokio::test]
-async fn m_d2_m_d3_a_hold_while_it_backs_off_stands_at_once_and_release_waits_no_longer() {
+async fn m_d2_m_d3_a_hold_during_backoff_takes_effect_at_once_and_release_skips_the_wait() {
     let harness = Harness::limited(Limits { run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     harness.model.then(reply().fail("overloaded"));
@@ -398,9 +405,9 @@ async fn m_d2_m_d3_a_hold_while_it_backs_off_stands_at_once_and_release_waits_no
     assert_eq!(iteration_started(&mut events).await, 2);
 }
 
-/// Whoever has asked for the hold is named first, then what the run has come to.
+/// The user's hold is named first, then the limit.
 #[tokio::test]
-async fn m_d2_m_d5_a_hold_in_the_third_failure_in_a_row_stands_before_that_of_the_failures() {
+async fn m_d2_m_d5_a_users_hold_precedes_the_hold_of_three_failures() {
     let harness = Harness::limited(Limits { run_retry_ms: 1, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     harness.model.then(reply().fail("overloaded")).then(reply().fail("overloaded"));
@@ -410,15 +417,15 @@ async fn m_d2_m_d5_a_hold_in_the_third_failure_in_a_row_stands_before_that_of_th
     session.hold().await.unwrap();
     third.fail("overloaded");
     drop(third);
-    assert!(is_user(&stands(&mut events).await));
+    assert!(is_user(&wait_held(&mut events).await));
     session.release().await.unwrap();
-    assert_eq!(stands(&mut events).await, HoldCause::Limit { reached: RunLimit::Failures { count: 3 } });
+    assert_eq!(wait_held(&mut events).await, HoldCause::Limit { reached: RunLimit::Failures { count: 3 } });
     session.release().await.unwrap();
     assert_eq!(iteration_started(&mut events).await, 4);
 }
 
 #[tokio::test]
-async fn m_b8_a_panic_in_mid_iteration_holds_the_run_and_release_goes_on_with_it() {
+async fn m_b8_a_panic_in_mid_iteration_holds_the_run_and_release_continues_it() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     let live = harness.model.then_live();
@@ -427,7 +434,7 @@ async fn m_b8_a_panic_in_mid_iteration_holds_the_run_and_release_goes_on_with_it
     events.until_new("text", |event| event.delta().filter(|delta| is_text(delta)).map(|_| ())).await;
     session.panic_now().await;
     let mut events = harness.watch(&session).await;
-    assert_eq!(stands(&mut events).await, HoldCause::Restored);
+    assert_eq!(wait_held(&mut events).await, HoldCause::Restored);
     assert_eq!(session.snapshot().run.as_ref().unwrap().progress.iteration, 1);
     let _next = harness.model.then_live();
     session.release().await.unwrap();

@@ -1,4 +1,5 @@
-//! Sessions without an actor: renamed, closed and deleted as they are, opened again with what comes from who opens them.
+//! Sessions without an actor: renamed, closed and deleted as they are, and opened again with the
+//! supplies of the client that opens them.
 
 use std::sync::Arc;
 
@@ -8,19 +9,19 @@ use holdpoint_common::{
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
-use holdpoint_session::testing::{Harness, ScriptedModel, reply, soon};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply, within_patience};
 use holdpoint_session::{OpenSession, SessionError, SessionHandle};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A place where only one session can be live.
-fn narrow(folder: &TempDir) -> Harness {
+/// A harness with room for one live session.
+fn with_one_place(folder: &TempDir) -> Harness {
     let store = Sqlite::open(folder.path()).unwrap();
     let limits = Limits { max_sessions: 1, ..Limits::default() };
     Harness::with(|engine| engine.store(store).limits(limits))
 }
 
-/// All facts of a session, as they are on the disk.
+/// All facts of a session on the disk.
 async fn facts(folder: &TempDir, session: &SessionHandle) -> Vec<Arc<Event>> {
     let log: Arc<dyn SessionLog> = Sqlite::open(folder.path()).unwrap().open(session.id()).await.unwrap();
     log.read(0..u64::MAX).await.unwrap()
@@ -30,7 +31,7 @@ fn count(facts: &[Arc<Event>], wanted: impl Fn(&Fact) -> bool) -> usize {
     facts.iter().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
 }
 
-/// A session that is saved, and another one that takes the only place there is.
+/// A saved session, and another one that takes the only place.
 async fn saved_and_busy(harness: &Harness) -> (SessionHandle, SessionHandle) {
     let saved = harness.open().await;
     harness.model.then(reply().text("Hello."));
@@ -42,7 +43,7 @@ async fn saved_and_busy(harness: &Harness) -> (SessionHandle, SessionHandle) {
 }
 
 #[tokio::test]
-async fn m_b7_nothing_that_is_kept_in_memory_is_reported_as_saved() {
+async fn m_b7_a_session_of_the_memory_store_is_never_reported_as_saved() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -59,17 +60,17 @@ async fn m_b7_nothing_that_is_kept_in_memory_is_reported_as_saved() {
     assert!(!session.answer(&ask.id, Answer::Cancel).await.unwrap().saved);
     reason(&session.settled().await.unwrap());
     reason(&harness.sessions().look(session.id().as_str()).await.unwrap());
-    // Its end is not in doubt for that, and it is found again as long as the process lasts.
+    // It can still be closed, and it is found as long as the process lasts.
     session.close().await.unwrap();
     reason(&harness.sessions().look(session.id().as_str()).await.unwrap());
     assert!(
         events.events().iter().all(|event| !matches!(event.delta(), Some(Delta::NotSaved { .. }))),
-        "it is no fault"
+        "the error is not a fault"
     );
 
-    // On a disk, everything is.
+    // On a disk, everything is saved.
     let folder = TempDir::new().unwrap();
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     let session = harness.open().await;
     harness.model.then(reply().text("Hello."));
     assert!(session.prompt("go").await.unwrap().saved);
@@ -80,34 +81,34 @@ async fn m_b7_nothing_that_is_kept_in_memory_is_reported_as_saved() {
 #[tokio::test]
 async fn m_b9_a_saved_session_is_renamed_and_closed_without_a_place_for_it() {
     let folder = TempDir::new().unwrap();
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     let (saved, busy) = saved_and_busy(&harness).await;
     let sessions = harness.sessions();
     assert!(matches!(sessions.get(saved.id().as_str()).await.err().unwrap(), SessionError::TooManySessions { .. }));
     sessions.rename(saved.id(), "another").await.unwrap();
     assert_eq!(sessions.look("another").await.unwrap().settings.id, *saved.id());
-    assert_eq!(saved.snapshot().settings.name, "another", "who holds it sees it");
+    assert_eq!(saved.snapshot().settings.name, "another", "a handle sees the new name");
     let taken = busy.snapshot().settings.name.clone();
     assert_eq!(sessions.rename(saved.id(), &taken).await.unwrap_err(), SessionError::NameTaken { name: taken });
-    // A saved session keeps no name from others.
+    // A saved session does not reserve its name.
     busy.rename("another").await.unwrap();
     saved.close().await.unwrap();
     assert_eq!(saved.close().await.unwrap_err(), SessionError::Refused(Refused::Closed));
     sessions.rename(saved.id(), "third").await.unwrap();
-    assert_eq!(sessions.look("third").await.unwrap().settings.id, *saved.id(), "a closed one, too");
+    assert_eq!(sessions.look("third").await.unwrap().settings.id, *saved.id(), "a closed session is found, too");
     let all = facts(&folder, &saved).await;
     assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionClosed { .. })), 1);
-    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })), 0, "nothing was opened for it");
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })), 0, "no actor was started for it");
     assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 1);
     let nobody = "nobody".parse().unwrap();
     assert!(matches!(sessions.close(&nobody).await.unwrap_err(), SessionError::Unknown { .. }));
 }
 
 #[tokio::test]
-async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_back() {
+async fn m_b8_closing_a_saved_session_closes_its_asks_and_hands_back_its_queue() {
     let folder = TempDir::new().unwrap();
     let session = {
-        let harness = narrow(&folder);
+        let harness = with_one_place(&folder);
         harness.model.then(reply().call("probe", json!({ "deploy": true })));
         let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
         let mut events = harness.watch(&session).await;
@@ -116,7 +117,7 @@ async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_
         session.prompt("next").await.unwrap();
         session
     };
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     assert_eq!(harness.sessions().inbox().await.unwrap().len(), 1, "it stands");
     let busy = harness.open().await;
     busy.hold().await.unwrap();
@@ -141,7 +142,7 @@ async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_
 async fn m_a5_a_refused_answer_opens_nothing() {
     let folder = TempDir::new().unwrap();
     let (session, answered, open) = {
-        let harness = narrow(&folder);
+        let harness = with_one_place(&folder);
         harness.model.then(reply().call("probe", json!({ "deploy": true })));
         harness.model.then(reply().call("probe", json!({ "deploy": true })));
         let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
@@ -151,7 +152,7 @@ async fn m_a5_a_refused_answer_opens_nothing() {
         events.answer(Answer::Approve { always: false }).await.unwrap();
         (session, answered, events.asked().await)
     };
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     let sessions = harness.sessions();
     let is_live = async || sessions.list().await.unwrap().iter().any(|session| session.live);
     let approve = || Answer::Approve { always: false };
@@ -166,28 +167,28 @@ async fn m_a5_a_refused_answer_opens_nothing() {
     let not_live = SessionError::NotLive { session: session.id().clone() };
     assert_eq!(sessions.answer_live(&open.id, approve()).await.unwrap_err(), not_live);
     assert!(!is_live().await);
-    // One that counts opens it, and its turn goes on.
+    // An answer that counts opens the session, and its turn continues.
     harness.model.then(reply().text("Done."));
     sessions.answer(&open.id, approve()).await.unwrap();
     assert!(is_live().await);
     let reopened = sessions.get(session.id().as_str()).await.unwrap();
     reopened.settled().await.unwrap();
-    // Nor does one through a handle that it was unloaded from, or that it was closed behind.
+    // Nor does an answer through the handle of a session that was unloaded, or closed since.
     let other = harness.open().await;
     for _ in 0..2 {
         let refused = reopened.answer(&open.id, approve()).await.unwrap_err();
         assert!(matches!(refused, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{refused:?}");
         assert_eq!(sessions.list().await.unwrap().iter().find(|line| line.live).unwrap().id, *other.id());
-        // There is nothing more to be closed the second time.
+        // In the second round it is closed already.
         let _ = reopened.close().await;
     }
 }
 
-/// What a session works with may be large, and is given up with its actor.
+/// A session's supplies may be large, and are dropped with its actor.
 #[tokio::test]
-async fn m_e2_a_session_that_was_unloaded_has_what_comes_from_who_opens_it_again() {
+async fn m_e2_a_reopened_session_has_the_supplies_of_its_opener() {
     let folder = TempDir::new().unwrap();
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     let supplied = |prompt: &str| {
         let supplies = holdpoint_common::Supplies { system_prompt: Some(prompt.to_owned()), ..Default::default() };
         harness.sessions().with_supplies(supplies)
@@ -204,7 +205,7 @@ async fn m_e2_a_session_that_was_unloaded_has_what_comes_from_who_opens_it_again
         harness.model.requests().pop().unwrap().system.to_string()
     };
     unload().await;
-    // One that says not what with has it as it is, which is not at all.
+    // Reaching a session without supplies does not open it.
     let reached = harness.sessions().reach(mine.id()).await.err().unwrap();
     assert_eq!(reached, SessionError::NotLive { session: mine.id().clone() });
     let theirs = supplied("theirs").get(mine.id().as_str()).await.unwrap();
@@ -214,13 +215,13 @@ async fn m_e2_a_session_that_was_unloaded_has_what_comes_from_who_opens_it_again
     let refused = reached.change_model(ScriptedModel::NAME.to_owned()).await.unwrap_err();
     assert_eq!(refused, SessionError::NotLive { session: mine.id().clone() });
     assert!(system(&mine).await.contains("mine"));
-    // Its snapshot is of the session, whoever has opened it again.
+    // Its snapshot is that of the session, whichever client has opened it again.
     assert_eq!(theirs.snapshot(), mine.snapshot());
 }
 
-/// A name that several sessions have names none of them where that can't be undone.
+/// Where an action can't be undone, a name that several sessions have means none of them.
 #[tokio::test]
-async fn m_b9_what_is_deleted_is_named_without_doubt() {
+async fn m_b9_delete_refuses_an_ambiguous_name() {
     let harness = Harness::start();
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -236,13 +237,13 @@ async fn m_b9_what_is_deleted_is_named_without_doubt() {
     assert!(harness.sessions().list().await.unwrap().is_empty());
 }
 
-/// A restart is told of once, by whichever comes first: what ends what was cut, or who opens the session.
+/// A restart is recorded once, by the mend or by the opening of the session, whichever is first.
 #[tokio::test]
 async fn m_b7_a_restart_is_one_fact() {
     let folder = TempDir::new().unwrap();
-    // The answer goes on until the program has ended: what waits behind it never starts.
+    // The answer streams until the program has ended, so the queued prompt never starts.
     let (session, _live) = {
-        let harness = narrow(&folder);
+        let harness = with_one_place(&folder);
         let live = harness.model.then_live();
         let session = harness.open().await;
         let mut events = harness.watch(&session).await;
@@ -256,33 +257,33 @@ async fn m_b7_a_restart_is_one_fact() {
         count(facts, |fact| matches!(fact, Fact::SessionRestored { cause: RestoreCause::Restart }))
     };
     for _ in 0..2 {
-        let harness = narrow(&folder);
+        let harness = with_one_place(&folder);
         harness.sessions().list().await.unwrap();
         harness.sessions().get(session.id().as_str()).await.unwrap();
         drop(harness);
         assert_eq!(restarts(&facts(&folder, &session).await), 1);
     }
-    // It went on and came to rest: the next one has cut nothing.
-    let harness = narrow(&folder);
+    // The session ran on and is at rest, so the next restart has cut nothing.
+    let harness = with_one_place(&folder);
     let again = harness.sessions().get(session.id().as_str()).await.unwrap();
     harness.model.then(reply().text("Done."));
     again.release().await.unwrap();
     again.settled().await.unwrap();
     drop(harness);
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     let again = harness.sessions().get(session.id().as_str()).await.unwrap();
     let mut told = 0;
     let restarted = |event: &Event| {
         told += usize::from(matches!(event.fact(), Some(Fact::SessionRestored { .. })));
         (told == 2).then_some(())
     };
-    // What is told is saved.
-    harness.watch(&again).await.until("that it was opened again", restarted).await;
+    // Published facts are saved.
+    harness.watch(&again).await.until("the session to be opened again", restarted).await;
     drop(harness);
     assert_eq!(restarts(&facts(&folder, &session).await), 1);
 }
 
-/// The folder as a SIGKILL leaves it now.
+/// The folder as a SIGKILL would leave it now.
 fn killed(folder: &TempDir) -> TempDir {
     let copy = TempDir::new().unwrap();
     for entry in std::fs::read_dir(folder.path()).unwrap() {
@@ -292,9 +293,9 @@ fn killed(folder: &TempDir) -> TempDir {
     copy
 }
 
-/// The usage of a turn that is cut in this folder: in the saved session, and once it is opened.
+/// The usage of a turn that was cut in this folder: in the saved session, and after it is opened.
 async fn used(folder: &TempDir, session: &SessionHandle) -> Usage {
-    let again = narrow(folder);
+    let again = with_one_place(folder);
     let snapshot = again.sessions().look(session.id().as_str()).await.unwrap();
     let opened = again.sessions().get(session.id().as_str()).await.unwrap();
     let mut told = again.watch(&opened).await;
@@ -307,9 +308,9 @@ async fn used(folder: &TempDir, session: &SessionHandle) -> Usage {
 }
 
 #[tokio::test]
-async fn m_c4_what_a_complete_answer_has_used_is_known_after_a_crash() {
+async fn m_c4_the_usage_of_a_complete_answer_survives_a_crash() {
     let folder = TempDir::new().unwrap();
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     let counted = Usage { input: 3296, cached: 1000, output: 57, ..Usage::default() };
     harness.model.then(reply().call("probe", json!({})).usage(counted));
     harness.probe.does(|_, context| {
@@ -324,42 +325,42 @@ async fn m_c4_what_a_complete_answer_has_used_is_known_after_a_crash() {
 }
 
 #[tokio::test]
-async fn m_c4_an_answer_that_a_crash_has_cut_is_estimated_by_all_that_was_sent() {
+async fn m_c4_the_usage_of_a_cut_answer_is_estimated_from_the_request() {
     let folder = TempDir::new().unwrap();
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     let live = harness.model.then_live();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     session.prompt("x".repeat(1000)).await.unwrap();
     live.text("I begin.");
     events.until("the text", |event| event.delta().map(|_| ())).await;
-    // A step that is not saved yet is not known after a crash.
+    // A step that is not saved yet is unknown after a crash.
     let saved =
         async { while count(&facts(&folder, &session).await, |fact| matches!(fact, Fact::StepStarted)) == 0 {} };
-    soon("the beginning of the step to be saved", saved).await;
+    within_patience("the beginning of the step to be saved", saved).await;
     let Usage { input, estimated, .. } = used(&killed(&folder), &session).await;
     let request = harness.model.requests().pop().unwrap();
     let sent = Usage::estimate(request.bytes(), 0).input;
-    assert!(request.fixed_bytes() > 1000, "the tools are a part of it: {}", request.fixed_bytes());
+    assert!(request.fixed_bytes() > 1000, "the tools count: {}", request.fixed_bytes());
     assert!(estimated, "{input} of {sent}");
     assert!((sent * 9 / 10..=sent * 11 / 10).contains(&input), "{input} of {sent}");
 }
 
 #[tokio::test]
-async fn m_d4_a_session_is_opened_again_where_its_folder_is() {
+async fn m_d4_a_reopened_session_follows_its_moved_folder() {
     let (folder, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let work = place.path().join("work");
     std::fs::create_dir(&work).unwrap();
     std::fs::write(work.join("file"), "inside").unwrap();
     let id = {
-        let harness = narrow(&folder);
+        let harness = with_one_place(&folder);
         let open = OpenSession::in_folder(&work).model(ScriptedModel::NAME);
         harness.sessions().open(open).await.unwrap().id().clone()
     };
     let moved = place.path().join("moved");
     std::fs::rename(&work, &moved).unwrap();
     std::os::unix::fs::symlink(&moved, &work).unwrap();
-    let harness = narrow(&folder);
+    let harness = with_one_place(&folder);
     harness.model.then(reply().call("read_file", json!({ "path": "file" })));
     let session = harness.sessions().get(id.as_str()).await.unwrap();
     let mut events = harness.watch(&session).await;
@@ -371,15 +372,15 @@ async fn m_d4_a_session_is_opened_again_where_its_folder_is() {
     };
     let read = events.until("the file", asked_or_read).await.unwrap();
     assert!(read.contains("inside"), "{read}");
-    // One that is gone keeps nobody from reading what was said.
+    // A missing folder does not prevent reading the conversation.
     session.close().await.unwrap();
     std::fs::remove_file(&work).unwrap();
     harness.sessions().get(id.as_str()).await.unwrap();
 }
 
-/// The limits are the engine's, whether an actor ends what a crash has cut, or whoever finds it in the log.
+/// The engine's limits apply whether an actor ends the cut turn or the mend of the log does.
 #[tokio::test]
-async fn m_c4_what_a_cut_turn_has_used_is_bounded_as_its_engine_says() {
+async fn m_c4_the_estimated_usage_of_a_cut_turn_respects_the_engines_limits() {
     let folder = TempDir::new().unwrap();
     let narrow = |folder: &TempDir| {
         let store = Sqlite::open(folder.path()).unwrap();
@@ -398,23 +399,23 @@ async fn m_c4_what_a_cut_turn_has_used_is_bounded_as_its_engine_says() {
     live.text("I begin.");
     let text = |event: &Event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(());
     events.until_new("the text", text).await;
-    // As a SIGKILL leaves it.
+    // The folder as a SIGKILL leaves it.
     let copy = TempDir::new().unwrap();
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
     }
     let again = narrow(&copy);
-    // What was cut is ended before anything is shown.
+    // The cut turn is ended before the list is returned.
     again.sessions().list().await.unwrap();
     let last = facts(&copy, &session).await.pop().unwrap();
     let Some(Fact::TurnFinished { usage, .. }) = last.fact() else { panic!("{last:?}") };
     assert_eq!(usage.input, 4_000, "{usage:?}");
 }
 
-/// As of a daemon's session, by whatever handle.
+/// Like a session of a daemon, through any handle.
 #[tokio::test]
-async fn a_session_has_settled_that_is_closed_and_not_one_that_is_deleted() {
+async fn settled_returns_for_a_closed_session_and_fails_for_a_deleted_one() {
     let harness = Harness::start();
     let session = harness.open().await;
     session.prompt("go").await.unwrap();
@@ -428,9 +429,9 @@ async fn a_session_has_settled_that_is_closed_and_not_one_that_is_deleted() {
     assert_eq!(session.settled().await.err(), Some(SessionError::Stopped));
 }
 
-/// Whoever waits has a handle of what the session was before it was closed.
+/// The waiting handle is from before the session was closed.
 #[tokio::test]
-async fn a_session_that_was_closed_and_opened_again_has_settled_when_it_has_now() {
+async fn settled_on_an_old_handle_waits_for_the_reopened_session() {
     let harness = Harness::start();
     let session = harness.open().await;
     session.close().await.unwrap();
@@ -442,6 +443,6 @@ async fn a_session_that_was_closed_and_opened_again_has_settled_when_it_has_now(
     let settled = tokio::spawn(async move { session.settled().await });
     live.text("Done.");
     drop(live);
-    let snapshot = soon("the turn's end", settled).await.unwrap().unwrap();
+    let snapshot = within_patience("the turn's end", settled).await.unwrap().unwrap();
     assert_eq!(snapshot.last_turn.as_ref().map(|turn| turn.outcome), Some(Outcome::Done));
 }

@@ -1,5 +1,5 @@
 //! The outbox with stores that are slow or fail: an event is published only once it is saved.
-mod door;
+mod backpressure;
+mod events;
 mod failing;
-mod standing;
-mod telling;
+mod gated_store;

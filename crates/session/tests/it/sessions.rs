@@ -1,4 +1,4 @@
-//! Many sessions: the loop, the limit, the list, closing, faults.
+//! Many sessions: their prompts, the limit, the list, closing, and faults.
 
 use holdpoint_common::{
     Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,
@@ -6,22 +6,22 @@ use holdpoint_common::{
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionStore, Sqlite};
-use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, soon};
+use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::testing::{Census, rounds};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// Waits until the model was asked, and this is its answer: what is scripted from then on is for others.
+/// Waits until the model gives this answer. Later scripts are for other requests.
 async fn asked(events: &mut Recorder, answer: &LiveReply) {
     assert!(answer.text("I look."));
     events.until("a word", |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
 }
 
-/// A session whose tool has begun and comes back when what is given with it is dropped.
+/// A session with a started tool that returns when the third value is dropped.
 async fn stuck(harness: &Harness) -> (SessionHandle, Recorder, impl Drop + use<>) {
-    let release = harness.probe.hears_nothing("begun");
+    let release = harness.probe.ignores_cancel("begun");
     harness.model.then(reply().call("probe", json!({})));
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -97,7 +97,7 @@ async fn m_b2_a_turn_ends_at_its_limit_of_steps() {
 }
 
 #[tokio::test]
-async fn m_b1_twenty_opened_at_once_with_room_for_ten() {
+async fn m_b1_twenty_sessions_opened_at_once_leave_ten_live() {
     let harness = Harness::start();
     let sessions = harness.sessions();
     let opened = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
@@ -105,7 +105,7 @@ async fn m_b1_twenty_opened_at_once_with_room_for_ten() {
     let listed = sessions.list().await.unwrap();
     assert_eq!(listed.iter().filter(|session| session.live).count(), 10);
     assert_eq!(listed.len(), 20);
-    // One that was unloaded opens again when it is touched.
+    // An unloaded session opens again when it is used.
     let saved = listed.iter().find(|session| !session.live).unwrap();
     let handle = opened.iter().find(|handle| *handle.id() == saved.id).unwrap();
     handle.prompt("still here?").await.unwrap();
@@ -115,7 +115,7 @@ async fn m_b1_twenty_opened_at_once_with_room_for_ten() {
 }
 
 #[tokio::test]
-async fn m_b1_refused_only_if_all_are_busy_held_or_attached() {
+async fn m_b1_open_is_refused_only_if_all_are_busy_held_or_attached() {
     let harness = Harness::limited(Limits { max_sessions: 3, ..Limits::default() });
     let sessions = harness.sessions();
     let _silent = harness.model.then_live();
@@ -128,7 +128,7 @@ async fn m_b1_refused_only_if_all_are_busy_held_or_attached() {
     let refused = sessions.open(harness.session()).await.err().unwrap();
     assert_eq!(refused, SessionError::TooManySessions { most: 3 });
     assert!(refused.to_string().contains('3'));
-    // Twenty at once: all refused, nothing unloaded.
+    // Twenty at once: all are refused, and none is unloaded.
     let refused = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
     assert!(refused.iter().all(Result::is_err));
     client.detach().await;
@@ -160,7 +160,7 @@ async fn m_b9_the_list_says_what_each_is_doing() {
     assert_eq!(sessions.get("waits").await.unwrap().id(), waits.id());
     assert_eq!(sessions.get(&waits.id().as_str()[..8]).await.unwrap().id(), waits.id());
     waits.close().await.unwrap();
-    // Its name is free, and it is still listed, behind the live ones.
+    // Its name is free, and it is still listed, after the live ones.
     other.close().await.unwrap();
     let again = sessions.open(harness.session().name("waits")).await.unwrap();
     let list = sessions.list().await.unwrap();
@@ -190,7 +190,7 @@ async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
     session.close().await.unwrap();
     assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
     assert!(census.living().is_empty());
-    while soon("the stream's end", events.next()).await.is_some() {}
+    while within_patience("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
     assert!(matches!(events.facts().last(), Some(Fact::SessionClosed { .. })));
     let closed = events.facts().any(|fact| matches!(fact, Fact::AskClosed { ask: id, .. } if *id == ask.id));
@@ -198,7 +198,7 @@ async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
 }
 
 #[tokio::test]
-async fn t_t1_m_b8_a_tool_panic_is_told_and_the_next_prompt_works() {
+async fn t_t1_m_b8_a_tool_panic_is_reported_and_the_next_prompt_works() {
     let harness = Harness::start();
     harness.probe.does(|_, _| panic!("the probe fell over"));
     harness.model.then(reply().call("probe", json!({})));
@@ -208,16 +208,16 @@ async fn t_t1_m_b8_a_tool_panic_is_told_and_the_next_prompt_works() {
     let end = events.turn_finished().await;
     assert_eq!(end.outcome, Outcome::Panicked);
     assert!(end.error.unwrap().contains("the probe fell over"));
-    takes_the_next(&session, "again", &mut events).await;
+    check_next_prompt(&session, "again", &mut events).await;
 }
 
-/// A session that has failed accepts a prompt and carries it out.
-async fn takes_the_next(session: &SessionHandle, prompt: &str, events: &mut Recorder) {
+/// Checks that a session that has failed accepts a prompt and runs it.
+async fn check_next_prompt(session: &SessionHandle, prompt: &str, events: &mut Recorder) {
     session.prompt(prompt).await.unwrap();
     while events.turn_finished().await.outcome != Outcome::Done {}
 }
 
-/// What it had said by then stays, and what the next one says is not taken for more of it.
+/// The text so far stays, and the next answer does not continue it.
 #[tokio::test]
 async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
     let harness = Harness::start();
@@ -239,9 +239,10 @@ async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
     assert!(said[1].0 == "done" && said[1].2 > said[0].2, "{said:?}");
 }
 
-/// An item that was told of and never saved keeps its name: who comes back with what it has seen adds to no other.
+/// The id of an item that was published and never saved is not given again: a client that returns
+/// with its events appends to no other item.
 #[tokio::test]
-async fn invariant_3_no_item_is_called_as_one_that_went_with_its_actor() {
+async fn invariant_3_no_item_gets_the_id_of_one_lost_with_its_actor() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -293,15 +294,15 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     let ask = events.asked().await;
     events.output("up").await;
     session.panic_now().await;
-    while soon("the stream's end", events.next()).await.is_some() {}
+    while within_patience("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
     assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted, "no tool waits on a dead session");
 
-    // By its handle, as if nothing had happened.
+    // Through the same handle, as if nothing had happened.
     let mut events = harness.watch(&session).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
-    takes_the_next(&session, "next", &mut events).await;
-    assert!(census.living().is_empty(), "nothing of the old turn lives");
+    check_next_prompt(&session, "next", &mut events).await;
+    assert!(census.living().is_empty(), "no process of the old turn is alive");
     let late = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
     assert!(matches!(late, SessionError::Answer(AnswerError::Closed { .. })), "{late:?}");
 
@@ -310,19 +311,20 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     assert_eq!(others.turn_finished().await.outcome, Outcome::Done);
     let told: Vec<_> = others.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
     let logged = store.open(other.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
-    assert_eq!(told, logged, "every event of the other, once, in order");
+    assert_eq!(told, logged, "every event of the other session, once and in order");
     let said = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "unharmed");
     assert!(others.events().iter().any(|event| said(event)));
 }
 
-/// An actor that fails is for a while neither there nor gone: what it failed over is not for the next one.
+/// A failing actor is neither present nor gone for a while. The message that it fails on is not
+/// sent to the next actor.
 #[tokio::test]
-async fn m_b8_what_an_actor_fails_over_is_not_sent_again() {
+async fn m_b8_a_message_that_fails_an_actor_is_not_sent_again() {
     let harness = Harness::start();
     let session = harness.open().await;
     let rounds = rounds(4, 32);
     for _ in 0..rounds {
-        // They are told of its end, one by one, before it is gone.
+        // They are notified of its end, one by one, before it is gone.
         let mut clients = Vec::new();
         for _ in 0..128 {
             clients.push(session.attach(AttachFrom::now()).await.unwrap());
@@ -331,13 +333,13 @@ async fn m_b8_what_an_actor_fails_over_is_not_sent_again() {
     }
     let mut events = harness.watch(&session).await;
     let last = events.attachment().snapshot().seq;
-    events.until("all there is", |event| (event.seq >= last).then_some(())).await;
+    events.until("the last event", |event| (event.seq >= last).then_some(())).await;
     let restored = events.facts().filter(|fact| matches!(fact, Fact::SessionRestored { .. })).count();
-    assert_eq!(restored, rounds, "each was sent to one actor");
+    assert_eq!(restored, rounds, "each prompt reached one actor");
 }
 
-/// As far as it goes without a disk: what was acknowledged as saved is in the log the moment it is
-/// acknowledged, so that an actor that dies right then loses nothing.
+/// Without a crash of the process: a fact that is acknowledged as saved is in the log at that
+/// moment, so that an actor that dies right then loses nothing.
 #[tokio::test]
 async fn invariant_7_what_is_acknowledged_is_in_the_log() {
     let folder = TempDir::new().unwrap();
@@ -350,7 +352,7 @@ async fn invariant_7_what_is_acknowledged_is_in_the_log() {
             session.panic_now().await;
         }
         let snapshot = session.attach(AttachFrom::now()).await.unwrap().snapshot().clone();
-        assert_eq!(snapshot.queue.len(), round + 1, "none lost, none doubled");
+        assert_eq!(snapshot.queue.len(), round + 1, "no prompt is lost or doubled");
         assert_eq!(snapshot.queue.last().unwrap().text, format!("prompt {round}").into());
     }
 }
@@ -381,7 +383,7 @@ async fn m_e7_files_and_shell_do_real_work() {
     assert_eq!(*session.snapshot().files_modified, ["a/b.txt".to_owned()].into());
 }
 
-/// A prompt that meets its session's unloading is not lost, and not refused either.
+/// A prompt that meets its session's unloading is neither lost nor refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_b1_a_prompt_races_the_unloading() {
     let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
@@ -396,17 +398,18 @@ async fn m_b1_a_prompt_races_the_unloading() {
         }
         let prompted = session.prompt("go").await;
         let opened = opener.await.unwrap();
-        // One place: whoever comes second waits for the other to be idle, or is told that there is no room.
+        // With one place, the later one waits until the other is idle, or is refused for lack of
+        // room.
         assert!(prompted.is_ok() || opened.is_ok(), "round {round}: {prompted:?}");
         if let Err(error) = &prompted {
             assert_eq!(*error, SessionError::TooManySessions { most: 1 });
         }
-        soon("the session", async { while session.prompt("again").await.is_err() {} }).await;
+        within_patience("the session", async { while session.prompt("again").await.is_err() {} }).await;
         session.settled().await.unwrap();
     }
 }
 
-/// A close that meets its session's unloading closes what is saved.
+/// A close that meets its session's unloading closes the saved session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_b8_a_close_races_the_unloading() {
     let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
@@ -419,7 +422,7 @@ async fn m_b8_a_close_races_the_unloading() {
         for _ in 0..fastrand::u32(..20_000) {
             std::hint::spin_loop();
         }
-        let closed = soon("the close", session.close()).await;
+        let closed = within_patience("the close", session.close()).await;
         assert_eq!(closed, Ok(()), "round {round}");
         opener.await.unwrap().unwrap();
         assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed), "round {round}");
@@ -427,7 +430,7 @@ async fn m_b8_a_close_races_the_unloading() {
 }
 
 #[tokio::test]
-async fn m_b9_a_closed_session_opens_only_by_being_asked_for() {
+async fn m_b9_a_closed_session_opens_only_by_an_explicit_request() {
     let harness = Harness::start();
     let session = harness.open().await;
     session.close().await.unwrap();
@@ -437,27 +440,28 @@ async fn m_b9_a_closed_session_opens_only_by_being_asked_for() {
     let again = harness.sessions().get(session.id().as_str()).await.unwrap();
     again.prompt("go").await.unwrap();
     assert_eq!(again.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    // The old handle reaches it again, too, and shows what it is at.
+    // The old handle reaches it again, too, and shows its current state.
     let before = again.snapshot().seq;
     session.prompt("go").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
     assert!(session.snapshot().seq > before, "{:?}", session.snapshot());
 }
 
-/// The one place is held by a session that fails: it is rebuilt, and who wants the place is served or refused.
+/// A session that fails has the only place: it is rebuilt, and a client that needs the place is
+/// served or refused.
 #[tokio::test]
-async fn m_b1_an_idle_session_that_fails_does_not_hold_up_the_next() {
+async fn m_b1_a_failing_idle_session_does_not_block_the_next_open() {
     let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
     for _ in 0..50 {
-        let session = soon("a place", harness.open()).await;
+        let session = within_patience("a place", harness.open()).await;
         session.panic_now().await;
         let sessions = harness.sessions();
-        let opened = soon("an answer", sessions.open(harness.session())).await;
+        let opened = within_patience("an answer", sessions.open(harness.session())).await;
         assert!(matches!(opened, Ok(_) | Err(SessionError::TooManySessions { .. })));
     }
 }
 
-/// Nothing that a model streams is without a bound.
+/// Everything that a model streams has a bound.
 #[tokio::test]
 async fn an_endless_answer_is_a_failed_turn() {
     let harness = Harness::limited(Limits { max_answer_bytes: 64 * 1024, ..Limits::default() });
@@ -478,11 +482,11 @@ async fn an_endless_answer_is_a_failed_turn() {
         assert_eq!(end.outcome, Outcome::Failed);
         assert!(end.error.unwrap().contains("65536 bytes"));
     }
-    assert!(!events.facts().any(|fact| matches!(fact, Fact::ToolStarted { .. })), "no call of it runs");
+    assert!(!events.facts().any(|fact| matches!(fact, Fact::ToolStarted { .. })), "no call of the turn runs");
 }
 
 #[tokio::test]
-async fn m_b8_closing_what_is_only_saved_closes_it() {
+async fn m_b8_a_saved_session_can_be_closed() {
     let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
     let session = harness.open().await;
     harness.open().await;
@@ -491,7 +495,7 @@ async fn m_b8_closing_what_is_only_saved_closes_it() {
 }
 
 #[tokio::test]
-async fn m_b2_what_is_given_to_a_session_meanwhile_keeps_it_open() {
+async fn m_b2_close_unused_is_refused_after_later_prompts() {
     let harness = Harness::start();
     let session = harness.open().await;
     let in_use = Err(SessionError::Refused(Refused::InUse));
@@ -502,14 +506,14 @@ async fn m_b2_what_is_given_to_a_session_meanwhile_keeps_it_open() {
     let answer = harness.model.then_live();
     session.prompt("second").await.unwrap();
     assert_eq!(session.close_unused(ended).await, in_use);
-    assert!(session.snapshot().turn.is_some(), "it is not cut");
+    assert!(session.snapshot().turn.is_some(), "the turn is not cut");
     answer.text("Done, too.");
     drop(answer);
     let ended_too = session.settled().await.unwrap();
     assert_eq!(ended_too.last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    assert_eq!(session.close_unused(ended).await, in_use, "it was given something since");
+    assert_eq!(session.close_unused(ended).await, in_use, "the session received work in the meantime");
 
-    // What was given before, and begun since, is others' as well.
+    // A prompt accepted before and started since was used by others as well.
     let answer = harness.model.then_live();
     session.prompt("third").await.unwrap();
     harness.model.then(reply().text("Done."));
@@ -521,7 +525,7 @@ async fn m_b2_what_is_given_to_a_session_meanwhile_keeps_it_open() {
     session.settled().await.unwrap();
     assert_eq!(session.close_unused(third).await, in_use);
 
-    // What waits is something to do, whenever it was given.
+    // A queued prompt is work to do, whenever it was accepted.
     session.hold().await.unwrap();
     session.prompt("fifth").await.unwrap();
     assert_eq!(session.close_unused(session.snapshot().seq).await, in_use);
@@ -529,7 +533,7 @@ async fn m_b2_what_is_given_to_a_session_meanwhile_keeps_it_open() {
 }
 
 #[tokio::test]
-async fn m_b2_a_session_that_nobody_has_used_since_is_closed() {
+async fn m_b2_close_unused_closes_a_session_without_later_use() {
     let harness = Harness::start();
     let session = harness.open().await;
     harness.model.then(reply().text("Done."));
@@ -576,7 +580,8 @@ async fn invariant_6_no_tool_waits_on_a_session_that_is_gone() {
     }
 }
 
-/// One session's fault never ends another's turn: a panicking tool, a panicking actor, a failing model, a close.
+/// One session's fault never ends another's turn: a panicking tool, a panicking actor, a failing
+/// model, a close.
 #[tokio::test]
 async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
     let harness = Harness::start();
@@ -600,7 +605,7 @@ async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
             _ => session.close().await.unwrap(),
         }
         let word = format!("word {fault}");
-        assert!(live.text(word.clone()), "the bystander's request goes on");
+        assert!(live.text(word.clone()), "the other session's request continues");
         events
             .until_new(&word, |event| match event.delta() {
                 Some(holdpoint_common::Delta::Text { text, .. }) if text.contains(&word) => Some(()),
@@ -612,7 +617,7 @@ async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
 }
 
-/// An accepted close outlives the actor: rebuilt, it ends at once, and its place is free.
+/// An accepted close outlives the actor: the rebuilt session ends at once, and its place is free.
 #[tokio::test]
 async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
     let harness = Harness::limited(Limits { max_sessions: 1, grace_ms: 10, ..Limits::default() });
@@ -637,10 +642,10 @@ async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
     events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
     drop(events);
     session.panic_now().await;
-    assert!(matches!(soon("the close", closing).await.unwrap(), Err(SessionError::Gone { .. })));
+    assert!(matches!(within_patience("the close", closing).await.unwrap(), Err(SessionError::Gone { .. })));
     release.store(true, std::sync::atomic::Ordering::Relaxed);
     // It is rebuilt only to be closed; then there is room.
-    let next = soon("a place", async {
+    let next = within_patience("a place", async {
         loop {
             if let Ok(next) = harness.sessions().open(harness.session()).await {
                 break next;
@@ -654,14 +659,13 @@ async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
     assert!(!closed.live);
     assert_eq!(closed.last_turn.as_ref().unwrap().outcome, Outcome::Interrupted);
     assert!(list.iter().find(|line| line.id == *next.id()).unwrap().live);
-    // Who had it opens it by nothing but asking for it.
+    // Using the old handle does not open it.
     next.close().await.unwrap();
     assert_eq!(session.hold().await, Err(SessionError::Refused(Refused::Closed)));
 }
 
-/// What two close is closed for both.
 #[tokio::test]
-async fn m_b8_two_who_close_a_session_both_see_its_end() {
+async fn m_b8_two_concurrent_closes_both_return_at_the_end() {
     let harness = Harness::start();
     let (session, mut events, release) = stuck(&harness).await;
     let close = || {
@@ -671,18 +675,18 @@ async fn m_b8_two_who_close_a_session_both_see_its_end() {
     let first = close();
     events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
     let second = close();
-    // By then the manager and the actor have had the second close.
+    // By now the manager and the actor have received the second close.
     for _ in 0..2 {
         harness.sessions().list().await.unwrap();
     }
     assert!(!first.is_finished() && !second.is_finished());
     drop(release);
-    assert_eq!(soon("the first", first).await.unwrap(), Ok(()));
-    assert_eq!(soon("the second", second).await.unwrap(), Ok(()));
+    assert_eq!(within_patience("the first", first).await.unwrap(), Ok(()));
+    assert_eq!(within_patience("the second", second).await.unwrap(), Ok(()));
     assert!(!harness.sessions().list().await.unwrap()[0].live);
 }
 
-/// Opening a session by its id is never refused, also in the last moment of its close.
+/// Opening a session by its id is never refused, even in the last moment of its close.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_b9_a_session_that_is_just_being_closed_can_be_opened() {
     let harness = Harness::start();
@@ -701,30 +705,31 @@ async fn m_b9_a_session_that_is_just_being_closed_can_be_opened() {
             })
         });
         for opener in openers {
-            assert_eq!(soon("the opening", opener).await.unwrap(), Ok(()), "round {round}");
+            assert_eq!(within_patience("the opening", opener).await.unwrap(), Ok(()), "round {round}");
         }
-        soon("the close", closing).await.unwrap().unwrap();
+        within_patience("the close", closing).await.unwrap().unwrap();
     }
 }
 
-/// What the tools of an actor that failed have left is waited for by its session alone, which has its place meanwhile.
+/// Only the failed session waits for the tools that its actor has left. It keeps its place
+/// meanwhile.
 #[tokio::test]
-async fn invariant_8_a_session_that_waits_to_be_rebuilt_holds_up_no_other() {
+async fn invariant_8_a_session_waiting_to_be_rebuilt_blocks_no_other() {
     let harness = Harness::limited(Limits { max_sessions: 2, grace_ms: 60_000, ..Limits::default() });
     let (session, _events, release) = stuck(&harness).await;
-    let mut turnover = harness.engine.load_meter().turnover().await.unwrap();
+    let mut turnover = harness.engine.load_meter().changes().await.unwrap();
     let failing = session.clone();
     let failed = tokio::spawn(async move { failing.panic_now().await });
-    assert!(soon("the manager to know", turnover.next()).await);
+    assert!(within_patience("the manager to notice", turnover.next()).await);
 
     let sessions = harness.sessions();
-    let other = soon("another session", sessions.open(harness.session())).await.unwrap();
+    let other = within_patience("another session", sessions.open(harness.session())).await.unwrap();
     other.hold().await.unwrap();
-    let full = soon("the limit", sessions.open(harness.session())).await.err().unwrap();
+    let full = within_patience("the limit", sessions.open(harness.session())).await.err().unwrap();
     assert_eq!(full, SessionError::TooManySessions { most: 2 });
     assert!(!failed.is_finished(), "it waits");
     drop(release);
-    soon("the next actor", failed).await.unwrap();
+    within_patience("the next actor", failed).await.unwrap();
     let mut events = harness.watch(&session).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
     assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 2);

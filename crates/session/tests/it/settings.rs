@@ -1,4 +1,4 @@
-//! What a session is changed to while it lives: another model, a closer look.
+//! Changes to a live session: another model, and debugging.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use holdpoint_common::{Fact, Outcome, Timestamp, Who};
 use holdpoint_session::model::{Catalog, Model, ModelError, ModelRequest, ModelStream};
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::Sqlite;
-use holdpoint_session::testing::{Harness, ScriptedModel, reply, soon};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply, within_patience};
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError};
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ impl Model for Other {
     }
 }
 
-/// An engine's two models, and how it is equipped with them.
+/// An engine's two models, and a catalog with both.
 fn two() -> (ScriptedModel, ScriptedModel, Catalog) {
     let (one, other) = (ScriptedModel::default(), ScriptedModel::default());
     let catalog = Catalog::default().with(Arc::new(one.clone())).with(Arc::new(Other(other.clone())));
@@ -32,7 +32,7 @@ fn two() -> (ScriptedModel, ScriptedModel, Catalog) {
 }
 
 #[tokio::test]
-async fn a_model_is_changed_from_the_next_turn_on() {
+async fn a_changed_model_applies_from_the_next_turn() {
     let folder = TempDir::new().unwrap();
     let (one, other, catalog) = two();
     let engine = Engine::builder(catalog).store(Sqlite::open(folder.path()).unwrap()).start().unwrap();
@@ -48,7 +48,7 @@ async fn a_model_is_changed_from_the_next_turn_on() {
     session.change_model("own/other").await.unwrap();
     let changed =
         |fact: &Fact| matches!(fact, Fact::ModelChanged { model, by } if model == "own/other" && by.name == "test");
-    while !soon("the change", events.next()).await.unwrap().fact().is_some_and(changed) {}
+    while !within_patience("the change", events.next()).await.unwrap().fact().is_some_and(changed) {}
     assert_eq!(session.snapshot().settings.model, "own/other");
     drop(live);
     session.settled().await.unwrap();
@@ -62,7 +62,7 @@ async fn a_model_is_changed_from_the_next_turn_on() {
     session.panic_now().await;
     session.prompt("and after a fault").await.unwrap();
     session.settled().await.unwrap();
-    assert_eq!((one.requests().len(), other.requests().len()), (1, 2), "those that come after it have it, too");
+    assert_eq!((one.requests().len(), other.requests().len()), (1, 2), "later turns keep the new model");
 
     let before = session.snapshot().seq;
     for unknown in ["nowhere/x", "rehearsal/x", "openai/gpt-5"] {
@@ -71,13 +71,14 @@ async fn a_model_is_changed_from_the_next_turn_on() {
         assert!(!hint.is_empty());
     }
     session.change_model("own/other").await.unwrap();
-    assert_eq!(session.snapshot().seq, before, "refused or the same, nothing changes");
+    assert_eq!(session.snapshot().seq, before, "a refused or equal model changes nothing");
     session.close().await.unwrap();
     assert_eq!(session.change_model(ScriptedModel::NAME).await, Err(SessionError::Refused(Refused::Closed)));
 
     let id = session.id().clone();
     drop((sessions, session, events, engine));
-    // Here there is no such model: it can be read, says so, and goes on with another one.
+    // This engine has no such model: the session can be read, reports that, and continues with
+    // another one.
     let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
     let session = harness.sessions().get(id.as_str()).await.unwrap();
     assert_eq!(session.snapshot().settings.model, "own/other");
@@ -90,7 +91,7 @@ async fn a_model_is_changed_from_the_next_turn_on() {
 }
 
 #[tokio::test]
-async fn m_f2_debugging_is_a_fact_that_every_client_is_told_and_that_outlives_the_process() {
+async fn m_f2_debugging_is_a_fact_that_every_client_sees_and_that_survives_a_restart() {
     let folder = TempDir::new().unwrap();
     let on = || Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
     let id = {
@@ -99,12 +100,12 @@ async fn m_f2_debugging_is_a_fact_that_every_client_is_told_and_that_outlives_th
         assert!(!session.snapshot().is_debug_enabled);
         let mut events = harness.watch(&session).await;
         session.change_debug(true).await.unwrap();
-        assert!(session.snapshot().is_debug_enabled, "it is in the snapshot before the reply");
+        assert!(session.snapshot().is_debug_enabled, "the snapshot changes before the reply");
         let changed = |fact: &Fact| matches!(fact, Fact::DebugChanged { enabled: true, by } if by.name == "test");
         events.until("the change", |event| event.fact().filter(|fact| changed(fact)).map(|_| ())).await;
         let seq = session.snapshot().seq;
         session.change_debug(true).await.unwrap();
-        assert_eq!(session.snapshot().seq, seq, "what it is already changes nothing");
+        assert_eq!(session.snapshot().seq, seq, "the same level changes nothing");
         session.id().clone()
     };
     let harness = on();
@@ -117,7 +118,7 @@ async fn m_f2_debugging_is_a_fact_that_every_client_is_told_and_that_outlives_th
 }
 
 #[tokio::test]
-async fn m_b9_the_last_line_that_was_said_and_how_long_it_worked_are_in_the_snapshot() {
+async fn m_b9_the_snapshot_has_the_last_line_and_the_working_time() {
     let harness = Harness::start();
     harness.model.then(reply().thought("hm").text("Done.\n\n  All tests pass.  \n"));
     let session = harness.open().await;

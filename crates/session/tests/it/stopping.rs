@@ -1,4 +1,5 @@
-//! An engine that stops: a tidy crash. What is open is cut and saved, and a restart finds where to go on.
+//! An engine that stops: a tidy crash. Open turns are cut and saved, and a restart finds where to
+//! continue.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ fn on(store: &Path) -> Harness {
     Harness::with(|engine| engine.store(store))
 }
 
-/// Stops the engine.
+/// Stops the engine, within the patience.
 fn stop(harness: Harness) {
     let (stopped, stops) = mpsc::channel();
     std::thread::spawn(move || {
@@ -32,7 +33,7 @@ fn stop(harness: Harness) {
     stops.recv_timeout(patience()).expect("the engine stops");
 }
 
-/// The facts of a session, as they are before anybody opens it.
+/// The facts of a session before it is opened again.
 async fn facts(store: &Path, session: &SessionHandle) -> Vec<Arc<Event>> {
     use holdpoint_session::store::SessionStore;
     let store = Sqlite::open(store).unwrap();
@@ -40,7 +41,7 @@ async fn facts(store: &Path, session: &SessionHandle) -> Vec<Arc<Event>> {
 }
 
 #[tokio::test]
-async fn m_b8_stopping_cuts_turns_saves_what_was_said_and_keeps_the_queue() {
+async fn m_b8_stopping_cuts_turns_saves_their_text_and_keeps_the_queue() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
     let answer = harness.model.then_live();
@@ -52,10 +53,10 @@ async fn m_b8_stopping_cuts_turns_saves_what_was_said_and_keeps_the_queue() {
     let said = |event: &Event| matches!(event.delta(), Some(holdpoint_common::Delta::Text { .. })).then_some(());
     events.until("a word", said).await;
     stop(harness);
-    // Whoever was attached was told all of it.
+    // The attached client received all of it.
     let end = events.turn_finished().await;
     assert_eq!((end.outcome, end.cause), (Outcome::Interrupted, Some(CutCause::Shutdown)));
-    assert!(end.receipt.unwrap().prompts.is_empty(), "what waits is not handed back");
+    assert!(end.receipt.unwrap().prompts.is_empty(), "queued prompts are not handed back");
     let saved = facts(folder.path(), &session).await;
     let partial = |event: &Arc<Event>| match event.fact() {
         Some(Fact::AssistantMessage(message)) => message.partial.then(|| message.text()),
@@ -70,13 +71,13 @@ async fn m_b8_stopping_cuts_turns_saves_what_was_said_and_keeps_the_queue() {
     assert_eq!((line.status, line.hold.shown()), (SessionStatus::Paused, HoldShown::Standing));
     let session = again.sessions().get(session.id().as_str()).await.unwrap();
     assert_eq!(session.snapshot().queue.len(), 1);
-    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+    assert!(again.model.requests().is_empty(), "nothing runs on load");
     session.release().await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }
 
 #[tokio::test]
-async fn m_b8_a_confirm_stands_through_a_stop_and_what_ran_beside_it_ends() {
+async fn m_b8_a_confirm_stays_open_over_a_stop_and_running_calls_end() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
     // One call runs and asks, the other waits for its Confirm.
@@ -107,7 +108,7 @@ async fn m_b8_a_confirm_stands_through_a_stop_and_what_ran_beside_it_ends() {
     assert_eq!((line.status, line.waits_for.as_ref()), (SessionStatus::Paused, Some(&probe)));
     let session = again.sessions().get(session.id().as_str()).await.unwrap();
     let mut events = again.watch(&session).await;
-    assert!(!ran.load(Ordering::SeqCst), "never allowed by itself");
+    assert!(!ran.load(Ordering::SeqCst), "never allowed without an answer");
     session.answer(&probe.id, Answer::Approve { always: false }).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert!(ran.load(Ordering::SeqCst));
@@ -118,7 +119,7 @@ async fn m_b8_a_confirm_stands_through_a_stop_and_what_ran_beside_it_ends() {
             _ => None,
         })
         .collect();
-    // The output that was seen is in the log.
+    // The output that clients saw is in the log.
     assert_eq!(results, [(shell.call, ToolStatus::Interrupted, "begun\n"), (probe.call, ToolStatus::Ok, "")]);
 }
 
@@ -156,31 +157,31 @@ async fn m_b8_stopping_closes_the_asks_of_tools_and_ends_jobs() {
 }
 
 #[tokio::test]
-async fn m_b8_a_tool_that_does_not_come_back_does_not_hold_up_the_stop() {
+async fn m_b8_a_tool_that_does_not_return_does_not_delay_the_stop() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
-    let release = harness.probe.hears_nothing("begun");
+    let release = harness.probe.ignores_cancel("begun");
     harness.model.then(reply().call("probe", json!({})));
     let session = harness.open().await;
-    let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+    let mut events = Recorder::new(session.attach(AttachFrom::start()).await.unwrap());
     session.prompt("go").await.unwrap();
     events.output("begun").await;
     stop(harness);
     let saved = facts(folder.path(), &session).await;
     let Some(Fact::TurnFinished { cause, receipt, .. }) = saved.last().unwrap().fact() else { panic!("{saved:?}") };
     assert_eq!(*cause, Some(CutCause::Shutdown));
-    assert_eq!(receipt.as_ref().unwrap().tools.len(), 1, "it is named in the receipt");
+    assert_eq!(receipt.as_ref().unwrap().tools.len(), 1, "the receipt names the tool");
     drop(release);
 }
 
-/// Until the engine has stopped, a session's actor writes its log: nobody else does, and nobody takes it away.
+/// Until the engine has stopped, only its actor writes a session's log, and no client deletes it.
 #[tokio::test]
-async fn invariant_2_what_is_being_stopped_is_neither_written_nor_deleted_by_others() {
+async fn invariant_2_a_stopping_session_is_neither_written_nor_deleted_by_others() {
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let limits = Limits { grace_ms: 60_000, ..Limits::default() };
     let harness = Harness::with(|engine| engine.store(store).limits(limits));
-    let release = harness.probe.hears_nothing("begun");
+    let release = harness.probe.ignores_cancel("begun");
     harness.model.then(reply().call("probe", json!({})));
     let (session, sessions) = (harness.open().await, harness.sessions());
     let mut events = harness.watch(&session).await;
@@ -201,11 +202,11 @@ async fn invariant_2_what_is_being_stopped_is_neither_written_nor_deleted_by_oth
     assert!(matches!(saved.last().unwrap().fact(), Some(Fact::TurnFinished { .. })), "{saved:?}");
 }
 
-/// Sessions that have ended before it, as one that is idle does at once, end nothing of what is told of the others.
+/// Sessions that end earlier, as an idle one does at once, do not end the news of the others.
 #[tokio::test]
-async fn m_b9_who_watches_an_engine_that_stops_sees_each_session_to_its_end() {
+async fn m_b9_a_watch_of_a_stopping_engine_sees_each_session_to_its_end() {
     let harness = Harness::limited(Limits { grace_ms: 60_000, ..Limits::default() });
-    let release = harness.probe.hears_nothing("begun");
+    let release = harness.probe.ignores_cancel("begun");
     harness.model.then(reply().call("probe", json!({})));
     let busy = harness.open().await;
     let mut events = harness.watch(&busy).await;
@@ -220,7 +221,7 @@ async fn m_b9_who_watches_an_engine_that_stops_sees_each_session_to_its_end() {
     let stopped = tokio::task::spawn_blocking(move || stop(harness));
     let cut = |event: &Event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(());
     events.until("the cut", cut).await;
-    // A change of the saved sessions has the watch look again at which sessions there are.
+    // A change of the saved sessions makes the watch list all sessions again.
     sessions.import(&mut exported.as_slice()).await.unwrap();
     while let Ok(Some(_)) = tokio::time::timeout(Duration::from_millis(200), watch.next()).await {}
     drop(release);

@@ -1,4 +1,5 @@
-//! The stores, each by the same rules; and what is SQLite's own: damage, versions, several processes, a full disk.
+//! The stores: rules that both keep, and tests of SQLite alone for damage, versions, several
+//! processes and a full disk.
 
 mod crashes;
 mod damage;

@@ -1,8 +1,9 @@
-//! Tasks and notes of a session: the model's tool for them, the facts they are, and who sees them.
+//! Tasks and notes of a session: the model's tool for them, their facts, and the clients that see
+//! them.
 
 use holdpoint_common::{Fact, Outcome, PolicyMode, TaskRequest, TaskState, ToolStatus};
 use holdpoint_session::store::Sqlite;
-use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_tools::{TasksResponse, ToolOutcome};
 use serde_json::{Value, json};
 
@@ -30,13 +31,13 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
         ),
         (json!({"action": "start"}), "[0 done, 1 doing, 1 to do; next: task 1 [doing] write it]"),
         (json!({"action": "finish"}), "[1 done, 0 doing, 1 to do; next: task 2 [todo] test it]"),
-        (json!({"action": "finish"}), "no task is started: name the one that is done"),
+        (json!({"action": "finish"}), "no task is started: give the id of the task to mark as done"),
         (json!({"action": "note", "text": "port 80 is taken", "task": 2}), "[noted]"),
         (json!({"action": "note", "text": " "}), "the note is empty"),
         (json!({"action": "drop", "task": 9}), "there is no task 9"),
         (
             json!({"action": "add"}),
-            "not run: `titles` is missing: one line each, of at most 500 bytes, for what is to be done",
+            "not run: `titles` is missing: give a title for each task, one line of at most 500 bytes",
         ),
         (json!({"action": "drop", "task": 2}), "[1 done, 0 doing, 0 to do]"),
         (
@@ -61,23 +62,23 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
 }
 
 #[tokio::test]
-async fn m_e7_what_is_too_much_is_refused_whole() {
+async fn m_e7_a_task_request_over_the_limit_is_refused_whole() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let add = |count: usize| json!({"action": "add", "titles": vec!["one"; count]});
     let mut told: Vec<(Value, &str)> = vec![
-        (add(51), "51 tasks at once; 50 are the most"),
+        (add(51), "51 tasks at once; the limit is 50"),
         (
             json!({"action": "add", "titles": ["fine", "x".repeat(501)]}),
-            "the title has 501 bytes; at most 500 are taken",
+            "the title has 501 bytes; at most 500 are allowed",
         ),
-        (json!({"action": "note", "text": "x".repeat(2001)}), "the note has 2001 bytes; at most 2000 are taken"),
+        (json!({"action": "note", "text": "x".repeat(2001)}), "the note has 2001 bytes; at most 2000 are allowed"),
         (json!({"action": "list", "all": true}), "`all`"),
     ];
     told.extend((0..9).map(|_| (add(50), "0 done")));
     told.push((add(49), "499 to do"));
-    told.push((add(2), "there can be 500 tasks, and there are 499 already"));
+    told.push((add(2), "a session can have at most 500 tasks; this one has 499"));
     told.push((add(1), "500 to do"));
     for (call, _) in &told {
         harness.model.then(reply().call("tasks", call.clone()));
@@ -90,15 +91,15 @@ async fn m_e7_what_is_too_much_is_refused_whole() {
     assert_eq!((session.snapshot().tasks.len(), session.snapshot().notes.len()), (500, 0));
 }
 
-/// They are the session's own: nobody is asked, and nothing denies them.
+/// Tasks are the session's own: they need no approval, and no policy denies them.
 #[tokio::test]
-async fn m_e7_tasks_need_nobodys_leave() {
+async fn m_e7_tasks_need_no_approval() {
     let harness = Harness::start();
     for policy in [PolicyMode::Ask, PolicyMode::Readonly] {
         let session = harness.sessions().open(harness.session().policy(policy)).await.unwrap();
         harness.model.then(reply().call("tasks", json!({"action": "add", "titles": ["one"]})));
         session.prompt("go").await.unwrap();
-        let settled = soon("the end of the turn", session.settled()).await.unwrap();
+        let settled = within_patience("the end of the turn", session.settled()).await.unwrap();
         assert_eq!(settled.tasks.len(), 1, "{policy:?}");
     }
 }
@@ -118,9 +119,9 @@ async fn m_b7_tasks_and_notes_outlive_the_actor() {
     assert_eq!((snapshot.tasks[0].state, snapshot.notes.len()), (TaskState::Doing, 1));
 }
 
-/// Many calls of one answer, side by side: each change is whole, and none is lost.
+/// Many parallel calls of one answer: each change is whole, and none is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m_e7_calls_side_by_side_lose_no_task() {
+async fn m_e7_parallel_calls_lose_no_task() {
     let harness = Harness::start();
     let session = harness.open().await;
     let calls = (0..40).fold(reply(), |reply, n| {
@@ -136,7 +137,7 @@ async fn m_e7_calls_side_by_side_lose_no_task() {
     }
 }
 
-/// A model may ask for all of it in one answer: each call sees what the one before has done.
+/// A model may send all of these calls in one answer: each sees the changes of the one before.
 #[tokio::test]
 async fn m_e7_calls_of_one_answer_keep_the_list_in_their_order() {
     let harness = Harness::start();
@@ -162,7 +163,7 @@ async fn m_e7_calls_of_one_answer_keep_the_list_in_their_order() {
     }
 }
 
-/// Each of a tool's threads hears of its own: none is taken for another, or left without an answer.
+/// Each thread of a tool gets its own replies: none gets another's, and none waits for ever.
 #[tokio::test]
 async fn m_e7_the_threads_of_one_call_each_change_the_tasks() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -175,7 +176,7 @@ async fn m_e7_the_threads_of_one_call_each_change_the_tasks() {
             let refused = threads.spawn(|| (0..20).map(|_| add(" ")).collect::<Vec<_>>());
             (added.join().unwrap(), refused.join().unwrap())
         });
-        assert!(told.0.iter().all(|told| matches!(told, TasksResponse::Are(_))), "{:?}", told.0);
+        assert!(told.0.iter().all(|told| matches!(told, TasksResponse::Tasks(_))), "{:?}", told.0);
         assert!(told.1.iter().all(|told| matches!(told, TasksResponse::Refused(_))), "{:?}", told.1);
         Ok(ToolOutcome::text("done"))
     });

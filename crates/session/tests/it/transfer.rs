@@ -1,4 +1,4 @@
-//! Sessions written out as text, and taken in again: the same, or not at all.
+//! Sessions exported as text and imported again: unchanged, or not at all.
 
 use std::sync::Arc;
 
@@ -43,12 +43,12 @@ async fn session(store: Sqlite) -> SessionId {
 }
 
 #[tokio::test]
-async fn a_session_comes_back_from_its_text_as_it_was() {
+async fn an_imported_session_equals_the_exported_one() {
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let id = session(store.clone()).await;
     let written = text(&store, &id).await;
-    assert_eq!(written, text(&store, &id).await, "the same facts make the same text");
+    assert_eq!(written, text(&store, &id).await, "the same facts export to the same text");
     let first = String::from_utf8(written.clone()).unwrap().lines().next().unwrap().to_owned();
     assert_eq!(first, format!(r#"{{"format":"holdpoint-session","version":1,"id":"{id}"}}"#));
 
@@ -59,7 +59,7 @@ async fn a_session_comes_back_from_its_text_as_it_was() {
     let listed = |saved: Vec<holdpoint_session::store::SavedSession>| saved[0].summary.clone();
     assert_eq!(listed(elsewhere.list().await.unwrap()), listed(store.list().await.unwrap()));
 
-    // Where its id is taken it gets another, in every place that names it.
+    // If its id is taken, the session gets another one, in every place that has the id.
     let other = import(&store, &Limits::default(), &mut &written[..]).await.unwrap();
     assert_ne!(other, id);
     let renamed = String::from_utf8(text(&store, &other).await).unwrap();
@@ -72,11 +72,11 @@ async fn a_session_comes_back_from_its_text_as_it_was() {
     let session = harness.sessions().get(other.as_str()).await.unwrap();
     session.prompt("and now?").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    assert!(harness.model.requests()[0].messages.len() > 5, "with all that was said");
+    assert!(harness.model.requests()[0].messages.len() > 5, "the request has the whole conversation");
 }
 
 #[tokio::test]
-async fn what_was_open_when_it_was_written_out_is_ended_as_after_a_restart() {
+async fn an_open_turn_in_an_export_is_ended_as_after_a_restart() {
     let store = Arc::new(Memory::default());
     let written = {
         let folder = TempDir::new().unwrap();
@@ -96,12 +96,12 @@ async fn what_was_open_when_it_was_written_out_is_ended_as_after_a_restart() {
     assert!(matches!(error, ExportError::Store(StoreError::Unknown { .. })), "{error}");
 }
 
-/// Takes a text in that is none, and says what was said of it.
+/// Imports an invalid text. Returns the line and the message of its refusal.
 async fn refused(text: &[u8], how: &str) -> (u64, String) {
     let store = Memory::default();
     let error = match import(&store, &Limits::default(), &mut &*text).await {
         Err(error) => error,
-        Ok(_) => panic!("{how}: it was taken for whole"),
+        Ok(_) => panic!("{how}: the import was accepted"),
     };
     assert!(store.list().await.unwrap().is_empty(), "{how}: something changed");
     let ImportError::Line { line, what } = error else { panic!("{how}: {error}") };
@@ -111,7 +111,7 @@ async fn refused(text: &[u8], how: &str) -> (u64, String) {
 }
 
 #[tokio::test]
-async fn a_text_that_is_not_as_it_was_written_is_refused_with_its_line_and_changes_nothing() {
+async fn a_changed_export_is_refused_with_its_line() {
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let id = session(store.clone()).await;
@@ -139,7 +139,7 @@ async fn a_text_that_is_not_as_it_was_written_is_refused_with_its_line_and_chang
         if n > 0 {
             let mut swapped = lines.clone();
             swapped.swap(n - 1, n);
-            refused(&swapped.concat(), &format!("line {} before its time", n + 1)).await;
+            refused(&swapped.concat(), &format!("line {} too early", n + 1)).await;
         }
     }
     let (line, what) = refused(
@@ -156,7 +156,7 @@ async fn a_text_that_is_not_as_it_was_written_is_refused_with_its_line_and_chang
     assert_eq!(refused(&text, "a line of garbage").await.0, 4);
 }
 
-/// A text of these lines behind the header, as one is that was written out.
+/// A valid export of these lines.
 fn written(id: &str, facts: &[serde_json::Value]) -> Vec<u8> {
     let header = json!({"format": "holdpoint-session", "version": 1, "id": id});
     let lines = std::iter::once(&header).chain(facts).map(|line| format!("{line}\n")).collect::<String>();
@@ -164,7 +164,7 @@ fn written(id: &str, facts: &[serde_json::Value]) -> Vec<u8> {
     format!("{lines}{}\n", json!({"end": {"facts": facts.len(), "checkSum": sum}})).into_bytes()
 }
 
-/// The facts of a session that may do everything, as JSON.
+/// The facts of a session under the policy `all`, as JSON.
 async fn unbound() -> (SessionId, Vec<serde_json::Value>) {
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
@@ -197,9 +197,9 @@ fn run(goal: &str) -> serde_json::Value {
     json!({"type": "runStarted", "run": {"goal": goal}, "by": {"name": "them"}})
 }
 
-/// Whoever changes a text can write its check sum anew.
+/// An editor of an export can also correct its checksum.
 #[tokio::test]
-async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
+async fn an_invalid_log_with_a_valid_checksum_is_refused_with_its_line() {
     type Change = fn(&mut Vec<serde_json::Value>);
     let (id, facts) = unbound().await;
     let behind = facts.len() as u64 + 2;
@@ -208,9 +208,9 @@ async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
         (|facts| drop(facts.remove(0)), 2, "is not the session's opening"),
         (|facts| facts[0]["body"]["settings"]["id"] = "other".into(), 2, "opens another session"),
         (|facts| add(facts, 1, &facts[0]["body"].clone()), behind, "opens another session"),
-        (|facts| add(facts, 1, &json!({"type": "text", "item": 1, "text": "x"})), behind, "is no fact"),
-        (|facts| add(facts, 9, &json!({"type": "gap", "from": 1, "to": 9_000})), behind, "is no fact"),
-        (|facts| add(facts, 9_000, &json!({"type": "gap", "from": 9_000, "to": 1})), behind, "is no fact"),
+        (|facts| add(facts, 1, &json!({"type": "text", "item": 1, "text": "x"})), behind, "not a fact"),
+        (|facts| add(facts, 9, &json!({"type": "gap", "from": 1, "to": 9_000})), behind, "not a fact"),
+        (|facts| add(facts, 9_000, &json!({"type": "gap", "from": 9_000, "to": 1})), behind, "not a fact"),
         (|facts| add(facts, 1, &prompt("\n")), behind, "the prompt is empty"),
         (|facts| add(facts, 1, &run(" ")), behind, "the goal is empty"),
     ];
@@ -222,9 +222,10 @@ async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
     }
 }
 
-/// Of two with one name, nothing that follows could say which is meant; and what comes after the last name has none.
+/// With two facts of one id, later references would be ambiguous; and behind the last id there is
+/// no other.
 #[tokio::test]
-async fn a_name_that_was_given_or_is_beyond_the_last_is_refused_with_its_line() {
+async fn a_repeated_or_too_high_id_is_refused_with_its_line() {
     let (id, facts) = unbound().await;
     let by = json!({ "name": "them" });
     let prompt = |n: u64| json!({"type": "promptAccepted", "prompt": n, "text": "x", "by": by});
@@ -236,7 +237,7 @@ async fn a_name_that_was_given_or_is_beyond_the_last_is_refused_with_its_line() 
     };
     let named: [&dyn Fn(u64) -> serde_json::Value; 4] = [&prompt, &turn, &task, &item];
     for fact in named {
-        for (name, why) in [(50, "comes twice"), (u64::MAX, "is above")] {
+        for (name, why) in [(50, "duplicate"), (u64::MAX, "is above")] {
             let mut facts = facts.clone();
             add(&mut facts, 1, &fact(50));
             add(&mut facts, 1, &fact(name));
@@ -246,9 +247,9 @@ async fn a_name_that_was_given_or_is_beyond_the_last_is_refused_with_its_line() 
     }
 }
 
-/// Two asks of one id would both be answered by whoever answers one of them.
+/// One answer would end two asks with the same id.
 #[tokio::test]
-async fn m_a5_an_ask_under_another_ones_number_is_refused_with_its_line() {
+async fn m_a5_an_ask_with_the_id_of_another_is_refused_with_its_line() {
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let id = session(store.clone()).await;
@@ -257,12 +258,12 @@ async fn m_a5_an_ask_under_another_ones_number_is_refused_with_its_line() {
     let asks: Vec<_> = (0..facts.len()).filter(|at| facts[*at]["body"]["type"] == "askRaised").collect();
     facts[asks[1]]["body"]["ask"]["id"] = facts[asks[0]]["body"]["ask"]["id"].clone();
     let (line, what) = refused(&written(id.as_str(), &facts), "an ask's number").await;
-    assert_eq!((line, what.contains("has another number")), (asks[1] as u64 + 2, true), "{what}");
+    assert_eq!((line, what.contains("is not that of its event")), (asks[1] as u64 + 2, true), "{what}");
 }
 
-/// Each costs a look at all others, on the thread that all sessions are found by.
+/// Each of them is compared with all others, on the thread that finds all sessions.
 #[tokio::test]
-async fn more_than_a_session_can_have_open_is_refused_with_its_line() {
+async fn too_many_queued_prompts_or_jobs_are_refused_with_their_line() {
     let (id, facts) = unbound().await;
     let by = json!({ "name": "them" });
     let prompt = |n: u64| json!({"type": "promptAccepted", "prompt": n, "text": "x", "by": by});
@@ -276,14 +277,14 @@ async fn more_than_a_session_can_have_open_is_refused_with_its_line() {
     }
 }
 
-/// Adds an event, so many numbers behind the last.
+/// Adds an event with a number that is `further` above the last.
 fn add(facts: &mut Vec<serde_json::Value>, further: u64, body: &serde_json::Value) {
     let last = facts.last().unwrap()["seq"].as_u64().unwrap();
     facts.push(json!({"seq": last + further, "at": 0, "body": body}));
 }
 
 #[tokio::test]
-async fn an_imported_session_asks_and_its_name_stays_on_its_line() {
+async fn an_imported_session_gets_safe_settings_and_a_clean_name() {
     let (id, mut facts) = unbound().await;
     add(&mut facts, 1, &json!({"type": "debugChanged", "enabled": true, "by": {"name": "them"}}));
     let whole = serde_json::to_string(&facts).unwrap();
@@ -300,7 +301,7 @@ async fn an_imported_session_asks_and_its_name_stays_on_its_line() {
     assert!(!taken.iter().any(|event| matches!(event.fact(), Some(Fact::DebugChanged { enabled: true, .. }))));
     let folder = std::path::Path::new(&settings.workspace).file_name().unwrap();
     assert_eq!(settings.name.as_str(), folder.to_str().unwrap());
-    assert_eq!(store.list().await.unwrap()[0].summary.name, id.as_str(), "as it was renamed");
+    assert_eq!(store.list().await.unwrap()[0].summary.name, id.as_str(), "the new name is kept");
 }
 
 #[tokio::test]
@@ -313,7 +314,7 @@ async fn a_line_that_never_ends_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_that_come_at_once_each_get_an_id() {
+async fn concurrent_imports_each_get_their_own_id() {
     let (id, facts) = unbound().await;
     let text = written(id.as_str(), &facts);
     let folder = TempDir::new().unwrap();

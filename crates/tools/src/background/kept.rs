@@ -1,9 +1,9 @@
-//! What is kept of a job's output: the newest.
+//! The kept part of a job's output: its newest bytes.
 
-/// Bytes that are kept of one job's output.
-const KEPT: usize = 256 * 1024;
+/// At least this many bytes of a long output are kept, and at most twice as many.
+const MIN_KEPT_BYTES: usize = 256 * 1024;
 
-/// The newest of a job's output, by its place in the whole.
+/// The newest part of a job's output, addressed by offsets in the whole output.
 #[derive(Debug, Default)]
 pub(super) struct KeptOutput {
     text: String,
@@ -14,20 +14,20 @@ pub(super) struct KeptOutput {
 impl KeptOutput {
     pub(super) fn push(&mut self, text: &str) {
         self.text.push_str(text);
-        // Not with every push: moving what is kept costs as much as it is long.
-        if self.text.len() > 2 * KEPT {
-            let gone = self.text.ceil_char_boundary(self.text.len() - KEPT);
+        // Not with every push, because moving the kept text takes time in proportion to its length.
+        if self.text.len() > 2 * MIN_KEPT_BYTES {
+            let gone = self.text.ceil_char_boundary(self.text.len() - MIN_KEPT_BYTES);
             self.text.drain(..gone);
             self.gone += gone as u64;
         }
     }
 
-    /// All that was ever written, in bytes.
+    /// Bytes of the whole output.
     pub(super) fn written(&self) -> u64 {
         self.gone + self.text.len() as u64
     }
 
-    /// At most so many bytes from a place on, or the newest; and where they begin.
+    /// Reads up to `most` bytes from offset `from`, or the newest ones. Also returns their offset.
     pub(super) fn read(&self, from: Option<u64>, most: usize) -> (u64, String) {
         let newest = self.text.len().saturating_sub(most);
         let begin = from.map_or(newest, |from| usize::try_from(from.saturating_sub(self.gone)).unwrap_or(usize::MAX));
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_is_kept_and_places_stay() {
+    fn the_newest_bytes_are_kept_and_offsets_stay_valid() {
         let mut output = KeptOutput::default();
         let mut whole = String::new();
         for number in 0..200_000 {
@@ -51,9 +51,9 @@ mod tests {
             whole.push_str(&line);
         }
         assert_eq!(output.written(), whole.len() as u64);
-        assert!(output.text.len() <= 2 * KEPT && output.text.len() >= KEPT - 4);
+        assert!(output.text.len() <= 2 * MIN_KEPT_BYTES && output.text.len() >= MIN_KEPT_BYTES - 4);
         let (mut from, mut read) = (output.gone, String::new());
-        assert_eq!(output.read(Some(0), 10).0, output.gone, "what is gone is not what was asked for");
+        assert_eq!(output.read(Some(0), 10).0, output.gone, "reading continues after the dropped output");
         loop {
             let (begin, text) = output.read(Some(from), 1_000);
             assert_eq!(begin, from);

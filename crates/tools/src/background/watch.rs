@@ -1,4 +1,4 @@
-//! The thread of one job: reads its output, waits for its end, tells the session.
+//! The thread of one job: reads its output, waits for its end and reports it to the session.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::Shared;
 use crate::ask::{Asker, ToolRequest};
 use crate::process::{Exit, Process};
 
-/// Watches a job that has just been started.
+/// Starts the thread of a job that was just started.
 pub(super) fn watch(
     shared: Arc<Shared>,
     session: Asker,
@@ -18,28 +18,28 @@ pub(super) fn watch(
     timeout: Option<Duration>,
 ) -> io::Result<()> {
     let id = session.call();
-    let watch = Watch { shared, session, id, end: JobEnd::Lost };
+    let watch = JobWatcher { shared, session, id, end: JobEnd::Lost };
     let thread = move || watch.run(process, timeout.map(|timeout| Instant::now() + timeout));
     std::thread::Builder::new().name(format!("job {id}")).spawn(thread)?;
     Ok(())
 }
 
-/// A job that is watched. Dropped, however that comes, the job counts as over.
-struct Watch {
+/// A watched job. When this is dropped, for any reason, the job counts as ended.
+struct JobWatcher {
     shared: Arc<Shared>,
     session: Asker,
     id: CallId,
     end: JobEnd,
 }
 
-impl Watch {
+impl JobWatcher {
     fn run(mut self, mut process: Process, deadline: Option<Instant>) {
         let keep = Arc::clone(&self.shared.keep);
         if let Err(error) = process.follow(deadline, |text| self.push(text), || self.finish(JobEnd::TimedOut)) {
-            tracing::warn!(job = %self.id, %error, "a job's output could not be read");
+            tracing::warn!(job = %self.id, %error, "reading the output of a job failed");
         }
         let (exit, _) = process.finish();
-        // Its supervisor included: who is told of the end finds nothing of it.
+        // End the supervisor too, so that no process of the job is left when its end is reported.
         let job = self.shared.jobs().all.get(&self.id).map(|job| (job.processes.clone(), job.ending));
         let ending = job.and_then(|(processes, ending)| {
             let _ = processes.finish();
@@ -70,12 +70,13 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for JobWatcher {
     fn drop(&mut self) {
-        // Told first: who waits for the end finds it told.
-        self.session.tell(ToolRequest::JobEnded { call: self.id, end: self.end });
+        // Report first: a caller that waits for the end can rely on the report.
+        self.session.send_without_reply(ToolRequest::JobEnded { call: self.id, end: self.end });
         if let Some(job) = self.shared.jobs().all.get_mut(&self.id) {
             job.end = Some(self.end);
+            job.ran = Some(job.since.elapsed());
         }
         self.shared.changed.notify_all();
     }

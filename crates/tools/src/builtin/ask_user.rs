@@ -14,34 +14,31 @@ use crate::input::{parse, schema_of};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
-/// Questions of one call.
+/// The most questions of one call.
 const MAX_QUESTIONS: usize = 3;
 
-/// Options of one question, if it has any.
+/// The number of options of a question that has any.
 const OPTIONS: std::ops::RangeInclusive<usize> = 2..=3;
 
-/// Characters of an id.
+/// In characters, like the limits below.
 const MAX_ID: usize = 64;
 
-/// Characters of a header.
 const MAX_HEADER: usize = 40;
 
-/// Characters of a question.
 const MAX_QUESTION: usize = 2_000;
 
-/// Characters of an option's label.
 const MAX_LABEL: usize = 100;
 
-/// Characters of an option's description.
 const MAX_DESCRIPTION: usize = 500;
 
-/// What heads a question that stands by itself, and names it.
-const ALONE: (&str, &str) = ("Question", "question");
+/// The header and the id of a question that was given without them.
+const DEFAULT_HEADER_AND_ID: (&str, &str) = ("Question", "question");
 
-/// The tool `ask_user`: asks one to three questions and waits for the replies, however long that takes.
+/// The tool `ask_user`: asks one to three questions and waits for the replies, without a timeout.
 ///
-/// A question has an id, a header, its words, and none or two to three options; free text always answers, too. The
-/// model reads the replies by id; that the user declined is an answer. Where nobody answers, it is an error.
+/// A question has an id, a header, a text, and either no options or two to three. The user can
+/// always reply in free text. The model gets the replies by id, and a declined question is a normal
+/// result. The call fails in a session where no user can answer.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct AskUser;
@@ -49,27 +46,27 @@ pub struct AskUser;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// One to three questions. Without it, `question`.
+    /// One to three questions. Give either this or `question`.
     #[schemars(length(min = 1, max = 3))]
-    questions: Option<Vec<Asked>>,
-    /// A single question that is answered in words. Without it, `questions`.
+    questions: Option<Vec<QuestionInput>>,
+    /// A single question, answered in free text. Give either this or `questions`.
     #[schemars(length(min = 1, max = 2000))]
     question: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
-    /// Names the question; its reply comes under this name.
+struct QuestionInput {
+    /// The id of the question. Its answer is returned under this id.
     #[schemars(length(min = 1, max = 64))]
     id: String,
-    /// A few words to head it with.
+    /// A heading of a few words.
     #[schemars(length(min = 1, max = 40))]
     header: String,
-    /// The question.
+    /// The text of the question.
     #[schemars(length(min = 1, max = 2000))]
     question: String,
-    /// Two or three ready answers, or none. The user can always answer in words instead.
+    /// Two or three suggested answers, or none. The user can always answer in free text instead.
     #[serde(default)]
     #[schemars(length(max = 3))]
     options: Vec<Choice>,
@@ -81,14 +78,14 @@ struct Choice {
     /// The answer, in a few words.
     #[schemars(length(min = 1, max = 100))]
     label: String,
-    /// What choosing it means.
+    /// The consequence of choosing this answer.
     #[serde(default)]
     #[schemars(length(max = 500))]
     description: String,
 }
 
 impl AskUser {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self
@@ -101,10 +98,10 @@ impl Tool for AskUser {
     }
 
     fn description(&self) -> &str {
-        "Asks the user one to three questions and waits for the answers. For what only the user can know or decide; \
-         not for permission to call a tool, which is asked for by itself. Give options where a few answers are \
-         likely: the user picks one or answers in words. The answers come by the questions' ids. The user may \
-         decline: then go on without an answer."
+        "Asks the user one to three questions and waits for the answers. Use it for things that only the user can \
+         know or decide, not for permission to call a tool: that is requested automatically. Give options if a few \
+         answers are likely: the user picks one or answers in free text. The answers are returned by question id. The \
+         user may decline; then continue without an answer."
     }
 
     fn schema(&self) -> Value {
@@ -128,33 +125,37 @@ impl Tool for AskUser {
                     .collect();
                 let mut text = Value::Object(replies).to_string();
                 if skips {
-                    text.push_str("\nThe user skipped the questions answered with null. Go on without.");
+                    text.push_str(
+                        "\nThe user skipped the questions answered with null. Continue without these answers.",
+                    );
                 }
                 Ok(ToolOutcome::text(text))
             }
-            QuestionResponse::Declined => Ok(ToolOutcome::text("The user declined to answer. Go on without.")),
+            QuestionResponse::Declined => {
+                Ok(ToolOutcome::text("The user declined to answer. Continue without an answer."))
+            }
             QuestionResponse::Unanswerable => {
-                Err(ToolError::failed("nobody is there to answer questions in this session: go on without"))
+                Err(ToolError::failed("no user can answer questions in this session: continue without an answer"))
             }
             QuestionResponse::Interrupted => Err(ToolError::Interrupted),
         }
     }
 }
 
-/// The questions of an input, within the bounds.
+/// Parses the questions and checks their limits.
 fn questions(input: &Value) -> Result<Vec<Question>, ToolError> {
     let input: Input = parse(input)?;
     let asked = match (input.questions, input.question) {
         (Some(questions), None) => questions,
         (None, Some(question)) => {
-            let (header, id) = ALONE;
-            vec![Asked { id: id.to_owned(), header: header.to_owned(), question, options: Vec::new() }]
+            let (header, id) = DEFAULT_HEADER_AND_ID;
+            vec![QuestionInput { id: id.to_owned(), header: header.to_owned(), question, options: Vec::new() }]
         }
         (Some(_), Some(_)) => return Err(ToolError::input("give either `questions` or `question`, not both")),
-        (None, None) => return Err(ToolError::input("`questions` is missing: one to three of them")),
+        (None, None) => return Err(ToolError::input("`questions` is missing: give one to three questions")),
     };
     if asked.is_empty() || asked.len() > MAX_QUESTIONS {
-        return Err(ToolError::input(format!("there can be 1 to {MAX_QUESTIONS} questions, not {}", asked.len())));
+        return Err(ToolError::input(format!("expected 1 to {MAX_QUESTIONS} questions, got {}", asked.len())));
     }
     let mut ids = BTreeSet::new();
     for (number, question) in (1..).zip(&asked) {
@@ -166,14 +167,14 @@ fn questions(input: &Value) -> Result<Vec<Question>, ToolError> {
     Ok(asked.into_iter().map(Question::from).collect())
 }
 
-impl Asked {
+impl QuestionInput {
     fn check(&self) -> Result<(), String> {
         check("the id", &self.id, MAX_ID)?;
         check("the header", &self.header, MAX_HEADER)?;
         check("the question", &self.question, MAX_QUESTION)?;
         let options = self.options.len();
         if options > 0 && !OPTIONS.contains(&options) {
-            return Err(format!("there can be no options, or {} to {}, not {options}", OPTIONS.start(), OPTIONS.end()));
+            return Err(format!("expected no options or {} to {}, got {options}", OPTIONS.start(), OPTIONS.end()));
         }
         let mut labels = BTreeSet::new();
         for option in &self.options {
@@ -196,13 +197,13 @@ fn check(what: &str, text: &str, most: usize) -> Result<(), String> {
 
 fn check_length(what: &str, text: &str, most: usize) -> Result<(), String> {
     match text.chars().count() {
-        length if length > most => Err(format!("{what} is {length} characters long; {most} are the most")),
+        length if length > most => Err(format!("{what} is {length} characters long; the limit is {most}")),
         _ => Ok(()),
     }
 }
 
-impl From<Asked> for Question {
-    fn from(Asked { id, header, question, options }: Asked) -> Self {
+impl From<QuestionInput> for Question {
+    fn from(QuestionInput { id, header, question, options }: QuestionInput) -> Self {
         let option = |Choice { label, description }| QuestionOption { label, description };
         Self { id, header, question, options: options.into_iter().map(option).collect() }
     }

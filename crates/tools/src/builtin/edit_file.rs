@@ -1,6 +1,6 @@
 //! The tool `edit_file`: replaces strings in a text file.
 
-mod miss;
+mod near_match;
 mod replacement;
 
 use std::borrow::Cow;
@@ -14,88 +14,97 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::asking::failing;
+use super::failed_intent::failure_details;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::files::change::Change;
-use crate::files::coding::Coding;
 use crate::files::mark::{MAX_HASHED, is_same, mark_of};
 use crate::files::old_file::OldFile;
+use crate::files::text_encoding::TextEncoding;
 use crate::input::{parse, schema_of};
-use crate::place::{Judged, Place, Spot, near};
+use crate::place::{JudgedPlace, OpenParent, Place, near};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
-use replacement::{Found, Replacement, TooMuch};
+use replacement::{EditLimit, Found, Replacement};
 
-/// What the model calls it by.
 const NAME: &str = "edit_file";
 
-/// Places that an error names.
+/// The most places that an error lists.
 const MAX_PLACES: usize = 10;
 
-/// The tool `edit_file`: replaces strings in a text file, one or several at once.
+/// The tool `edit_file`: replaces one or more strings in a text file.
 ///
-/// Each old string has to stand in the text in exactly one place, unless all of its places are meant; the edits are
-/// made one after the other, and all of them or none. A string without carriage returns fits lines that end in carriage
-/// return and line feed, too, and every line keeps its end; byte order mark, encoding and permissions stay. The encoding
-/// is that of the byte order mark, else the one that the call names, else UTF-8. Refused are: a file that is not text in
-/// its encoding or is larger than 64 MiB, an edit that would make one larger or replace more than 250,000 places at
-/// once, and a character that the encoding does not have.
+/// Each old string must occur exactly once in the text, unless `replace_all` is set. The edits are
+/// applied one after the other, either all of them or none. A string without carriage returns also
+/// matches lines that end in CRLF, and every line keeps its line end. The byte order mark, the
+/// encoding and the permissions are kept. The encoding is that of the byte order mark, else the one
+/// that the call names, else UTF-8.
 ///
-/// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has
-/// since the diff was shown to the user: what was shown is what is done. Other calls of the session are not held
-/// against it, as long as the same lines become the same. An edit that does not fit, or whose diff would be longer than 4
-/// MiB, is told at once, and not asked about, if the file may be read unasked; else the user is told, and it is not
-/// made whatever the user says. Where edits are allowed unasked nothing is shown, and the diff may be of any size.
+/// The tool refuses a file that is not text in its encoding or is larger than 64 MiB, an edit that
+/// would make a file larger than that or replace more than 250,000 places at once, and a character
+/// that the encoding lacks.
+///
+/// The call fails if the file has changed since a call of the session last read or wrote it, or
+/// since the diff was shown to the user, so that only the shown diff is applied. Changes by other
+/// calls of the session are accepted as long as this call still changes the same lines in the same
+/// way.
+///
+/// If an edit does not apply, or its diff would be longer than 4 MiB, the call fails without asking
+/// the user, provided that the file may be read without approval. If reading needs approval, the
+/// user is asked and sees the error, and the call fails even if it is approved. Where edits need no
+/// approval, the diff is not shown and may be of any size.
 #[derive(Debug, Default)]
 pub struct EditFile {
-    judged: Judged,
-    /// What the call was shown by, or why that could not be.
-    shown: RefCell<Option<Result<Shown, ToolError>>>,
+    judged: JudgedPlace,
+    /// The source of the diff that was shown, or the error that prevented showing it.
+    shown: RefCell<Option<Result<ShownChange, ToolError>>>,
 }
 
-/// What the diff was made from, and what it came to.
+/// The file's mark and the change that a diff was made from.
 #[derive(Debug)]
-struct Shown {
+struct ShownChange {
     mark: FileMark,
-    gist: String,
+    fingerprint: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The file: absolute, or relative to the workspace folder.
+    /// The path of the file: absolute, or relative to the workspace folder.
     path: String,
-    /// For a single edit: the text to replace, exactly as it stands in the file.
+    /// For a single edit: the text to replace, exactly as in the file.
     old_string: Option<String>,
-    /// For a single edit: what takes its place.
+    /// For a single edit: the replacement text.
     new_string: Option<String>,
-    /// For a single edit: replace it everywhere; without it, old_string has to be unique.
+    /// For a single edit: replace every occurrence. Otherwise, old_string must be unique in the
+    /// file.
     #[serde(default)]
     replace_all: bool,
-    /// For several edits, instead of the strings above: each is made in the text as those before it left it.
+    /// Several edits, instead of the strings above. They are applied one after the other, each to
+    /// the result of the one before.
     #[serde(default)]
     edits: Vec<Edit>,
-    /// The file's encoding, such as windows-1252. Needed only if it is not UTF-8 and the file has no byte order mark.
+    /// The encoding of the file, such as windows-1252. Needed only if the file is not UTF-8 and has
+    /// no byte order mark.
     encoding: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Edit {
-    /// The text to replace, exactly as it stands in the file, with the white space at its lines' beginnings.
+    /// The text to replace, exactly as in the file, including the indentation.
     old_string: String,
-    /// What takes its place.
+    /// The replacement text.
     new_string: String,
-    /// Replace it everywhere; without it, old_string has to be unique in the file.
+    /// Replace every occurrence. Otherwise, old_string must be unique in the file.
     #[serde(default)]
     replace_all: bool,
 }
 
 impl EditFile {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -109,8 +118,8 @@ impl Tool for EditFile {
 
     fn description(&self) -> &str {
         "Replaces text in a file: old_string by new_string, or several such edits at once, all or none. Each \
-         old_string has to stand in the file exactly as given and in one place only, unless replace_all is set: add \
-         the lines around it until it does. Line numbers of read_file are not part of the text. Line ends and encoding \
+         old_string must occur in the file exactly as given and only once, unless replace_all is set: add surrounding \
+         lines until it is unique. The line numbers of read_file are not part of the text. Line endings and encoding \
          are kept."
     }
 
@@ -121,18 +130,18 @@ impl Tool for EditFile {
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
         let edits = input.edits()?;
-        let named = Coding::named(input.encoding.as_ref())?;
+        let named = TextEncoding::named(input.encoding.as_ref())?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Read(place.clone()), Act::Write(place.clone())];
         let details = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
-            // Nobody is going to see it.
+            // The details will not be shown.
             Verdict::Allow | Verdict::Deny => None,
             Verdict::Ask => Some(self.show(&place, &edits, named, workspace).or_else(|error| {
-                failing(error, NAME, &place, workspace, |error| drop(self.shown.replace(Some(Err(error)))))
+                failure_details(error, NAME, &place, workspace, |error| drop(self.shown.replace(Some(Err(error)))))
             })?),
         };
-        // What is protected is asked about every time.
+        // Ask about a protected file every time.
         let always = (!workspace.policy().protects(&place)).then(|| format!("edit {}", place.path().display()));
         Ok(Intent { acts, message: "Edit this file?".to_owned(), details, always })
     }
@@ -140,18 +149,18 @@ impl Tool for EditFile {
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
         let edits = input.edits()?;
-        let named = Coding::named(input.encoding.as_ref())?;
+        let named = TextEncoding::named(input.encoding.as_ref())?;
         let place = self.judged.resolve(&input.path, context.root())?;
-        // What nobody has seen is not done.
+        // If the diff could not be shown, the call fails even if it was approved.
         let shown = self.shown.take().transpose()?;
         let files = context.workspace().files();
-        files.alone_with(place.path(), || {
+        files.with_lock(place.path(), || {
             let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
-            let spot = Spot::of(place.path()).map_err(failed)?;
+            let spot = OpenParent::open_existing(place.path()).map_err(failed)?;
             let Edited { old, change, content } = change(&spot, &place, &edits, named, context.workspace())?;
             if let Some(shown) = shown
                 && !is_same(&shown.mark, &old.mark)
-                && !(files.is_ours_since(&shown.mark, &old.mark) && shown.gist == change.gist())
+                && !(files.only_session_changed(&shown.mark, &old.mark) && shown.fingerprint == change.fingerprint())
             {
                 let why = format!("{} has changed since the edit was shown: nothing was done", place.shown());
                 return Err(ToolError::failed(why));
@@ -174,21 +183,21 @@ impl Tool for EditFile {
 }
 
 impl EditFile {
-    /// The diff, and what it was made from is remembered.
+    /// Returns the diff, and remembers the mark and the change it was made from.
     fn show(
         &self,
         place: &Place,
         edits: &[Replacement<'_>],
-        named: Option<Coding>,
+        named: Option<TextEncoding>,
         workspace: &Workspace,
     ) -> Result<String, ToolError> {
         let failed = |error: io::Error| near::failure(place, &error, NAME, workspace);
-        let spot = Spot::of(place.path()).map_err(failed)?;
+        let spot = OpenParent::open_existing(place.path()).map_err(failed)?;
         let Edited { old, change, .. } = change(&spot, place, edits, named, workspace)?;
         let diff = change.shown(place.shown());
         let diff = diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
         let diff = shown::with_coding(diff, old.coding);
-        self.shown.replace(Some(Ok(Shown { mark: old.mark, gist: change.gist() })));
+        self.shown.replace(Some(Ok(ShownChange { mark: old.mark, fingerprint: change.fingerprint() })));
         Ok(diff)
     }
 }
@@ -203,12 +212,12 @@ impl Input {
                     .map(|edit| Replacement { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all })
                     .collect()
             }
-            _ => return Err(ToolError::input("either old_string and new_string are needed, or edits")),
+            _ => return Err(ToolError::input("give either old_string and new_string, or edits")),
         };
         for (number, edit) in edits.iter().enumerate() {
             let which = which(number, edits.len());
             if edit.old.is_empty() {
-                return Err(ToolError::input(format!("{which}old_string is empty; to make a file, use write_file")));
+                return Err(ToolError::input(format!("{which}old_string is empty; use write_file to create a file")));
             }
             if edit.old == edit.new {
                 return Err(ToolError::input(format!("{which}old_string and new_string are the same")));
@@ -218,33 +227,33 @@ impl Input {
     }
 }
 
-/// How an error names an edit.
+/// The prefix of an error about one of several edits.
 fn which(number: usize, of: usize) -> String {
     if of == 1 { String::new() } else { format!("edit {} of {of}: ", number + 1) }
 }
 
-/// The file as it is, and what the edits make of it.
+/// A file and the result of the edits.
 struct Edited {
     old: OldFile,
     change: Change,
-    /// The new bytes, where they are not those of the new text.
+    /// The new text in the file's encoding, unless that is UTF-8.
     content: Option<Vec<u8>>,
 }
 
 fn change(
-    spot: &Spot,
+    spot: &OpenParent,
     place: &Place,
     edits: &[Replacement<'_>],
-    named: Option<Coding>,
+    named: Option<TextEncoding>,
     workspace: &Workspace,
 ) -> Result<Edited, ToolError> {
     let refused = |why: String| ToolError::failed(format!("{}: {why}", place.shown()));
     let old = OldFile::at(spot, place, named).map_err(|error| refused(error.to_string()))?;
     let Some(mut old) = old else {
-        return Err(refused(format!("there is no such file{}", near::hint(place.path(), NAME, workspace))));
+        return Err(refused(format!("no such file{}", near::hint(place.path(), NAME, workspace))));
     };
     if workspace.files().is_changed(&old.mark) {
-        return Err(refused("it has changed since it was last read: read it again".into()));
+        return Err(refused("the file has changed since it was last read: read it again".into()));
     }
     let text = std::mem::replace(&mut old.text, Ok(String::new())).map_err(|why| refused(why.to_string()))?;
     let mut change = Change::none(text);
@@ -254,15 +263,15 @@ fn change(
         change.replace(&parts);
     }
     if change.is_none() {
-        return Err(refused("the edits undo each other, nothing would change".into()));
+        return Err(refused("the edits cancel each other out, so the file would not change".into()));
     }
     let content = match old.coding.encode(change.after()).map_err(|why| refused(why.to_string()))? {
         Cow::Borrowed(_) => None,
-        Cow::Owned(content) if content.len() as u64 > MAX_HASHED => return Err(refused(TooMuch::Text.to_string())),
+        Cow::Owned(content) if content.len() as u64 > MAX_HASHED => return Err(refused(EditLimit::Text.to_string())),
         Cow::Owned(content) if is_utf8(&old, change.before()) && str::from_utf8(&content).is_err() => {
             let coding = old.coding;
             return Err(refused(format!(
-                "it is UTF-8, and would be neither with this in {coding}: leave the encoding out"
+                "the file is UTF-8, and this edit in {coding} would make it invalid: leave the encoding out"
             )));
         }
         Cow::Owned(content) => Some(content),
@@ -270,26 +279,26 @@ fn change(
     Ok(Edited { old, change, content })
 }
 
-/// Whether the file with this text is UTF-8 beyond ASCII, too.
+/// Whether the encoded `text` is also valid UTF-8 and has more than ASCII characters.
 fn is_utf8(old: &OldFile, text: &str) -> bool {
     old.coding.encode(text).is_ok_and(|bytes| !bytes.is_ascii() && str::from_utf8(&bytes).is_ok())
 }
 
-/// A part of a text, and what takes its place.
+/// A range of a text and its replacement.
 type Part<'a> = (Range<usize>, Cow<'a, str>);
 
-/// What is replaced in `text` by what.
+/// The ranges of `text` that an edit replaces, with their replacements.
 fn parts<'a>(text: &str, edit: &Replacement<'a>) -> Result<Vec<Part<'a>>, String> {
     let found = edit.find(text, MAX_PLACES + 1).map_err(|why| why.to_string())?;
     match found.len() {
-        0 => Err(format!("old_string does not stand in it{}", miss::hint(text, edit.old))),
+        0 => Err(format!("old_string was not found{}", near_match::hint(text, edit.old))),
         count if count > 1 && !edit.all => {
             let times = if count > MAX_PLACES { format!("more than {MAX_PLACES}") } else { count.to_string() };
             let line = |found: &Found<'_>| 1 + memchr_iter(b'\n', &text.as_bytes()[..found.whole.start]).count();
             let lines: Vec<_> = found.iter().take(MAX_PLACES).map(|found| line(found).to_string()).collect();
             Err(format!(
-                "old_string stands in it {times} times, on lines {}: add the lines around the one that is meant, or \
-                 set replace_all",
+                "old_string occurs {times} times, on lines {}: add surrounding lines to make it unique, or set \
+                 replace_all",
                 lines.join(", ")
             ))
         }

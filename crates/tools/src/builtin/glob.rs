@@ -1,4 +1,4 @@
-//! The tool `glob`: finds files by their names.
+//! The tool `glob`: finds files by name.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,41 +14,43 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{or_workspace, parse, schema_of};
-use crate::place::{Judged, near};
+use crate::place::{JudgedPlace, near};
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::pattern::Pattern;
-use crate::walk::{Crew, Walk};
+use crate::walk::{ParallelWalk, Walk};
 use crate::workspace::Workspace;
 
-/// The tool's name.
 const NAME: &str = "glob";
 
-/// Files that one call shows.
+/// The most files that one call shows.
 const MAX_FILES: usize = 200;
 
-/// The tool `glob`: finds files by their names, those changed last first.
+/// The tool `glob`: finds files by name, the most recently changed first.
 ///
-/// What is looked at and what is not is as with [`Grep`](crate::Grep). Files changed in the same nanosecond are in the
-/// order of their paths. A call shows at most 200 and says how many more there are.
+/// It walks folders by the same rules as [`Grep`](crate::Grep). Files changed in the same
+/// nanosecond are sorted by path. A call shows at most 200 files and says how many more match.
 #[derive(Debug, Default)]
 pub struct Glob {
-    judged: Judged,
+    judged: JudgedPlace,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What paths match: `*.rs` in any folder, `src/**/*.{ts,tsx}` from the folder on; `**` stands for folders.
+    /// The pattern of paths: `*.rs` matches in any folder, `src/**/*.{ts,tsx}` from the searched
+    /// folder; `**` matches any number of folders.
     pattern: String,
-    /// The folder to search: absolute, or relative to the workspace folder, which it is if not given.
+    /// The folder to search: absolute, or relative to the workspace folder. Default: the workspace
+    /// folder.
     path: Option<String>,
 }
 
-/// A file that matches: the one changed last is the least, so that the heap's greatest is the one to drop.
+/// A matching file. The newest file is the least, so that the greatest in the heap is the one to
+/// drop.
 type Match = (Reverse<(i64, u64)>, PathBuf);
 
-/// What one thread has found.
+/// The newest matches that one thread has found, and the count of all its matches.
 #[derive(Default)]
 struct Newest {
     kept: BinaryHeap<Match>,
@@ -56,7 +58,7 @@ struct Newest {
 }
 
 impl Glob {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -69,8 +71,8 @@ impl Tool for Glob {
     }
 
     fn description(&self) -> &str {
-        "Finds files by a pattern of their paths, in a folder and all below; those changed last come first. Files that \
-         git ignores and .git are passed over; hidden files are not."
+        "Finds files whose path matches a pattern, in a folder and all folders below it, most recently changed first. \
+         Skips .git and files that git ignores; hidden files are included."
     }
 
     fn schema(&self) -> Value {
@@ -83,9 +85,9 @@ impl Tool for Glob {
         let place = self.judged.judge(or_workspace(input.path.as_ref()), workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
-            details: Some(format!("{}\n\nfor {}", shown::line(&path), shown::line(&input.pattern))),
+            details: Some(format!("{}\n\npattern: {}", shown::line(&path), shown::line(&input.pattern))),
             always: Some(format!("glob {path}")),
-            ..Intent::new(Act::Walk(place), "Look for files here?")
+            ..Intent::new(Act::Walk(place), "Find files here?")
         })
     }
 
@@ -95,11 +97,11 @@ impl Tool for Glob {
         let pattern = Pattern::below(&input.pattern, &place)?;
         let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
         let walk = Walk::through(&place, context).map_err(failed)?;
-        let found = Crew::go(&walk, Newest::default, |newest, path| {
+        let found = ParallelWalk::walk_files(&walk, Newest::default, |newest, path| {
             if pattern.matches(&path) {
                 match walk.modified(&path) {
                     Ok(modified) => newest.keep((Reverse(modified), path)),
-                    // It is gone again, as a draft is in a moment.
+                    // Deleted after it was listed, as short-lived temporary files are.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(_) => walk.could_not_read(),
                 }
@@ -117,7 +119,7 @@ impl Tool for Glob {
             notes.extend(["nothing found"].into_iter().chain(pattern.hint()).map(str::to_owned));
         }
         if count > files.len() {
-            notes.push(format!("{} more, changed before these: take a narrower pattern or path", count - files.len()));
+            notes.push(format!("{} more, changed earlier: use a narrower pattern or path", count - files.len()));
         }
         notes.extend(walk.left_out());
         let mut output = String::new();

@@ -1,4 +1,4 @@
-//! The tool `grep`: finds lines of files by a regular expression.
+//! The tool `grep`: finds the lines of files that match a regular expression.
 
 mod file;
 mod found;
@@ -18,71 +18,74 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{or_workspace, parse, schema_of};
-use crate::place::{Judged, Place, Spot, near};
+use crate::place::{JudgedPlace, OpenParent, Place, near};
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::pattern::Pattern;
-use crate::walk::{Crew, Walk, counted};
+use crate::walk::{ParallelWalk, Walk, count_note};
 use crate::workspace::Workspace;
 use file::{End, FileSearch, Hits, Searched};
 use found::Found;
 
-/// The tool's name.
 const NAME: &str = "grep";
 
-/// Matches that are shown if the call does not say.
+/// Matches shown when the call sets no limit.
 const LIMIT: u64 = 200;
 
-/// The most matches that are shown.
 const MAX_LIMIT: u64 = 2_000;
 
-/// The most lines around each match.
+/// The most context lines before and after each match.
 const MAX_CONTEXT: usize = 20;
 
 /// Bytes of one call's output, without its notes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Bytes that a pattern may take when it is compiled, and as many again when it is searched for.
+/// Bytes that a compiled pattern may take, and as many again for its search cache.
 const MAX_PATTERN: usize = 8 * 1024 * 1024;
 
-/// The tool `grep`: finds lines of files by a regular expression, in a file or in a folder and all below.
+/// The tool `grep`: finds lines that match a regular expression, in a file or in a folder and
+/// everything below it.
 ///
-/// As ripgrep does: `.gitignore` is obeyed in a git repository, and `.ignore` anywhere; links are not followed; binary
-/// files are passed over, which is said: those with a zero byte among the first 8 KiB. After a later one, or a line of
-/// more than 4 MiB, no more of the file is searched. Hidden files are searched, but never `.git`. Above the workspace,
-/// `.gitignore` counts up to where the repository begins, and `.ignore` does not. What a rule of the policy denies or
-/// asks about is left out, and said.
+/// The search follows ripgrep's rules: it obeys `.gitignore` in a git repository and `.ignore`
+/// everywhere, and follows no links. Files with a zero byte in their first 8 KiB are binary and are
+/// skipped. A later zero byte, or a line of more than 4 MiB, ends the search of that file. Hidden
+/// files are searched, `.git` never. Above the workspace, `.gitignore` files count up to the root
+/// of the repository, and `.ignore` files do not. Paths that a policy rule denies or asks about are
+/// left out. Notes in the output count the files and paths that were left out.
 ///
-/// Results are in the order of their paths, and always the same. A call shows at most 2,000 matches and 64 KiB, 500
-/// bytes of a line, and says what it left out.
+/// Results are sorted by path and are the same for every search of the same files. A call shows at
+/// most 2,000 matches, 64 KiB, and 500 bytes of each line, and says where it cut.
 #[derive(Debug, Default)]
 pub struct Grep {
-    judged: Judged,
+    judged: JudgedPlace,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// A regular expression in Rust's syntax; it is matched line by line.
+    /// A regular expression in Rust syntax, matched line by line.
     pattern: String,
-    /// The file or folder to search: absolute, or relative to the workspace folder, which it is if not given.
+    /// The file or folder to search: absolute, or relative to the workspace folder. Default: the
+    /// workspace folder.
     path: Option<String>,
-    /// Only files whose path matches: `*.rs`, `src/**/*.{ts,tsx}`, or `!*.lock` for all but those.
+    /// Search only files whose path matches this pattern: `*.rs`, `src/**/*.{ts,tsx}`, or `!*.lock`
+    /// for all other files.
     glob: Option<String>,
-    /// Upper and lower case are the same.
+    /// Ignore case.
     #[serde(default)]
     case_insensitive: bool,
-    /// How many lines around each match to show as well: at most 20.
+    /// The number of lines to show before and after each match, at most 20.
     #[serde(default)]
     context: usize,
-    /// What to show: the matching `lines`, which it is if not given, the `files` that have any, or the `count` in each.
+    /// The output: the matching `lines` (default), the `files` that contain a match, or the `count`
+    /// of matching lines in each file.
     #[serde(default)]
     output: Output,
-    /// How many matches to show, or files: 200 if not given, at most 2000.
+    /// The most matches to show, or files if the output is not `lines`. Default 200, at most 2000.
     limit: Option<u64>,
 }
 
-/// What is shown of a search.
+/// The output of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Output {
@@ -92,16 +95,16 @@ enum Output {
     Count,
 }
 
-/// Files that were passed over, wholly or from some place on.
+/// Counts of the files that were skipped, entirely or in part.
 #[derive(Default)]
-struct PassedOver {
+struct SkippedFiles {
     binary: AtomicU64,
     too_long: AtomicU64,
     in_part: AtomicU64,
 }
 
 impl Grep {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -114,9 +117,9 @@ impl Tool for Grep {
     }
 
     fn description(&self) -> &str {
-        "Searches a file, or a folder and all below, for lines that match a regular expression. Shows the lines with \
-         their numbers, or only which files have any, or how many. Files that git ignores, binary files and .git are \
-         passed over; hidden files are not. Results are in the order of paths."
+        "Searches a file, or a folder and all folders below it, for lines that match a regular expression. Shows the \
+         lines with their numbers, only the files that contain matches, or the number of matching lines in each file. \
+         Skips .git, binary files and files that git ignores; hidden files are included. Results are sorted by path."
     }
 
     fn schema(&self) -> Value {
@@ -129,7 +132,7 @@ impl Tool for Grep {
         let place = self.judged.judge(or_workspace(input.path.as_ref()), workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
-            details: Some(format!("{}\n\nfor {}", shown::line(&path), shown::line(&input.pattern))),
+            details: Some(format!("{}\n\npattern: {}", shown::line(&path), shown::line(&input.pattern))),
             always: Some(format!("grep {path}")),
             ..Intent::new(Act::Walk(place), "Search here?")
         })
@@ -139,7 +142,7 @@ impl Tool for Grep {
         let input: Input = parse(&input)?;
         let matcher = input.matcher()?;
         if input.limit == Some(0) {
-            return Err(ToolError::input("limit is at least 1"));
+            return Err(ToolError::input("limit must be at least 1"));
         }
         let limit = input.limit.unwrap_or(LIMIT).min(MAX_LIMIT);
         let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
@@ -147,17 +150,17 @@ impl Tool for Grep {
         let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
         let search = || FileSearch::new(context, &matcher, input.output, input.context.min(MAX_CONTEXT), limit);
         let found = Found::new(input.output, limit);
-        let passed = PassedOver::default();
+        let passed = SkippedFiles::default();
         let mut notes = Vec::new();
         if place.path().is_dir() {
             let walk = Walk::through(&place, context).map_err(failed)?;
-            Crew::go(&walk, search, |search, path| {
+            ParallelWalk::walk_files(&walk, search, |search, path| {
                 let shown = walk.shown(&path);
                 if glob.as_ref().is_some_and(|glob| !glob.matches(&path)) || !found.has_room_for(&shown) {
                     return;
                 }
                 match walk.open(&path).map(|file| search.search(&file)) {
-                    // It is gone again, as a draft is in a moment.
+                    // Deleted after it was listed, as short-lived temporary files are.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Ok(Searched { end: End::Unreadable, .. }) | Err(_) => walk.could_not_read(),
                     Ok(searched) => passed.take(searched, |hits| found.keep(shown, hits)),
@@ -167,10 +170,12 @@ impl Tool for Grep {
         } else {
             let file = file_at(&place).map_err(failed)?.ok_or_else(|| {
                 let near = near::hint(place.path(), NAME, context.workspace());
-                ToolError::failed(format!("{}: there is no such file or folder{near}", place.shown()))
+                ToolError::failed(format!("{}: no such file or folder{near}", place.shown()))
             })?;
             match search().search(&file) {
-                Searched { end: End::Unreadable, .. } => return Err(failed(io::Error::other("it could not be read"))),
+                Searched { end: End::Unreadable, .. } => {
+                    return Err(failed(io::Error::other("the file can't be read")));
+                }
                 searched => passed.take(searched, |hits| found.keep(place.shown().into(), hits)),
             }
         }
@@ -188,7 +193,7 @@ impl Tool for Grep {
 }
 
 fn file_at(place: &Place) -> io::Result<Option<std::fs::File>> {
-    Ok(Spot::of(place.path())?.open()?.map(|(file, _)| file))
+    Ok(OpenParent::open_existing(place.path())?.open()?.map(|(file, _)| file))
 }
 
 impl Input {
@@ -196,11 +201,11 @@ impl Input {
         let mut builder = RegexMatcherBuilder::new();
         builder.case_insensitive(self.case_insensitive).line_terminator(Some(b'\n')).multi_line(true);
         builder.size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN);
-        builder.build(&self.pattern).map_err(|error| ToolError::input(format!("the pattern can't be used: {error}")))
+        builder.build(&self.pattern).map_err(|error| ToolError::input(format!("invalid pattern: {error}")))
     }
 }
 
-impl PassedOver {
+impl SkippedFiles {
     fn take(&self, searched: Searched, keep: impl FnOnce(Hits)) {
         let Searched { hits, end } = searched;
         let found = hits.count > 0;
@@ -220,15 +225,15 @@ impl PassedOver {
 
     fn notes(self) -> impl Iterator<Item = String> {
         let notes = [
-            (self.binary, "binary file", "passed over"),
-            (self.too_long, "file", "passed over, its lines being too long"),
+            (self.binary, "binary file", "skipped"),
+            (self.too_long, "file", "skipped because of lines that are too long"),
             (self.in_part, "file", "searched only up to a zero byte or a line that is too long"),
         ];
-        notes.into_iter().filter_map(|(count, thing, what)| counted(count.into_inner(), thing, what))
+        notes.into_iter().filter_map(|(count, thing, what)| count_note(count.into_inner(), thing, what))
     }
 }
 
-/// What is shown.
+/// Formats the results, up to `limit` matches or files, and the notes.
 fn page(files: &BTreeMap<PathBuf, Hits>, is_cut: bool, output: Output, limit: u64, mut notes: Vec<String>) -> String {
     let mut page = String::new();
     let mut shown = 0;
@@ -268,10 +273,7 @@ fn page(files: &BTreeMap<PathBuf, Hits>, is_cut: bool, output: Output, limit: u6
     }
     if is_full || is_cut {
         let what = if output == Output::Lines { "matches" } else { "files" };
-        notes.insert(
-            0,
-            format!("the first {shown} {what}, there may be more: go on with a narrower pattern, path or glob"),
-        );
+        notes.insert(0, format!("the first {shown} {what}; there may be more: use a narrower pattern, path or glob"));
     }
     if !notes.is_empty() {
         let gap = if page.is_empty() { "" } else { "\n" };

@@ -16,16 +16,17 @@ use crate::input::{parse, schema_of};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
-/// Bytes of output that one call reads.
-const MOST: usize = 16 * 1024;
+/// The most bytes of output that one call reads.
+const MAX_READ_BYTES: usize = 16 * 1024;
 
 /// How long a call may wait for output.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// The tool `jobs`: lists, reads and stops the background jobs that `shell` has started in this session.
+/// The tool `jobs`: lists, reads and stops the background jobs that `shell` has started in this
+/// session.
 ///
-/// One call reads at most 16 KiB; the newest 256 KiB at least of each job's output are kept. A call may wait up to
-/// 60 s for output to come.
+/// One call reads at most 16 KiB. At least the newest 256 KiB of each job's output are kept. A call
+/// may wait up to 60 s for new output.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Jobs;
@@ -33,13 +34,15 @@ pub struct Jobs;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What to do.
+    /// The action.
     action: Action,
-    /// The job, for read and stop: the number that shell returned.
+    /// For read and stop: the number of the job, as shell returned it.
     job: Option<u64>,
-    /// For read: the byte to begin at, counted from the job's beginning; without it, the newest output.
+    /// For read: the offset of the first byte in the whole output of the job. Default: the newest
+    /// output.
     from: Option<u64>,
-    /// For read: milliseconds to wait for output after `from`, or for the job's end; at most 60000.
+    /// For read: how many milliseconds to wait for output after `from`, or for the end of the job.
+    /// At most 60000.
     wait_ms: Option<u64>,
 }
 
@@ -48,14 +51,14 @@ struct Input {
 enum Action {
     /// List all jobs.
     List,
-    /// Read the output of one.
+    /// Read the output of a job.
     Read,
-    /// Stop one.
+    /// Stop a job.
     Stop,
 }
 
 impl Jobs {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self
@@ -66,10 +69,12 @@ impl Jobs {
         let job = match (input.action, input.job) {
             (Action::List, _) => 0,
             (Action::Read | Action::Stop, Some(job)) => job,
-            (Action::Read | Action::Stop, None) => return Err(ToolError::input("`job` is missing: which one?")),
+            (Action::Read | Action::Stop, None) => {
+                return Err(ToolError::input("`job` is missing: give the number of a job"));
+            }
         };
         if input.wait_ms.is_some_and(|wait| u128::from(wait) > MAX_WAIT.as_millis()) {
-            return Err(ToolError::input("wait_ms is at most 60000"));
+            return Err(ToolError::input("wait_ms must be at most 60000"));
         }
         Ok((input, CallId(job)))
     }
@@ -81,8 +86,8 @@ impl Tool for Jobs {
     }
 
     fn description(&self) -> &str {
-        "Lists, reads and stops background jobs: commands that shell has started with `background`. Reading tells \
-         where to go on, and can wait for more."
+        "Lists, reads and stops background jobs: commands that shell has started with `background`. A read returns the \
+         offset for the next one, and can wait for more output."
     }
 
     fn schema(&self) -> Value {
@@ -91,18 +96,19 @@ impl Tool for Jobs {
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         Self::input(input)?;
-        // The jobs are the session's own; what they run was judged when they were started.
-        Ok(Intent::new(Act::Talk, "Look after background jobs?"))
+        // The jobs belong to the session, and their commands were judged when they were started.
+        Ok(Intent::new(Act::Talk, "Manage background jobs?"))
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let (input, job) = Self::input(&input)?;
-        let none = || ToolError::failed(format!("there is no job {job}: action list shows those there are"));
+        let none = || ToolError::failed(format!("there is no job {job}: the action list shows all jobs"));
         match input.action {
             Action::List => Ok(ToolOutcome::text(list(&context.background().list()))),
             Action::Read => {
                 let deadline = input.wait_ms.map(|wait| Instant::now() + Duration::from_millis(wait));
-                let read = context.background().read(context, job, input.from, MOST, deadline).ok_or_else(none)?;
+                let read =
+                    context.background().read(context, job, input.from, MAX_READ_BYTES, deadline).ok_or_else(none)?;
                 if context.is_cancelled() {
                     return Err(ToolError::Interrupted);
                 }
@@ -112,10 +118,10 @@ impl Tool for Jobs {
                 }
                 let _ = write!(output, "[bytes {} to {} of {}", read.from, read.next, read.written);
                 if let Some(gone) = input.from.and_then(|from| read.from.checked_sub(from)).filter(|gone| *gone > 0) {
-                    let _ = write!(output, "; {gone} bytes before that are no longer kept");
+                    let _ = write!(output, "; {gone} earlier bytes are no longer kept");
                 }
                 if read.next < read.written {
-                    let _ = write!(output, "; go on with from {}", read.next);
+                    let _ = write!(output, "; continue with from={}", read.next);
                 }
                 let _ = write!(output, "; {}]", state(read.end));
                 Ok(ToolOutcome::text(output))

@@ -1,4 +1,4 @@
-//! The tool `list_dir`: shows what lies in a folder.
+//! The tool `list_dir`: lists a folder as a tree.
 
 use std::fmt::Write;
 use std::io;
@@ -11,51 +11,50 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{or_workspace, parse, schema_of};
-use crate::place::{Judged, near};
+use crate::place::{JudgedPlace, near};
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::{Entry, Folder, Kind, Walk};
 use crate::workspace::Workspace;
 
-/// The tool's name.
 const NAME: &str = "list_dir";
 
-/// The most levels of one call.
 const MAX_DEPTH: usize = 10;
 
-/// Entries that one call shows.
+/// The most entries that one call shows.
 const MAX_ENTRIES: usize = 1_000;
 
-/// The tool `list_dir`: shows what lies in a folder, as a tree of so many levels.
+/// The tool `list_dir`: lists a folder as a tree of one or more levels.
 ///
-/// All is shown, hidden files and links too, which are not followed; folders that git ignores and `.git` are shown but
-/// not entered. A call shows at most 1,000 entries, those of upper levels first, and says what it left out; so it does
-/// of what a rule of the policy denies or asks about.
+/// The list includes hidden files, and links, which are not followed. Folders that git ignores and
+/// `.git` are shown but not entered. A call shows at most 1,000 entries, upper levels first. Notes
+/// say whether there are more, and count the paths that a policy rule denies or asks about.
 #[derive(Debug, Default)]
 pub struct ListDir {
-    judged: Judged,
+    judged: JudgedPlace,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The folder: absolute, or relative to the workspace folder, which it is if not given.
+    /// The folder to list: absolute, or relative to the workspace folder. Default: the workspace
+    /// folder.
     path: Option<String>,
-    /// How many levels to show: 1 if not given, at most 10.
+    /// How many levels to show. Default 1, at most 10.
     depth: Option<usize>,
 }
 
-/// A folder as it is shown.
+/// A folder in the tree.
 struct Branch {
     folder: Folder,
-    /// Its level, the first being 1.
+    /// The level in the tree, counted from 1.
     level: usize,
-    /// In the order of their names; with folders that are entered, which branch that is.
+    /// The entries sorted by name. An entered folder also has the index of its branch.
     leaves: Vec<(Entry, Option<usize>)>,
 }
 
 impl ListDir {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -68,8 +67,8 @@ impl Tool for ListDir {
     }
 
     fn description(&self) -> &str {
-        "Shows what lies in a folder, as many levels deep as depth says: folders with a / behind their names, links with \
-         where they lead. Folders that git ignores are shown but not entered."
+        "Lists a folder as a tree of the given depth. Folders end in /, and links show their target. Folders that git \
+         ignores are shown but not entered."
     }
 
     fn schema(&self) -> Value {
@@ -90,20 +89,22 @@ impl Tool for ListDir {
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
         if input.depth == Some(0) {
-            return Err(ToolError::input("depth is at least 1"));
+            return Err(ToolError::input("depth must be at least 1"));
         }
         let depth = input.depth.unwrap_or(1).min(MAX_DEPTH);
         let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
         let walk = Walk::through(&place, context).map_err(failed)?.with_ignored();
-        let (branches, is_cut) = grow(&walk, depth).ok_or(ToolError::Interrupted)?;
+        let (branches, is_cut) = list_tree(&walk, depth).ok_or(ToolError::Interrupted)?;
         let mut output = String::new();
-        draw(&walk, &branches, 0, depth, &mut output);
+        format_tree(&walk, &branches, 0, depth, &mut output);
         let mut notes = Vec::new();
         if is_cut {
-            notes.push(format!("the first {MAX_ENTRIES}, there are more: take a folder of these, or a lower depth"));
+            notes.push(format!(
+                "the first {MAX_ENTRIES} entries; there are more: list a folder below, or use a lower depth"
+            ));
         } else if output.is_empty() {
-            notes.push("nothing lies in it".to_owned());
+            notes.push("the folder is empty".to_owned());
         }
         notes.extend(walk.left_out());
         if !notes.is_empty() {
@@ -114,8 +115,9 @@ impl Tool for ListDir {
     }
 }
 
-/// What there is, level by level, and whether there is more than is shown. `None` if the turn was cut.
-fn grow(walk: &Walk<'_>, depth: usize) -> Option<(Vec<Branch>, bool)> {
+/// Lists the tree level by level, and returns whether there are more entries than are shown. `None`
+/// if the turn was cut.
+fn list_tree(walk: &Walk<'_>, depth: usize) -> Option<(Vec<Branch>, bool)> {
     let mut branches = vec![Branch { folder: walk.top(), level: 1, leaves: Vec::new() }];
     let mut room = MAX_ENTRIES;
     let mut next = 0;
@@ -147,8 +149,8 @@ fn grow(walk: &Walk<'_>, depth: usize) -> Option<(Vec<Branch>, bool)> {
     Some((branches, false))
 }
 
-/// Draws a folder and what is below.
-fn draw(walk: &Walk<'_>, branches: &[Branch], which: usize, depth: usize, output: &mut String) {
+/// Writes the entries of a branch and of the branches below it.
+fn format_tree(walk: &Walk<'_>, branches: &[Branch], which: usize, depth: usize, output: &mut String) {
     let Branch { folder, level, leaves } = &branches[which];
     for (entry, branch) in leaves {
         let name = entry.name.to_string_lossy();
@@ -166,7 +168,7 @@ fn draw(walk: &Walk<'_>, branches: &[Branch], which: usize, depth: usize, output
         // Writing to a string does not fail.
         let _ = writeln!(output, "{:indent$}{}{after}", "", prose_line(&name));
         if let Some(branch) = branch {
-            draw(walk, branches, *branch, depth, output);
+            format_tree(walk, branches, *branch, depth, output);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_common::limits::MAX_OUTPUT_DELTA;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,42 +21,45 @@ use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
-/// How long a command may take unless the call says otherwise.
+/// The timeout of a command unless the call sets one.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long a command may take at most.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// Bytes of a command: Linux gives a program no longer argument, its end counted.
+/// The most bytes of a command. Linux limits one argument to 128 KiB, including its final zero
+/// byte.
 const MAX_COMMAND: usize = 128 * 1024 - 1;
 
-/// The tool `shell`: runs a command with `bash -c` in the workspace's folder and streams its output.
+/// The tool `shell`: runs a command with `bash -c` in the workspace folder and streams its output.
 ///
-/// Standard input is empty. A command may take 120 s unless the call says otherwise, and an hour at most.
-/// What a command leaves running is ended when it ends.
+/// Standard input is empty. The timeout is 120 s unless the call sets another, of at most an hour.
+/// When the command ends, processes that it left running are ended.
 ///
-/// A command in the background is a job of the session: the call comes back at once, the tool `jobs` looks after it,
-/// and it ends with the session, with an interrupt of its turn, or when its time is up, if it was given one.
+/// A background command becomes a job of the session. The call returns at once, and the tool `jobs`
+/// lists, reads and stops the job. The job ends with the session, with an interrupt of its turn, or
+/// at its timeout if the call set one.
 #[derive(Debug, Default)]
 pub struct Shell {
-    /// The folder that was shown is the one it runs in, whatever has come into its place since.
+    /// The folder that the intent showed. The command never runs in another folder that replaced
+    /// it.
     folder: JudgedFolder,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The command, as bash reads it.
+    /// The bash command.
     command: String,
-    /// Milliseconds it may take: 120000 if not given, at most 3600000. In the background: no limit if not given.
+    /// The timeout in milliseconds, at most 3600000. Default: 120000, or no timeout in the
+    /// background.
     timeout_ms: Option<u64>,
-    /// Run it as a background job and return at once; the tool `jobs` reads and stops it.
+    /// Run the command as a background job and return at once. The tool `jobs` reads and stops it.
     #[serde(default)]
     background: bool,
 }
 
 impl Shell {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -65,11 +68,11 @@ impl Shell {
     fn input(input: &Value) -> Result<Input, ToolError> {
         let input: Input = parse(input)?;
         if input.command.contains('\0') {
-            return Err(ToolError::input("the command contains a zero byte, which bash can't be given"));
+            return Err(ToolError::input("the command contains a zero byte, which can't be passed to bash"));
         }
         if input.command.len() > MAX_COMMAND {
             return Err(ToolError::input(format!(
-                "the command has {} bytes, at most {MAX_COMMAND} can be given to bash: write a script and run that",
+                "the command has {} bytes, and bash accepts at most {MAX_COMMAND}: write a script and run it",
                 input.command.len()
             )));
         }
@@ -77,7 +80,7 @@ impl Shell {
             return Err(ToolError::input("the command is empty"));
         }
         if input.timeout_ms.is_some_and(|timeout| timeout == 0 || u128::from(timeout) > MAX_TIMEOUT.as_millis()) {
-            return Err(ToolError::input("timeout_ms is from 1 to 3600000"));
+            return Err(ToolError::input("timeout_ms must be from 1 to 3600000"));
         }
         Ok(input)
     }
@@ -89,11 +92,11 @@ impl Tool for Shell {
     }
 
     fn description(&self) -> &str {
-        "Runs a command with bash in the workspace folder and returns its output, standard error included, and \
-         its exit code. Standard input is empty: commands that ask something fail or get nothing. Processes \
-         that the command leaves running are ended when it ends. A command may take 120 s unless timeout_ms \
-         says otherwise. Of long output, the beginning and the end are kept. With background, the command becomes a \
-         job that goes on after the call, until it ends, is stopped with the tool jobs, or the session ends."
+        "Runs a command with bash in the workspace folder and returns its output, including standard error, and its \
+         exit code. Standard input is empty, so commands that ask for input fail or read nothing. Processes that the \
+         command leaves running are ended when it ends. The timeout is 120 s unless timeout_ms sets another one. Long \
+         output is cut in the middle. With background, the command becomes a job that continues after the call until \
+         it ends, is stopped with the tool jobs, or the session ends."
     }
 
     fn schema(&self) -> Value {
@@ -117,7 +120,7 @@ impl Tool for Shell {
         let env = context.workspace().env().to_vec();
         let spec = ProcessSpec {
             program: bash(&env, context.root()).into(),
-            // The last is what it calls itself.
+            // The last argument is `$0`.
             args: vec!["-c".into(), command.clone().into(), "bash".into()],
             cwd: self.folder.resolve(context.root())?.path().to_owned(),
             env,
@@ -129,20 +132,21 @@ impl Tool for Shell {
         if background {
             let started = context.background().start(context, spec, &command, timeout);
             let job = started.map_err(|error| failed("the job", error))?;
-            return Ok(ToolOutcome::text(format!("[runs in the background as job {job}]")));
+            return Ok(ToolOutcome::text(format!("[running in the background as job {job}]")));
         }
         let process = context.processes().spawn(spec).map_err(|error| failed("bash", error))?;
         wait_for(process, timeout.unwrap_or(TIMEOUT), context)
     }
 }
 
-/// What reads every command, as the policy has: not for a file of the workspace to say what it means.
+/// The bash for all commands. A bash below the workspace is never used, because an agent could have
+/// written it, and the policy judges a command by the way the real bash reads it.
 fn bash(env: &[(String, String)], workspace: &Path) -> PathBuf {
     let usual = || if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/usr/bin/bash" }.into();
     program(&["bash"], env, workspace).unwrap_or_else(usual)
 }
 
-/// Streams a command's output until it has ended, or its time is up.
+/// Streams a command's output until the command ends or times out.
 fn wait_for(mut process: Process, timeout: Duration, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
     let followed = process.follow(Some(Instant::now() + timeout), |text| stream(text, context), || {});
     let timed_out = followed.map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
@@ -157,7 +161,7 @@ fn wait_for(mut process: Process, timeout: Duration, context: &ToolContext) -> R
 fn stream(text: &str, context: &ToolContext) {
     let mut rest = text;
     while !rest.is_empty() {
-        let (piece, later) = rest.split_at(rest.floor_char_boundary(OUTPUT_DELTA));
+        let (piece, later) = rest.split_at(rest.floor_char_boundary(MAX_OUTPUT_DELTA));
         context.output(piece);
         rest = later;
     }

@@ -1,4 +1,4 @@
-//! The tool `tasks`: what the session has set out to do, and what it wants to remember of it.
+//! The tool `tasks`: the task list and the notes of a session.
 
 use std::fmt::Write;
 
@@ -14,13 +14,13 @@ use crate::input::{parse, schema_of};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
-/// Tasks that one call may add.
-const MOST: usize = 50;
+/// The most tasks that one call may add.
+const MAX_TITLES: usize = 50;
 
-/// The tool `tasks`: keeps the session's list of tasks, and its notes.
+/// The tool `tasks`: keeps the session's task list and its notes.
 ///
-/// They are part of the session: whoever watches it sees them, and a restart keeps them. In a run, they are all that
-/// one iteration knows of those before. One call adds at most 50 tasks.
+/// Both are part of the session: clients see them, and a restart keeps them. In a run, they are all
+/// that an iteration knows of earlier ones. One call adds at most 50 tasks.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Tasks;
@@ -28,14 +28,14 @@ pub struct Tasks;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What to do.
+    /// The action.
     action: Action,
-    /// For add: what is to be done, one line each; at most 50.
+    /// For add: the titles of the new tasks, one line each, at most 50.
     titles: Option<Vec<String>>,
-    /// For start, finish, drop and note: the number of the task. Left out, start begins the next one, finish and drop
-    /// end the one that is being worked on.
+    /// For start, finish, drop and note: the number of the task. Default: the next task for start,
+    /// the current task for finish and drop.
     task: Option<u64>,
-    /// For note: what is to be remembered.
+    /// For note: the text of the note.
     text: Option<String>,
 }
 
@@ -44,22 +44,22 @@ struct Input {
 enum Action {
     /// Add tasks.
     Add,
-    /// Begin one.
+    /// Start a task.
     Start,
-    /// One is done.
+    /// Mark a task as done.
     Finish,
-    /// One need not be done.
+    /// Drop a task that need not be done.
     Drop,
-    /// List all, and the notes.
+    /// List all tasks and notes.
     List,
-    /// Which one to work on.
+    /// Show the next task to work on.
     Next,
-    /// Remember something.
+    /// Add a note.
     Note,
 }
 
 impl Tasks {
-    /// The tool.
+    /// Creates an instance of the tool.
     #[must_use]
     pub fn new() -> Self {
         Self
@@ -74,10 +74,10 @@ impl Tasks {
             Action::Start => to(TaskState::Doing),
             Action::Finish => to(TaskState::Done),
             Action::Drop => to(TaskState::Dropped),
-            Action::List | Action::Next => TaskRequest::Look,
+            Action::List | Action::Next => TaskRequest::List,
             Action::Note => match text {
                 Some(text) => TaskRequest::Note { text, task },
-                None => return Err(ToolError::input("`text` is missing: what is to be remembered?")),
+                None => return Err(ToolError::input("`text` is missing: give the text of the note")),
             },
         };
         Ok((action, request))
@@ -87,9 +87,9 @@ impl Tasks {
 fn check_titles(titles: Vec<String>) -> Result<Vec<String>, ToolError> {
     match titles.len() {
         0 => Err(ToolError::input(format!(
-            "`titles` is missing: one line each, of at most {MAX_TASK_TITLE} bytes, for what is to be done"
+            "`titles` is missing: give a title for each task, one line of at most {MAX_TASK_TITLE} bytes"
         ))),
-        many if many > MOST => Err(ToolError::input(format!("{many} tasks at once; {MOST} are the most"))),
+        many if many > MAX_TITLES => Err(ToolError::input(format!("{many} tasks at once; the limit is {MAX_TITLES}"))),
         _ => Ok(titles),
     }
 }
@@ -100,9 +100,9 @@ impl Tool for Tasks {
     }
 
     fn description(&self) -> &str {
-        "Keeps the list of tasks and the notes of this session: adds tasks, starts, finishes and drops them, says which \
-         is next, takes notes. Use it for work of several parts. Where work goes on over several iterations, these are \
-         all that a later one knows of an earlier one."
+        "Manages the task list and the notes of this session: adds, starts, finishes and drops tasks, shows the next \
+         one, and adds notes. Use it for work with several parts. In a run of several iterations, the tasks and notes \
+         are all that an iteration knows of earlier ones."
     }
 
     fn is_in_order(&self) -> bool {
@@ -115,22 +115,22 @@ impl Tool for Tasks {
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         Self::input(input)?;
-        // They are the session's own.
-        Ok(Intent::new(Act::Talk, "Look after the tasks?"))
+        // Tasks and notes belong to the session.
+        Ok(Intent::new(Act::Talk, "Manage the tasks?"))
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let (action, request) = Self::input(&input)?;
         match context.tasks(request) {
-            TasksResponse::Are(tasks) => Ok(ToolOutcome::text(told(action, &tasks))),
+            TasksResponse::Tasks(tasks) => Ok(ToolOutcome::text(reply_text(action, &tasks))),
             TasksResponse::Refused(error) => Err(ToolError::failed(error.to_string())),
             TasksResponse::Interrupted => Err(ToolError::Interrupted),
         }
     }
 }
 
-/// What the model reads.
-fn told(action: Action, list: &TaskList) -> String {
+/// The text that the model gets after an action.
+fn reply_text(action: Action, list: &TaskList) -> String {
     match action {
         Action::List => all(list),
         Action::Note => "[noted]".to_owned(),

@@ -1,4 +1,4 @@
-//! What changes in a text: the parts that are replaced, and how that is shown.
+//! A change of a text: the replaced parts, and their display as a diff.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ use memchr::{memchr, memchr_iter, memrchr};
 use crate::files::mark::hash_of;
 use crate::shown::{self, CONTEXT, Hunk, TooMuch};
 
-/// Bytes of both texts up to which all of them are looked at to show what changes.
+/// Up to this size of both texts together, in bytes, a diff compares the whole texts.
 const SMALL: usize = 512 * 1024;
 
-/// A text, what becomes of it, and where the two differ.
+/// An old text, the new text, and where they differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     old: String,
-    /// None as long as nothing has changed.
+    /// `None` until the text changes.
     new: Option<String>,
-    /// In their order; between any two, and around them, the texts are the same.
+    /// The replaced parts in order. The texts are equal between and around them.
     spans: Vec<Span>,
 }
 
-/// A part that is replaced.
+/// A replaced part, as a range of each text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Span {
     old: Range<usize>,
@@ -28,27 +28,26 @@ struct Span {
 }
 
 impl Change {
-    /// Nothing changes yet.
+    /// A change that leaves the text as it is.
     pub(crate) fn none(text: String) -> Self {
         Self { old: text, new: None, spans: Vec::new() }
     }
 
-    /// Whether the text stays as it is.
+    /// Whether the old and the new text are equal.
     pub(crate) fn is_none(&self) -> bool {
         self.spans.iter().all(|span| self.old[span.old.clone()] == self.after()[span.new.clone()])
     }
 
-    /// The text as it is.
     pub(crate) fn before(&self) -> &str {
         &self.old
     }
 
-    /// The text as it will be.
     pub(crate) fn after(&self) -> &str {
         self.new.as_deref().unwrap_or(&self.old)
     }
 
-    /// All of a text is given anew: what both have in common at their ends does not change.
+    /// The change from one whole text to another. Their common start and end do not count as
+    /// changed.
     pub(crate) fn between(old: String, new: String) -> Self {
         let before = common(old.bytes().zip(new.bytes()));
         let before = old.floor_char_boundary(before).min(new.floor_char_boundary(before));
@@ -60,7 +59,7 @@ impl Change {
         Self { old, new: Some(new), spans }
     }
 
-    /// Replaces parts of the new text, given in their order, none within another.
+    /// Replaces parts of the new text. The parts are in order and do not overlap.
     pub(crate) fn replace(&mut self, parts: &[(Range<usize>, impl AsRef<str>)]) {
         let before = self.after();
         let taken: usize = parts.iter().map(|(part, _)| part.len()).sum();
@@ -80,10 +79,10 @@ impl Change {
         self.new = Some(text);
     }
 
-    /// As a person reads it: a unified diff.
+    /// The change as a unified diff.
     ///
     /// # Errors
-    /// [`TooMuch`] if it is longer than 4 MiB.
+    /// [`TooMuch`] if the diff is longer than 4 MiB.
     pub(crate) fn shown(&self, path: &str) -> Result<String, TooMuch> {
         let new = self.after();
         if self.old.len() + new.len() <= SMALL {
@@ -100,8 +99,9 @@ impl Change {
         shown::diff_of(path, &hunks)
     }
 
-    /// A short name for what happens to which lines, wherever they stand: the same if the same lines become the same.
-    pub(crate) fn gist(&self) -> String {
+    /// A hash of the changed lines and their replacements, independent of their position in the
+    /// text.
+    pub(crate) fn fingerprint(&self) -> String {
         let mut all = Vec::new();
         for part in self.lines_with(0) {
             for text in [&self.old[part.old], &self.after()[part.new]] {
@@ -112,7 +112,7 @@ impl Change {
         hash_of(&all)
     }
 
-    /// The lines of the new text that differ, counted from 1: the first and the last.
+    /// The first and the last changed line of the new text, counted from 1.
     pub(crate) fn new_lines(&self) -> Option<(usize, usize)> {
         let (first, last) = (self.spans.first()?, self.spans.last()?);
         let from = 1 + lines(&self.after()[..first.new.start]);
@@ -120,7 +120,8 @@ impl Change {
         Some((from, from + lines(changed)))
     }
 
-    /// Whole lines that differ, with so many around them. Those that touch are one.
+    /// The changed parts extended to whole lines, with `context` lines around them. Parts that
+    /// overlap or touch are merged.
     fn lines_with(&self, context: usize) -> Vec<Span> {
         let mut parts: Vec<Span> = Vec::new();
         let mut last_end = 0;
@@ -136,7 +137,7 @@ impl Change {
             last_end = span.old.end;
         }
         for part in &mut parts {
-            // What is around is the same in both texts.
+            // The lines around a change are the same in both texts.
             let before = part.old.start - lines_back(&self.old[..part.old.start], context);
             let after = lines_on(&self.old[part.old.end..], context);
             *part = Span {
@@ -148,28 +149,28 @@ impl Change {
     }
 }
 
-/// How many bytes are the same, from the first on.
+/// The number of equal bytes before the first difference.
 fn common(pairs: impl Iterator<Item = (u8, u8)>) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// How many lines end in it.
+/// The number of line feeds.
 fn lines(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// Where the line begins that comes so many before the last.
+/// The start of the line that is `count` lines before the last.
 fn lines_back(text: &str, count: usize) -> usize {
     let mut start = text.len();
     for line in 0..=count {
-        // Behind the end of the line before.
+        // Skip the line feed that ends the line before.
         let before = if line == 0 { start } else { start.saturating_sub(1) };
         start = memrchr(b'\n', &text.as_bytes()[..before]).map_or(0, |at| at + 1);
     }
     start
 }
 
-/// Where the line ends that comes so many after the first.
+/// The end of the line that is `count` lines after the first.
 fn lines_on(text: &str, count: usize) -> usize {
     let mut end = 0;
     for _ in 0..=count {
@@ -178,14 +179,15 @@ fn lines_on(text: &str, count: usize) -> usize {
     end
 }
 
-/// One change after another: where the last text differs from the first.
+/// Composes two consecutive changes into one.
 fn compose(first: &[Span], second: &[Span]) -> Vec<Span> {
     let mut composed: Vec<Span> = Vec::with_capacity(first.len() + second.len());
     let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
-    // How far a place in the text between the two is from the same one in the first and in the last.
+    // The distance from a position in the middle text to the same position in the first and in the
+    // last.
     let (mut to_old, mut to_new) = (0_isize, 0_isize);
     loop {
-        // The next part of the text between, and what of either change touches it.
+        // The next changed part of the middle text, and all spans of both changes that touch it.
         let start = match (first.peek(), second.peek()) {
             (None, None) => return composed,
             (Some(one), None) => one.new.start,
@@ -213,7 +215,7 @@ fn moved(at: usize, by: isize) -> usize {
     at.saturating_add_signed(by)
 }
 
-/// A text is shorter than half of all memory.
+/// A text has at most `isize::MAX` bytes.
 fn signed(length: usize) -> isize {
     isize::try_from(length).unwrap_or(isize::MAX)
 }
@@ -224,13 +226,13 @@ mod tests {
 
     use super::*;
 
-    /// Texts of few different lines, so that much repeats.
+    /// Texts of few different lines, so that many repeat.
     fn text() -> impl Strategy<Value = String> {
         prop::collection::vec(prop::sample::select(vec!["a", "b", "é", "\n", "\n", "\r\n", "漢"]), 0..60)
             .prop_map(|parts| parts.concat())
     }
 
-    /// Holds for every change: what is outside of its spans is the same, and the spans are all there is.
+    /// Checks that the texts are equal outside of the spans.
     fn check(change: &Change) {
         let (mut old, mut new) = (0, 0);
         for span in &change.spans {
@@ -265,7 +267,7 @@ mod tests {
                 change.replace(&parts);
                 check(&change);
             }
-            // Whole lines, with and without others around them, are where the texts differ, too.
+            // Whole lines, with and without context, must also cover every difference.
             for (change, context) in [(&between, 0), (&between, 3), (&change, 0), (&change, 3)] {
                 let lines = Change { spans: change.lines_with(context), ..change.clone() };
                 check(&lines);
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_text_is_shown_by_what_is_around_the_change() {
+    fn the_diff_of_a_large_text_shows_only_the_changed_region() {
         let old: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
         let new = old.replace("line 50000\n", "line fifty\nthousand\n");
         let (change, small) = (Change::between(old, new), Change::between("line 9\n".into(), "line 9".into()));
@@ -295,8 +297,8 @@ mod tests {
     }
 
     #[test]
-    fn a_gist_is_about_lines_and_not_where_they_stand() {
-        let gist = |old: &str, new: &str| Change::between(old.into(), new.into()).gist();
+    fn a_fingerprint_depends_on_lines_not_on_their_position() {
+        let gist = |old: &str, new: &str| Change::between(old.into(), new.into()).fingerprint();
         assert_eq!(gist("a\nb\nc\n", "a\nB\nc\n"), gist("x\ny\nb\n", "x\ny\nB\n"));
         assert_ne!(gist("a b\n", "a B\n"), gist("A b\n", "A B\n"));
     }

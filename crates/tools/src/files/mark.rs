@@ -1,4 +1,4 @@
-//! What a file is like at a moment: by what a change is noticed.
+//! File marks: the size, time and hash by which a change of a file is noticed.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -8,26 +8,26 @@ use holdpoint_common::FileMark;
 
 use crate::place::Place;
 
-/// Bytes of a file up to which its content is looked at. Above, its size and its time have to do.
+/// The largest file that is hashed, in bytes. Larger ones are compared by size and time.
 pub(crate) const MAX_HASHED: u64 = 64 * 1024 * 1024;
 
-/// Bytes of a hash that are kept: as many as nobody finds another text for.
+/// Bytes kept of a hash: enough that no other text with the same hash can be found.
 const HASH: usize = 16;
 
-/// The mark of a file of this content.
+/// The mark of a file with this content.
 pub(crate) fn mark_of(place: &Place, metadata: &Metadata, content: &[u8]) -> FileMark {
     let hash = (content.len() as u64 <= MAX_HASHED).then(|| hash_of(content));
     mark(place, metadata, hash)
 }
 
-/// The mark of a file without regard to its content.
+/// The mark of a file with this hash of its content.
 pub(crate) fn mark(place: &Place, metadata: &Metadata, hash: Option<String>) -> FileMark {
     let modified = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
     let modified = u64::try_from(modified).unwrap_or(0);
     FileMark { path: place.shown().to_owned(), size: metadata.len(), modified, hash }
 }
 
-/// Whether two marks are of the same content, as far as can be told. To touch a file changes nothing.
+/// Whether two marks are of the same content. If both have a hash, the time does not count.
 pub(crate) fn is_same(one: &FileMark, other: &FileMark) -> bool {
     one.size == other.size
         && match (&one.hash, &other.hash) {
@@ -36,7 +36,7 @@ pub(crate) fn is_same(one: &FileMark, other: &FileMark) -> bool {
         }
 }
 
-/// A short name for a content, in hexadecimal.
+/// The shortened hash of a content, in hexadecimal.
 pub(crate) fn hash_of(content: &[u8]) -> String {
     shortened(blake3::hash(content))
 }
@@ -45,7 +45,7 @@ fn shortened(hash: blake3::Hash) -> String {
     hash.to_hex()[..2 * HASH].to_owned()
 }
 
-/// Looks at all that is read through it.
+/// A reader that hashes the bytes read through it.
 pub(crate) struct Hashing<R> {
     from: R,
     hasher: blake3::Hasher,
@@ -57,7 +57,7 @@ impl<R> Hashing<R> {
         Self { from, hasher: blake3::Hasher::new(), read: 0 }
     }
 
-    /// The hash of what was read; none if that was too much.
+    /// The hash of all bytes read, or `None` if there were more than `MAX_HASHED`.
     pub(crate) fn hash(&self) -> Option<String> {
         (self.read <= MAX_HASHED).then(|| shortened(self.hasher.finalize()))
     }

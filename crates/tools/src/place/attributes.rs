@@ -1,19 +1,21 @@
-//! What a file has beside its mode: an access control list, and attributes of the user's own.
+//! File attributes besides the mode: the access control list, `user.` attributes and capabilities.
 
 use std::fs::File;
 
-/// Gives `new` the access control list and the `user.` attributes of `old`. `false` if it may have another list now.
+/// Copies the access control list and the `user.` attributes of `old` to `new`. Returns `false` if
+/// the list of `new` may differ.
 ///
-/// Attributes that can't be kept are not: a full disk is no reason not to write.
+/// A `user.` attribute that can't be copied is skipped, so that a full disk does not prevent the
+/// write.
 #[cfg(target_os = "linux")]
 pub(super) fn copy(old: &File, new: &File) -> bool {
     use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
     use rustix::io::Errno;
 
-    /// Who may do what, beside the mode.
+    /// The attribute of the access control list.
     const LIST: &str = "system.posix_acl_access";
 
-    /// Bytes of a value, and of all names together: no more are possible.
+    /// The kernel's limit for a value and for all names together, in bytes.
     const MAX_BYTES: usize = 64 * 1024;
 
     let value = |name: &[u8]| {
@@ -24,12 +26,12 @@ pub(super) fn copy(old: &File, new: &File) -> bool {
     };
     let copied = match value(LIST.as_bytes()) {
         Ok(list) => fsetxattr(new, LIST, &list, XattrFlags::empty()),
-        // What it got from its folder instead goes.
+        // Remove the list that the new file got from its folder.
         Err(Errno::NODATA) => match fremovexattr(new, LIST) {
             Err(Errno::NODATA) => Ok(()),
             removed => removed,
         },
-        // There are none in this file system.
+        // This file system has no lists.
         Err(Errno::NOTSUP) => Ok(()),
         Err(error) => Err(error),
     };
@@ -43,20 +45,20 @@ pub(super) fn copy(old: &File, new: &File) -> bool {
     copied.is_ok()
 }
 
-/// Whether the file has capabilities: a program in it runs with rights that its user does not have.
+/// Whether the file has capabilities, which give a program rights that its user does not have.
 #[cfg(target_os = "linux")]
 pub(super) fn has_capabilities(file: &File) -> bool {
     let there = rustix::fs::fgetxattr(file, "security.capability", &mut [0_u8; 64][..]);
     matches!(there, Ok(_) | Err(rustix::io::Errno::RANGE))
 }
 
-/// Elsewhere, files have no capabilities.
+/// Capabilities exist only on Linux.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn has_capabilities(_: &File) -> bool {
     false
 }
 
-/// Elsewhere, they are not kept.
+/// Attributes are kept only on Linux.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn copy(_: &File, _: &File) -> bool {
     true

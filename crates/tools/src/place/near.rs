@@ -1,4 +1,5 @@
-//! Existing paths that differ from a missing one only by spaces, by the form of accents, or by case.
+//! Existing paths that differ from a missing one only by spaces, by the form of accents, or by
+//! case.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,13 +15,13 @@ use crate::act::Act;
 use crate::error::ToolError;
 use crate::workspace::Workspace;
 
-/// Names of a folder that are looked at.
+/// The most names of a folder that are compared.
 const MAX_NAMES: usize = 10_000;
 
-/// Paths that an error names.
+/// The most paths that an error names.
 const MAX_PATHS: usize = 3;
 
-/// How two names differ.
+/// The ways in which two names differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Differs {
     spaces: bool,
@@ -28,15 +29,16 @@ struct Differs {
     case: bool,
 }
 
-/// An existing path.
+/// An existing path that is nearly the missing one.
 struct Near {
     path: PathBuf,
     differs: Differs,
-    /// Spaces other than U+0020, and unseen characters, in either name.
+    /// Spaces other than U+0020, and invisible characters, in either name.
     spaces: BTreeSet<char>,
 }
 
-/// The error for a place. If the place is missing, the error names existing paths that are nearly the same.
+/// The error for a failed access to a place. If the place is missing, the error names existing
+/// paths that are nearly the same.
 pub(crate) fn failure(place: &Place, error: &io::Error, tool: &str, workspace: &Workspace) -> ToolError {
     let near = match error.kind() {
         io::ErrorKind::NotFound => hint(place.path(), tool, workspace),
@@ -45,8 +47,9 @@ pub(crate) fn failure(place: &Place, error: &io::Error, tool: &str, workspace: &
     ToolError::failed(format!("{}: {error}{near}", place.shown()))
 }
 
-/// Existing paths that are nearly the same as a missing one, as the end of an error: `; there is "…", which differs by …`.
-/// Only paths that `tool` may read unasked; empty without any.
+/// A suffix for an error that names existing paths which are nearly the missing one: `; there is
+/// "…", which differs by …`. Names only paths that `tool` may read without approval; empty if there
+/// are none.
 pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String {
     let mut hint = String::new();
     let root = workspace.root();
@@ -63,7 +66,8 @@ pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String 
     hint
 }
 
-/// Existing paths that are nearly the same: at the first part that is missing, and from there as far as the rest exists.
+/// Existing paths that are nearly the missing one. Compares names from the first missing part on,
+/// until no name of a folder is similar.
 fn near(missing: &Path) -> Vec<Near> {
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     let Some(there) = missing.ancestors().find(|path| is_there(path)) else { return Vec::new() };
@@ -94,7 +98,7 @@ fn near(missing: &Path) -> Vec<Near> {
     found
 }
 
-/// The names in a folder, in their order.
+/// The names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().take(MAX_NAMES).flatten();
     let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -103,7 +107,8 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 impl Differs {
-    /// The fewest differences that explain why two names are not the same. `None` if they are the same, or differ otherwise.
+    /// The fewest differences that explain why two names are not equal. `None` if they are equal or
+    /// differ in other ways.
     fn between(one: &str, other: &str) -> Option<Self> {
         let each = (1_u8..8).map(|bits| Self { spaces: bits & 1 > 0, form: bits & 2 > 0, case: bits & 4 > 0 });
         let mut all: Vec<_> = each.collect();
@@ -135,7 +140,7 @@ impl Near {
             '\u{a0}' => "a no-break space (U+00A0)".to_owned(),
             '\u{202f}' => "a narrow no-break space (U+202F)".to_owned(),
             space if space.is_whitespace() => format!("another space (U+{:04X})", u32::from(*space)),
-            unseen => format!("an unseen character (U+{:04X})", u32::from(*unseen)),
+            unseen => format!("an invisible character (U+{:04X})", u32::from(*unseen)),
         });
         let form = self.differs.form.then(|| "the form of its accents (NFC or NFD)".to_owned());
         let case = self.differs.case.then(|| "upper and lower case".to_owned());
@@ -143,13 +148,13 @@ impl Near {
     }
 }
 
-/// A space that is not the one of ASCII, or a character that shows nothing.
+/// Whether a character is a non-ASCII space or invisible.
 fn is_odd_space(character: char) -> bool {
     !character.is_ascii() && character.is_whitespace()
         || matches!(character, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
 }
 
-/// A path as a JSON string with odd spaces and marks escaped, to be copied into a call.
+/// A path as a JSON string to be copied into a call, with odd spaces and marks escaped.
 fn in_json(path: &Path) -> String {
     let mut shown = String::from("\"");
     for character in path.to_string_lossy().chars() {
@@ -174,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ_by_as_little_as_can_be() {
+    fn the_fewest_name_differences_are_reported() {
         let differs = |spaces, form, case| Some(Differs { spaces, form, case });
         for (one, other, by) in [
             ("a b", "a\u{a0}b", differs(true, false, false)),
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_a_string_of_json() {
+    fn a_path_is_shown_as_a_json_string() {
         for path in ["a\u{a0}b", "e\u{301}", "\"\\\n", "\u{1d165}", "é 漢"] {
             let shown = in_json(Path::new(path));
             assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), path, "{shown}");

@@ -1,4 +1,4 @@
-//! Opening what a path was found to lead to: no link is followed any more, and nothing but a file is opened.
+//! Opens resolved paths. No link is followed, and an [`OpenParent`] opens only regular files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -9,31 +9,31 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
-/// What a folder is held open with, to open others from there.
+/// The flags for holding a folder open, to open other paths relative to it.
 #[cfg(target_os = "linux")]
 pub(super) const HOLD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 pub(super) const HOLD: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// A place's folder, held open, and the name in it. Whatever becomes of the way there, this is the place that was
-/// found.
+/// The folder of a place, held open, and the name in it. Even if the path to the folder changes,
+/// this is the place that was resolved.
 #[derive(Debug)]
-pub(crate) struct Spot {
+pub(crate) struct OpenParent {
     folder: OwnedFd,
     name: OsString,
 }
 
-/// Opens what `path` leads to from `folder`, or from the root if it is absolute. No part of it may be a link or `..`.
-/// Does not wait for the other end of a pipe.
+/// Opens `path` relative to `folder`, or from the root if it is absolute. No part of it may be a
+/// link or `..`. Opening a pipe does not block.
 pub(crate) fn open(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let calm = if flags == HOLD { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
-    let flags = flags | calm | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let nonblocking = if flags == HOLD { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
+    let flags = flags | nonblocking | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
         let beneath = if path.is_absolute() { ResolveFlags::empty() } else { ResolveFlags::BENEATH };
         match openat2(&folder, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | beneath) {
-            // Not known to an old kernel, or not allowed in a container.
+            // Unknown to an old kernel, or forbidden in a container.
             Err(Errno::NOSYS | Errno::PERM) => {}
             opened => return opened.map_err(explain),
         }
@@ -61,7 +61,7 @@ fn step_by_step(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd
     }
 }
 
-/// What was found was no link, whoever reads this did not ask about links.
+/// Explains the error for a link, which the path did not have when it was resolved.
 fn explain(error: Errno) -> io::Error {
     match error {
         Errno::LOOP => io::Error::other("a part of the path has become a link"),
@@ -69,18 +69,18 @@ fn explain(error: Errno) -> io::Error {
     }
 }
 
-impl Spot {
-    /// Holds the folder of `path`: absolute, and no part of it a link.
+impl OpenParent {
+    /// Holds the folder of `path`, which is absolute and without links.
     ///
     /// # Errors
-    /// Also if the folder is missing, and for the root.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    /// Also fails if the folder is missing or if `path` is the root.
+    pub(crate) fn open_existing(path: &Path) -> io::Result<Self> {
         let (folder, name) = folder_and_name(path)?;
         Ok(Self { folder: open(CWD, folder, HOLD)?, name: name.to_owned() })
     }
 
-    /// The same, and makes folders that are missing.
-    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+    /// Like [`of`](Self::of), but creates missing folders.
+    pub(crate) fn open_or_create(path: &Path) -> io::Result<Self> {
         let (folder, name) = folder_and_name(path)?;
         let missing =
             |folder: &Path| matches!(open(CWD, folder, HOLD), Err(error) if error.kind() == io::ErrorKind::NotFound);
@@ -96,32 +96,30 @@ impl Spot {
         Ok(Self { folder: held, name: name.to_owned() })
     }
 
-    /// Opens the file there for reading. `None` if there is nothing.
+    /// Opens the file for reading. `None` if it is missing.
     ///
     /// # Errors
-    /// Also if it is no file: a device or a pipe is not so much as touched.
+    /// Also fails if this is not a regular file. A device or a pipe is not opened.
     pub(crate) fn open(&self) -> io::Result<Option<(File, Metadata)>> {
         let stat = match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
             stat => stat?,
         };
-        if let Some(error) = no_file(FileType::from_raw_mode(stat.st_mode)) {
+        if let Some(error) = not_regular_error(FileType::from_raw_mode(stat.st_mode)) {
             return Err(error);
         }
         let file = File::from(open(&self.folder, Path::new(&self.name), OFlags::RDONLY)?);
         let metadata = file.metadata()?;
         match metadata.is_file() {
             true => Ok(Some((file, metadata))),
-            false => Err(io::Error::other("it is no file any more")),
+            false => Err(io::Error::other("it is no longer a file")),
         }
     }
 
-    /// The folder.
     pub(super) fn folder(&self) -> &OwnedFd {
         &self.folder
     }
 
-    /// The name in it.
     pub(super) fn name(&self) -> &OsStr {
         &self.name
     }
@@ -131,12 +129,12 @@ fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
     path.parent().zip(path.file_name()).ok_or_else(|| io::Error::other("it is a folder, not a file"))
 }
 
-/// Why there is nothing to read or write, if there is no file.
-fn no_file(kind: FileType) -> Option<io::Error> {
+/// The error for anything but a regular file.
+fn not_regular_error(kind: FileType) -> Option<io::Error> {
     let what = match kind {
         FileType::RegularFile => return None,
         FileType::Directory => "a folder",
-        FileType::Symlink => "a link by now",
+        FileType::Symlink => "now a link",
         FileType::Fifo => "a pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",

@@ -1,13 +1,14 @@
-//! Names that are protected: what they start or configure acts for the user, unasked.
+//! Protected names: files that start or configure programs without asking the user, or that hold
+//! keys.
 
 use std::path::{Component, Path};
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Folders and files whose name, anywhere in a path, makes it protected: they start programs or configure
-/// what does, or hold what lets people in. Lower case.
+/// Names of folders and files, in lower case, that protect every path with such a part. They start
+/// programs, configure them, or grant access.
 const PROTECTED: [&str; 104] = [
-    // Version control and its hooks, ourselves and other agents.
+    // Version control and its hooks, Holdpoint and other agents.
     ".git",
     ".gitconfig",
     ".gitmodules",
@@ -63,7 +64,7 @@ const PROTECTED: [&str; 104] = [
     ".screenrc",
     ".direnv",
     ".direnvrc",
-    // Programs of the user's own, and our state.
+    // The user's own programs, and Holdpoint's state.
     ".local",
     // Build tools and interpreters.
     ".cargo",
@@ -107,7 +108,7 @@ const PROTECTED: [&str; 104] = [
     ".emacs.el",
     ".gdbinit",
     ".lldbinit",
-    // Keys.
+    // Keys and credentials.
     ".ssh",
     ".gnupg",
     ".netrc",
@@ -119,12 +120,12 @@ const PROTECTED: [&str; 104] = [
     ".kube",
 ];
 
-/// Whether a part of `path` is a protected name, or one that some file system takes for it. What lies above
-/// `root` does not count for what lies in it.
+/// Whether a part of `path` is a protected name, or one that some file system treats as equal. For
+/// a path below `root`, the parts of `root` itself do not count.
 pub(super) fn is_protected(path: &Path, root: &Path) -> bool {
     let below = path.strip_prefix(root).unwrap_or(path);
     below.components().any(|part| match part {
-        // A name that is no text has no equal among these.
+        // A name that is not UTF-8 equals no protected name.
         Component::Normal(name) => name.to_str().is_some_and(is_protected_name),
         _ => false,
     })
@@ -135,19 +136,20 @@ fn is_protected_name(name: &str) -> bool {
     PROTECTED.contains(&&*folded) || PROTECTED.iter().any(|known| is_short_for(&folded, known))
 }
 
-/// The one name for all that a file system may take for the same: APFS, HFS+, NTFS, FAT and folders of ext4 and f2fs
-/// that say so do not tell case and Unicode's forms apart; HFS+, ext4 and f2fs pass over what can't be seen; FAT and
-/// NTFS drop dots and spaces at the end, and NTFS names a stream of a file behind a colon.
+/// Maps names that some file system treats as equal to one name. APFS, HFS+, NTFS, FAT, and folders
+/// of ext4 and f2fs with case folding ignore case and Unicode's forms. HFS+, ext4 and f2fs skip
+/// invisible characters. FAT and NTFS drop dots and spaces at the end, and NTFS names a stream of a
+/// file after a colon.
 fn folded(name: &str) -> String {
     let name = name.split_once(':').map_or(name, |(file, _)| file);
-    // By way of upper case, as what has no lower case of its own (`ſ`, `ß`) is folded, too. Compatible forms are folded
-    // by none, but cost nothing.
+    // Go through upper case, to fold characters that have no lower case of their own (`ſ`, `ß`),
+    // too. No file system folds compatible forms, but folding them does no harm.
     let upper = name.nfkc().flat_map(char::to_uppercase);
     let folded: String = upper.flat_map(char::to_lowercase).nfkc().filter(|c| !is_ignored(*c)).collect();
     folded.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// The characters that are by default ignored, in this order: those of all scripts, then those of some.
+/// The default-ignorable characters of Unicode: first those of all scripts, then those of some.
 fn is_ignored(character: char) -> bool {
     matches!(
         character,
@@ -158,7 +160,8 @@ fn is_ignored(character: char) -> bool {
     )
 }
 
-/// Whether `name` is what FAT and NTFS call a file of that long name, too: `GIT~1`.
+/// Whether `name` is a short name, such as `GIT~1`, that FAT and NTFS give a file with the name
+/// `long`.
 fn is_short_for(name: &str, long: &str) -> bool {
     let Some((stem, rest)) = name.split_once('~') else { return false };
     let number = rest.split_once('.').map_or(rest, |(number, _)| number);
@@ -172,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t_d5_what_a_file_system_takes_for_a_protected_name_is_protected() {
+    fn t_d5_spellings_that_a_file_system_maps_to_a_protected_name_are_protected() {
         for name in [
             ".git",
             ".GIT",

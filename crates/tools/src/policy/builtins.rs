@@ -1,9 +1,10 @@
-//! Commands of bash that evaluate what they are given.
+//! Builtins of bash that evaluate their arguments.
 
 use super::variables;
 use crate::script::Word;
 
-/// Whether it may run what these words say, or what a variable holds that they name.
+/// Whether a call of the builtin `program` may run code in `words`, or in a variable that they
+/// name.
 pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     let has_option = |letter| {
         words.iter().filter_map(Word::literal).any(|word| word.starts_with(['-', '+']) && word.contains::<char>(letter))
@@ -15,28 +16,29 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     // A subscript is arithmetic, which evaluates variables and their values in turn.
     let has_subscript =
         || words.iter().any(|word| word.literal().map_or(*word == Word::Dynamic, |word| word.contains('[')));
-    // What stands in parentheses makes an array: it is expanded then, whatever quotes it.
+    // An array in parentheses is expanded by the assignment, even if it is quoted.
     let has_array = || words.iter().filter_map(Word::literal).any(|word| word.contains("=("));
     let is_of_arrays = || has_option('a') || has_option('A');
     match program {
         "bind" | "compgen" | "complete" | "enable" | "fc" | "let" => !words.is_empty(),
         "hash" => has_option('p') || words.contains(&Word::Dynamic),
-        // With `-n` it is another name for a variable, which may be any of those.
+        // With `-n`, the variable is an alias of another one, which may be one that bash evaluates.
         "declare" | "local" | "typeset" => {
             has_option('i') || has_option('n') || has_subscript() || has_array() || names_evaluated()
         }
         "set" | "shopt" => changes_reading(words),
         "read" | "unset" => has_subscript() || names_evaluated(),
-        // Of a variable that is no array yet, they do so only if they are told that it is one.
+        // If the variable is not an array yet, these read an unknown word as one only with `-a` or
+        // `-A`.
         "export" | "readonly" => has_array() || is_of_arrays() && words.contains(&Word::Dynamic) || names_evaluated(),
-        // These take names and nothing else.
+        // These take only names.
         "getopts" | "mapfile" | "readarray" => names_evaluated(),
         _ => evaluates(program, words),
     }
 }
 
-/// Whether `set` or `shopt` may change how what follows is read: with `-k` words behind a program set variables, and with
-/// a history it is put together from earlier lines.
+/// Whether `set` or `shopt` may change how bash reads the rest of the script. With `-k`, words
+/// after a program set variables; with history expansion, a line is built from earlier lines.
 fn changes_reading(words: &[Word]) -> bool {
     let mut options = words.iter().take_while(|word| !matches!(word.literal(), Some("--" | "-")));
     options.any(|word| match word.literal() {
@@ -45,7 +47,8 @@ fn changes_reading(words: &[Word]) -> bool {
     })
 }
 
-/// Whether it evaluates some of these words, or sets variables that they name: no rule allows that.
+/// Whether `program` evaluates some of `words` or sets variables that they name. No rule allows
+/// that.
 pub(super) fn evaluates(program: &str, words: &[Word]) -> bool {
     let is_option = |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--");
     match program {
@@ -58,7 +61,7 @@ pub(super) fn evaluates(program: &str, words: &[Word]) -> bool {
     }
 }
 
-/// Whether a format of `printf` has a `%n`, which sets a variable to a number: `PATH`, say.
+/// Whether a format of `printf` has a `%n`, which sets a variable, such as `PATH`, to a number.
 fn counts(format: &str) -> bool {
     let plain = format.replace("%%", "");
     let conversions = plain.split('%').skip(1);

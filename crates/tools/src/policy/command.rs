@@ -1,49 +1,60 @@
-//! What a policy says of a command: of every call and every redirection in it.
+//! The policy's verdict on a shell command: on every call and every redirection in it.
 
 use std::path::Path;
 
 use holdpoint_common::{PolicyClass, Verdict};
 
-use super::folders::Stands;
+use super::command_effects::{CommandEffect, CommandEffects, Run};
+use super::folders::WorkingFolder;
 use super::matches::Match;
-use super::opened::{Opened, OpenedDeed, Run};
-use super::rule::RuleOf;
+use super::rule::CompiledRule;
 use super::wrapper::Wrapper;
 use super::{Part, Policy, allowed_by, builtins, programs, variables};
 use crate::place::Place;
 use crate::script::{Assignment, Redirection, Word};
 
-/// Why something is not allowed by a rule; none: no rule says it is.
+/// The reason why no rule may allow a call; `None` if no rule matches it.
 type NotAllowed = Option<String>;
 
 impl Policy {
     pub(super) fn judge_command(&self, tool: &str, command: &str, root: &Path, parts: &mut Vec<Part>) {
-        let (opened, before) = (Opened::new(command), parts.len());
-        let stands = Stands::of(&opened.goes_to, root, self.home.as_deref());
-        for deed in opened.deeds {
+        let (opened, before) = (CommandEffects::new(command), parts.len());
+        let stands = WorkingFolder::from_targets(&opened.cd_targets, root, self.home.as_deref());
+        for deed in opened.effects {
             parts.extend(match deed {
-                OpenedDeed::Call(text, assignments, run) => {
+                CommandEffect::Call(text, assignments, run) => {
                     Some(self.judge_call(tool, text, &assignments, &run, stands))
                 }
-                OpenedDeed::Text(text, run) => Some(self.judge_text(tool, text, &run)),
-                OpenedDeed::Redirect(redirection) => self.judge_redirection(tool, &redirection, stands, root),
-                OpenedDeed::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
+                CommandEffect::Text(text, run) => Some(self.judge_text(tool, text, &run)),
+                CommandEffect::Redirect(redirection) => self.judge_redirection(tool, &redirection, stands, root),
+                CommandEffect::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
             });
         }
         if parts.len() == before {
-            let settled = self.settle(PolicyClass::Run, |rule| rule.names(tool), |_| Ok("it does nothing".to_owned()));
-            parts.push(settled.part("nothing".to_owned()));
+            let settled = self.judge_act(
+                PolicyClass::Run,
+                |rule| rule.names(tool),
+                |_| Ok("the command does nothing".to_owned()),
+            );
+            parts.push(settled.part("an empty command".to_owned()));
         }
     }
 
-    fn judge_call(&self, tool: &str, text: String, assignments: &[Assignment], run: &Run, stands: Stands) -> Part {
+    fn judge_call(
+        &self,
+        tool: &str,
+        text: String,
+        assignments: &[Assignment],
+        run: &Run,
+        stands: WorkingFolder,
+    ) -> Part {
         let evaluates = assignments.iter().any(variables::evaluates);
-        let restricts = |rule: &RuleOf| {
+        let restricts = |rule: &CompiledRule| {
             let unknown = if evaluates { rule.restricts_unknown(tool) } else { Match::No };
             restricts(rule, tool, run).max(unknown)
         };
         let allowed = |policy: &Self| {
-            let ahead = |name: &str| format!("it sets {name}, which may change what runs");
+            let ahead = |name: &str| format!("it sets {name}, which can change which programs run");
             for assignment in assignments {
                 let harmless = match run.words.is_empty() {
                     true => variables::is_harmless_here(assignment),
@@ -55,55 +66,56 @@ impl Policy {
             }
             if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, stands) }
         };
-        self.settle(PolicyClass::Run, restricts, allowed).part(text)
+        self.judge_act(PolicyClass::Run, restricts, allowed).part(text)
     }
 
-    /// `cat` that only gives the text of a here-document: needs no rule, but one may deny it or ask for it.
+    /// Judges a `cat` that only outputs the text of a here-document. It needs no allow rule, but a
+    /// rule may deny it or ask about it.
     fn judge_text(&self, tool: &str, text: String, run: &Run) -> Part {
-        let allowed = |_: &Self| Ok("`cat` only gives the text behind it".to_owned());
-        self.settle(PolicyClass::Run, |rule| restricts(rule, tool, run), allowed).part(text)
+        let allowed = |_: &Self| Ok("`cat` only prints the text of its here-document".to_owned());
+        self.judge_act(PolicyClass::Run, |rule| restricts(rule, tool, run), allowed).part(text)
     }
 
-    /// Whether rules allow a program, and all that it would run.
-    fn allows_run(&self, run: &Run, stands: Stands) -> Result<String, NotAllowed> {
+    /// Whether rules allow a program and every program that it would run.
+    fn allows_run(&self, run: &Run, stands: WorkingFolder) -> Result<String, NotAllowed> {
         let no = |why: &str| Err(Some(why.to_owned()));
         let Some(program) = run.words.first().and_then(|word| word.known(self.home.as_deref())) else {
-            return no("which program it is, is known only when it runs");
+            return no("its program is known only at run time");
         };
         let program = &*program;
-        let own = run.by_bash && !program.contains('/');
+        let own = run.called_by_bash && !program.contains('/');
         if own && programs::is_evaluating(program) {
-            return Err(Some(format!("`{program}` evaluates what it is given, or changes what later words mean")));
+            return Err(Some(format!("`{program}` evaluates its arguments or changes the meaning of later words")));
         }
         if own && builtins::evaluates(program, &run.words[1..]) {
-            return Err(Some(format!("`{program}` evaluates some of what it is given")));
+            return Err(Some(format!("`{program}` evaluates some of its arguments")));
         }
-        if stands != Stands::Here && program.contains('/') && !program.starts_with('/') {
-            return no("its folder is not known: the command goes elsewhere");
+        if stands != WorkingFolder::Here && program.contains('/') && !program.starts_with('/') {
+            return no("its folder is unknown, because the command changes folders");
         }
         if let Some(option) = programs::option_that_runs(program, &run.words[1..]) {
             return Err(Some(format!(
-                "`{option}` of `{program}` runs another program, and may be among its arguments"
+                "`{program}` runs another program with `{option}`, which may be among its arguments"
             )));
         }
         if let Some(rule) = self.rules.allow.iter().find(|rule| rule.allows_call(&run.words)) {
             return Ok(allowed_by(rule));
         }
         if own && programs::is_quiet(program) {
-            return match program == "cd" && stands == Stands::Anywhere {
-                true => no("the command goes outside the workspace, or where it goes is known only when it runs"),
-                false => Ok(format!("`{program}` runs nothing and changes no file")),
+            return match program == "cd" && stands == WorkingFolder::Anywhere {
+                true => no("the command leaves the workspace, or its folder is known only at run time"),
+                false => Ok(format!("`{program}` runs no program and changes no file")),
             };
         }
         let Some(wrapper) = &run.wrapper else { return Err(None) };
         if wrapper.unclear {
-            return Err(Some(format!("what `{program}` would run is not clear")));
+            return Err(Some(format!("it is not clear which command `{program}` would run")));
         }
         if !wrapper.harmless || program.contains('/') {
-            return Err(Some(format!("`{program}` is never allowed by what it would run")));
+            return Err(Some(format!("a rule that allows the wrapped command does not allow `{program}`")));
         }
         if let Some((name, _)) = wrapper.sets.iter().find(|(name, value)| !variables::is_harmless(name, Some(value))) {
-            return Err(Some(format!("it sets {name}, which may change what runs")));
+            return Err(Some(format!("it sets {name}, which can change which programs run")));
         }
         if run.calls.is_empty() {
             return Err(None);
@@ -115,57 +127,76 @@ impl Policy {
         Ok(why)
     }
 
-    /// What it says of a file that a command opens; none if it is one that can't matter.
-    fn judge_redirection(&self, tool: &str, redirection: &Redirection, stands: Stands, root: &Path) -> Option<Part> {
+    /// Judges a file that a command opens. Returns `None` for `/dev/null`.
+    fn judge_redirection(
+        &self,
+        tool: &str,
+        redirection: &Redirection,
+        stands: WorkingFolder,
+        root: &Path,
+    ) -> Option<Part> {
         let what = redirection.text.clone();
         let Some(path) = redirection.target.known(self.home.as_deref()) else {
-            return Some(self.judge_unknown(tool, what, "which file it is, is known only when it runs"));
+            return Some(self.judge_unknown(tool, what, "its file is known only at run time"));
         };
         if path == "/dev/null" {
             return None;
         }
-        if stands != Stands::Here && !path.starts_with('/') {
-            return Some(self.judge_unknown(tool, what, "its folder is not known: the command goes elsewhere"));
+        if stands != WorkingFolder::Here && !path.starts_with('/') {
+            return Some(self.judge_unknown(tool, what, "its folder is unknown, because the command changes folders"));
         }
-        // Bash opens connections for some files in `/dev`, and others there are what the command has open by then.
+        // Bash opens network connections for some paths in `/dev`; others there name the command's
+        // open descriptors.
         let place = match Place::resolve(&path, root) {
-            Ok(place) if !(place.varies() || ["/dev", "/proc"].iter().any(|of| place.path().starts_with(of))) => place,
-            Ok(_) => return Some(self.judge_unknown(tool, what, "what this file is depends on who opens it")),
-            Err(_) => return Some(self.judge_unknown(tool, what, "where this path leads can't be found out")),
+            Ok(place)
+                if !(place.differs_per_process()
+                    || ["/dev", "/proc"].iter().any(|of| place.path().starts_with(of))) =>
+            {
+                place
+            }
+            Ok(_) => {
+                return Some(self.judge_unknown(tool, what, "which file this is depends on the process that opens it"));
+            }
+            Err(_) => return Some(self.judge_unknown(tool, what, "this path can't be resolved")),
         };
         let part = self.judge_place(tool, &place, redirection.writes, what, root);
-        // What begins so may be no file to bash, wherever the path would lead.
+        // Bash may open a connection for such a path, even if the path resolves to a place
+        // elsewhere.
         if path.starts_with("/dev/") && part.verdict != Verdict::Deny {
-            return Some(self.judge_unknown(tool, part.what, "what this file is depends on who opens it"));
+            return Some(self.judge_unknown(
+                tool,
+                part.what,
+                "which file this is depends on the process that opens it",
+            ));
         }
         Some(part)
     }
 
-    /// What it says of what can't be known before it runs.
+    /// Judges a part that is unknown until it runs.
     fn judge_unknown(&self, tool: &str, what: String, why: &str) -> Part {
         let allowed = |_: &Self| Err(Some(why.to_owned()));
-        let part = self.settle(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed).part(what);
+        let part = self.judge_act(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed).part(what);
         if part.verdict == Verdict::Ask { Part { why: why.to_owned(), ..part } } else { part }
     }
 }
 
-/// Whether a rule restricts a program or anything that it would run.
-fn restricts(rule: &RuleOf, tool: &str, run: &Run) -> Match {
+/// Whether a rule restricts a program or any program that it would run.
+fn restricts(rule: &CompiledRule, tool: &str, run: &Run) -> Match {
     let own = rule.restricts_call(tool, &run.words);
     let unknown = if may_run_more(run) { rule.restricts_unknown(tool) } else { Match::No };
-    let guesses = run.wrapper.as_ref().map_or(0, |wrapper| wrapper.guesses);
+    let guesses = run.wrapper.as_ref().map_or(0, |wrapper| wrapper.possible_starts);
     let guessed = run.words.len() - guesses..run.words.len();
     let guessed = guessed.map(|at| rule.restricts_call(tool, &run.words[at..]));
     let inner = run.calls.iter().map(|call| restricts(rule, tool, call));
     guessed.chain(inner).chain([own, unknown]).max().unwrap_or(Match::No)
 }
 
-/// Whether it may run more than what is known.
+/// Whether a program may run more than the calls that are known.
 fn may_run_more(run: &Run) -> bool {
     let wraps =
         |wrapper: &Wrapper| wrapper.unclear || wrapper.sets.iter().any(|(name, _)| variables::is_evaluated(name));
     let is_evaluated = |(program, words): (&Word, &[Word])| match program {
-        Word::Literal(program) => run.by_bash && builtins::may_run(program, words),
+        Word::Literal(program) => run.called_by_bash && builtins::may_run(program, words),
         Word::Home(_) | Word::Dynamic => false,
     };
     run.wrapper.as_ref().is_some_and(wraps) || run.words.split_first().is_some_and(is_evaluated)

@@ -1,24 +1,25 @@
-//! Patterns of commands: words, each a glob.
+//! Patterns of commands: words, each of which is a glob.
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::impossible_patterns;
 use super::matches::Match;
 use super::programs;
-use super::unmatched;
 use super::wrapper::is_wrapper;
 use crate::script::Word;
 
-/// The commands that a rule speaks of.
+/// The commands that a rule matches.
 #[derive(Debug)]
 pub(super) struct CommandRule {
-    /// As it is written: a program without a `/` is one of that name wherever it lies.
+    /// The program as written. A rule that restricts also matches the name alone, in any folder.
     program: Glob,
     arguments: Vec<Glob>,
-    /// Any further words may follow.
+    /// Whether any further words may follow.
     open: bool,
-    /// The last part of a program's path; none if any may be meant.
+    /// The last part of the program's path; `None` if it is not a valid glob, so that any name may
+    /// match.
     name: Option<Glob>,
-    /// What `~` means.
+    /// The home folder, which replaces `~`.
     home: Option<String>,
 }
 
@@ -26,17 +27,17 @@ pub(super) struct CommandRule {
 #[derive(Debug)]
 struct Glob {
     text: String,
-    /// Without one it is the text alone.
+    /// `None` for literal text.
     matcher: Option<GlobMatcher>,
-    /// In any case of letters.
+    /// Whether matching ignores case.
     folds: bool,
 }
 
 impl Glob {
-    /// What restricts does so in any case of letters where file names have none.
+    /// Compiles one word. A rule that restricts ignores case on macOS, where file names do.
     fn new(text: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
         let folds = !allows && cfg!(target_os = "macos");
-        // `[` alone is a program.
+        // `[` alone is the name of a program.
         let literal = text == "[" || !text.contains(['*', '?', '[', ']', '{', '}', '\\']);
         let below_home = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let text = match below_home {
@@ -67,14 +68,14 @@ impl Glob {
 
 impl CommandRule {
     pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
-        unmatched::command(pattern)?;
+        impossible_patterns::command(pattern)?;
         let mut words: Vec<_> = pattern.split_whitespace().collect();
-        // One bare word is the program with any arguments.
+        // A single word is the program with any arguments.
         let open = words.len() == 1 || words.last() == Some(&"*");
         if open && words.len() > 1 {
             words.pop();
         }
-        let (program, arguments) = words.split_first().ok_or("it has no words")?;
+        let (program, arguments) = words.split_first().ok_or("the pattern is empty")?;
         let compile = |word: &&str| Glob::new(word, home, allows);
         let arguments = arguments.iter().map(compile).collect::<Result<_, _>>()?;
         let name = Glob::new(programs::name_of(program), home, allows).ok();
@@ -82,40 +83,43 @@ impl CommandRule {
         if allows { rule.check().map(|()| rule) } else { Ok(rule) }
     }
 
-    /// An allow rule must not allow more than it seems to.
+    /// Checks that an allow rule does not allow more than its text suggests.
     fn check(&self) -> Result<(), String> {
         let program = self.program.text.as_str();
         if !self.program.is_literal() {
-            return Err("it has to name its program".to_owned());
+            return Err("it must name a program".to_owned());
         }
         if programs::is_evaluating(program) {
             return Err(format!(
-                "`{program}` evaluates what it is given, or changes what later words mean: it always asks"
+                "`{program}` always asks, because it evaluates its arguments or changes the meaning of later words"
             ));
         }
         let wide = self.open || !self.arguments.iter().all(Glob::is_literal);
         let name = programs::name_of(program);
         if is_wrapper(name) && wide {
-            return Err(format!("`{name}` runs other programs; write the whole command, or allow what it would run"));
+            return Err(format!("`{name}` runs other programs: write the whole command, or allow the wrapped command"));
         }
-        if programs::is_runner(name) && wide && !self.names_a_part() {
-            return Err(match programs::has_parts(name) {
+        if programs::is_runner(name) && wide && !self.names_subcommand() {
+            return Err(match programs::has_subcommands(name) {
                 true => format!(
-                    "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
+                    "`{name}` can run other programs: name a subcommand, for example shell({name} SUBCOMMAND *), or \
+                     write the whole command"
                 ),
                 false => format!(
-                    "`{name}` can run other programs by what it is given; write the whole command, without a `*` at its end"
+                    "`{name}` can run other programs, depending on its arguments: write the whole command, without a \
+                     `*` at the end"
                 ),
             });
         }
         Ok(())
     }
 
-    /// Whether it names a part of its program: an argument that is no option, and not the value of one.
-    fn names_a_part(&self) -> bool {
+    /// Whether the pattern names a subcommand: an argument that is neither an option nor an
+    /// option's value.
+    fn names_subcommand(&self) -> bool {
         let texts = self.arguments.iter().map(|word| word.text.as_str());
         let before = std::iter::once("").chain(texts);
-        // The part of an interpreter that is meant comes after `-m`.
+        // An interpreter's module follows `-m`.
         let takes_a_value =
             |option: &str| option.starts_with('-') && !matches!(option, "-m" | "--") && !option.contains('=');
         let is_part = |(word, before): (&Glob, &str)| {
@@ -124,33 +128,35 @@ impl CommandRule {
         self.arguments.first().is_some_and(Glob::is_literal) && self.arguments.iter().zip(before).any(is_part)
     }
 
-    /// Whether it allows a call: all that matters of it must be known.
+    /// Whether the rule allows a call. Every word that the pattern covers must be known.
     pub(super) fn allows(&self, words: &[Word]) -> bool {
         let Some((program, arguments)) = words.split_first() else { return false };
-        // A path is another program, whatever it is called.
+        // A path names a different program, even if its last part is the same.
         let is_program = program.known(self.home.as_deref()).is_some_and(|program| self.program.matches(&program));
         is_program && self.arguments(arguments) == Match::Yes
     }
 
-    /// Whether it restricts a call: a program counts wherever it lies, and what is not known may be anything.
+    /// Whether the rule restricts a call. The program's folder does not matter, and an unknown word
+    /// may be anything.
     pub(super) fn restricts(&self, words: &[Word]) -> Match {
         let Some((program, arguments)) = words.split_first() else { return Match::No };
         let named = match (program.known(self.home.as_deref()), program) {
             (Some(program), _) => self.is_called(&program),
-            // Without a home folder the end of the path is known.
+            // Without a home folder, the end of the path is still known.
             (None, Word::Home(rest)) => self.is_called(rest),
             (None, _) => return Match::Maybe,
         };
         if named == Match::No { Match::No } else { self.arguments(arguments).min(named) }
     }
 
-    /// Whether a program is the one that is restricted.
+    /// Whether `program` is the one that the rule restricts.
     fn is_called(&self, program: &str) -> Match {
         let name = programs::name_of(program);
         if self.program.matches(program) || self.program.matches(name) {
             return Match::Yes;
         }
-        // A path can be written in many ways, and a program have many: of this name it may be the one that is meant.
+        // A program can have several paths, and a path several spellings, so one with the same name
+        // may be the restricted program.
         let is_path = self.program.text.contains('/');
         let may_be = is_path && self.name.as_ref().is_none_or(|glob| glob.matches(name));
         if may_be { Match::Maybe } else { Match::No }
@@ -161,7 +167,7 @@ impl CommandRule {
         for glob in &self.arguments {
             let Some(word) = words.next() else { return Match::No };
             match word.known(self.home.as_deref()) {
-                // It may be any number of words.
+                // An unknown word may expand to any number of words.
                 None => return Match::Maybe,
                 Some(word) if !glob.matches(&word) => return Match::No,
                 Some(_) => {}

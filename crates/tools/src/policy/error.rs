@@ -1,14 +1,14 @@
-//! A rule that can't be kept.
+//! The error for an invalid rule.
 
 use thiserror::Error;
 
-/// A rule that can't be kept.
+/// A policy rule that is invalid, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the rule `{rule}` can't be kept: {why}")]
+#[error("invalid rule `{rule}`: {why}")]
 #[non_exhaustive]
 pub struct PolicyError {
-    /// The rule, as it is written.
+    /// The rule as the user wrote it.
     pub rule: String,
-    /// What is wrong with it, and what to write instead.
+    /// The mistake in the rule, and a rule to write instead.
     pub why: String,
 }

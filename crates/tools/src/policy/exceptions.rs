@@ -1,4 +1,4 @@
-//! What a walk through a folder that may be read leaves out.
+//! The paths that a walk through a readable folder leaves out.
 
 use std::path::Path;
 
@@ -6,37 +6,38 @@ use holdpoint_common::PolicyMode;
 
 use super::Policy;
 use super::matches::Match;
-use super::rule::RuleOf;
+use super::rule::CompiledRule;
 use crate::place::Place;
 
-/// What a walk leaves out: what rules deny or ask about.
+/// The deny and ask rules with paths that a walk leaves out.
 #[derive(Debug)]
 pub(crate) struct Exceptions<'a> {
-    rules: Vec<&'a RuleOf>,
+    rules: Vec<&'a CompiledRule>,
     tool: &'a str,
     root: &'a Path,
 }
 
 impl Policy {
-    /// What a walk of `tool` through that folder leaves out, in the workspace at `root`.
+    /// The rules that limit a walk of `tool` through `folder`, in the workspace at `root`.
     pub(crate) fn exceptions<'a>(&'a self, tool: &'a str, folder: &Place, root: &'a Path) -> Exceptions<'a> {
-        let speaks_of = |rule: &RuleOf, path: &Path| rule.restricts_walk(tool, path, root) != Match::No;
-        // To walk through a folder that has to be asked about, it was.
-        let of_below = |rule: &&RuleOf| !speaks_of(rule, folder.path()) && !speaks_of(rule, folder.named());
+        let restricts = |rule: &CompiledRule, path: &Path| rule.restricts_walk(tool, path, root) != Match::No;
+        // An ask rule that matches `folder` itself was approved before the walk.
+        let only_below =
+            |rule: &&CompiledRule| !restricts(rule, folder.path()) && !restricts(rule, folder.given_path());
         let asked: &[_] = if self.mode == PolicyMode::All { &[] } else { &self.rules.ask };
-        let rules = self.rules.deny.iter().chain(asked.iter().filter(of_below)).collect();
+        let rules = self.rules.deny.iter().chain(asked.iter().filter(only_below)).collect();
         Exceptions { rules, tool, root }
     }
 }
 
 impl Exceptions<'_> {
-    /// Nothing is left out.
+    /// Whether the walk leaves out no path.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether this is left out: an absolute path.
-    pub(crate) fn include(&self, path: &Path) -> bool {
+    /// Whether the walk leaves out `path`, which must be absolute.
+    pub(crate) fn leaves_out(&self, path: &Path) -> bool {
         self.rules.iter().any(|rule| rule.restricts_walk(self.tool, path, self.root) != Match::No)
     }
 }

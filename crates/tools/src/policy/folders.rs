@@ -1,4 +1,4 @@
-//! Where a command may stand by the time it does something.
+//! The working folders that a command may have when it uses a relative path.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,33 +7,34 @@ use std::path::{Component, Path};
 use crate::place::Place;
 use crate::script::Word;
 
-/// How many folders are looked at for one command, and how many different ones it may go to: from each to each.
+/// The most folders that are checked for one command, and the most distinct folders that it may
+/// change to. Each of these is resolved from each folder.
 const MAX_FOLDERS: usize = 32;
 
-/// Where relative paths of a command may begin.
+/// Where the relative paths of a command may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stands {
-    /// In the folder it was called in.
+pub(super) enum WorkingFolder {
+    /// In the folder in which the command was started.
     Here,
-    /// In it or below: it goes to other folders.
+    /// In that folder or below it, because the command changes folders.
     Below,
-    /// That is not known, or outside.
+    /// In an unknown folder, or outside the workspace.
     Anywhere,
 }
 
-impl Stands {
-    /// For a command that goes to `targets` at some time: to any of them, in any order, as often as it likes.
-    pub(super) fn of(targets: &[Option<Word>], root: &Path, home: Option<&str>) -> Self {
+impl WorkingFolder {
+    /// For a command that may change to any of `targets`, in any order and any number of times.
+    pub(super) fn from_targets(targets: &[Option<Word>], root: &Path, home: Option<&str>) -> Self {
         let known: Option<BTreeSet<_>> = targets.iter().map(|word| word.as_ref()?.known(home)).collect();
         match known {
             Some(targets) if targets.is_empty() => Self::Here,
-            Some(targets) if stays(&targets, root) => Self::Below,
+            Some(targets) if stays_in_workspace(&targets, root) => Self::Below,
             _ => Self::Anywhere,
         }
     }
 }
 
-fn stays(targets: &BTreeSet<Cow<'_, str>>, root: &Path) -> bool {
+fn stays_in_workspace(targets: &BTreeSet<Cow<'_, str>>, root: &Path) -> bool {
     if targets.len() > MAX_FOLDERS {
         return false;
     }
@@ -41,10 +42,12 @@ fn stays(targets: &BTreeSet<Cow<'_, str>>, root: &Path) -> bool {
     let mut at = 0;
     while let Some(folder) = folders.get(at).cloned() {
         for target in targets.iter().map(AsRef::as_ref) {
-            // `..` may be taken before links or after them, and `-` is where it was before.
+            // `..` may apply before or after links are resolved, and `-` is the previous folder.
             let goes_up = Path::new(target).components().any(|part| part == Component::ParentDir);
             match Place::resolve(target, &folder) {
-                Ok(place) if place.path().starts_with(root) && !place.varies() && !goes_up && target != "-" => {
+                Ok(place)
+                    if place.path().starts_with(root) && !place.differs_per_process() && !goes_up && target != "-" =>
+                {
                     let path = place.path().to_owned();
                     if !folders.contains(&path) && path.is_dir() {
                         folders.push(path);

@@ -1,12 +1,12 @@
-//! Whether a rule speaks of something.
+//! How surely a rule matches an act.
 
-/// Whether a rule speaks of something. The later outweighs the earlier.
+/// Whether a rule matches an act. A later variant outweighs an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
-    /// It does not.
+    /// The rule does not match.
     No,
-    /// It may: not all is known.
+    /// The rule may match: a part of the act is unknown.
     Maybe,
-    /// It does.
+    /// The rule matches.
     Yes,
 }

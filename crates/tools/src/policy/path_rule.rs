@@ -4,29 +4,28 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use super::impossible_patterns;
 use super::matches::Match;
-use super::unmatched;
 use crate::place::Place;
 
-/// The paths that a rule speaks of.
+/// The paths that a rule matches.
 #[derive(Debug)]
 pub(super) struct PathRule {
     globs: GlobSet,
-    /// The pattern is relative to the workspace.
+    /// Whether the pattern is relative to the workspace.
     relative: bool,
-    /// It speaks of every path.
+    /// Whether the rule matches every path.
     any: bool,
 }
 
 impl PathRule {
-    /// Every path.
     pub(super) fn any() -> Self {
         Self { globs: GlobSet::empty(), relative: false, any: true }
     }
 
-    /// What restricts does so in any case of letters where file names have none.
+    /// Compiles a pattern. A rule that restricts ignores case on macOS, where file names do.
     pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
-        unmatched::path(pattern)?;
+        impossible_patterns::path(pattern)?;
         let full = match pattern.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 let home = home.ok_or("`~` needs HOME, which is not set")?;
@@ -35,13 +34,13 @@ impl PathRule {
             _ => pattern.strip_prefix("./").unwrap_or(pattern).to_owned(),
         };
         if full.split('/').any(|part| part == "..") {
-            return Err("a path has no `..`: write where it leads".to_owned());
+            return Err("a pattern can't contain `..`: write the resolved path".to_owned());
         }
-        if let Some(instead) = tidied(pattern) {
-            return Err(format!("no path is written so: write `{instead}`"));
+        if let Some(instead) = corrected_pattern(pattern) {
+            return Err(format!("no path matches this form: write `{instead}`"));
         }
         let mut globs = GlobSetBuilder::new();
-        // `docs/**` is also the folder itself.
+        // `docs/**` also matches the folder itself.
         for pattern in [Some(full.as_str()), full.strip_suffix("/**")].into_iter().flatten().filter(|it| !it.is_empty())
         {
             let mut glob = GlobBuilder::new(pattern);
@@ -52,20 +51,22 @@ impl PathRule {
         Ok(Self { globs, relative: !full.starts_with('/'), any: false })
     }
 
-    /// Only where a path leads counts: a link does not widen what is allowed.
+    /// Whether the rule allows `place`. Only the resolved path counts, so that a link does not
+    /// widen a rule.
     pub(super) fn allows(&self, place: &Place, root: &Path) -> bool {
         self.matches(place.path(), root)
     }
 
-    /// The same for a folder with all that is below it: any name at any depth.
+    /// Whether the rule allows a folder and everything below it: any name at any depth.
     pub(super) fn allows_below(&self, place: &Place, root: &Path) -> bool {
         let below = place.path().join("\u{fffd}/\u{fffd}");
         self.allows(place, root) && (!place.path().is_dir() || self.matches(&below, root))
     }
 
-    /// What a path is called counts as much as where it leads. `below`: so does what is in a folder.
+    /// Whether the rule restricts `place`. The given path counts as well as the resolved one. With
+    /// `below`, the contents of a folder count too.
     pub(super) fn restricts(&self, place: &Place, below: bool, root: &Path) -> Match {
-        if self.matches(place.path(), root) || self.matches(place.named(), root) {
+        if self.matches(place.path(), root) || self.matches(place.given_path(), root) {
             Match::Yes
         } else if below && place.path().is_dir() {
             Match::Maybe
@@ -74,7 +75,7 @@ impl PathRule {
         }
     }
 
-    /// Whether it speaks of this very path.
+    /// Whether the rule matches exactly this path.
     pub(super) fn matches(&self, path: &Path, root: &Path) -> bool {
         if self.any {
             return true;
@@ -87,9 +88,9 @@ impl PathRule {
     }
 }
 
-/// What to write for a pattern that no path can match: one with `.` or nothing between slashes, or a slash at its end,
-/// which is meant to be a folder with all that is in it.
-fn tidied(pattern: &str) -> Option<String> {
+/// The pattern to write instead of one that no path can match: one with `.` or an empty part
+/// between slashes, or with a trailing slash, which is meant as the folder and everything in it.
+fn corrected_pattern(pattern: &str) -> Option<String> {
     let (start, rest) = match pattern.strip_prefix('/') {
         Some(rest) => ("/", rest),
         None => ("", pattern.strip_prefix("./").unwrap_or(pattern)),

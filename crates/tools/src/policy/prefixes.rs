@@ -1,25 +1,25 @@
-//! Programs that stand before another program: their options, and where the other one begins.
+//! Programs that run the command in their arguments, such as `env` and `timeout`: their options,
+//! and the position of the command.
 
 use crate::script::Word;
 
 /// A program that is called as `NAME OPTIONS OPERANDS PROGRAM ARGUMENTS`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prefix {
-    /// What it is called.
     pub(super) name: &'static str,
-    /// Letters that stand alone.
+    /// Short options without a value.
     flags: &'static str,
-    /// Letters that take a value: the rest of the word, or the next one.
+    /// Short options with a value: the rest of the word, or the next word.
     values: &'static str,
-    /// Long options that stand alone.
+    /// Long options without a value.
     long_flags: &'static [&'static str],
-    /// Long options that take a value: after `=`, or the next word.
+    /// Long options with a value: after `=`, or the next word.
     long_values: &'static [&'static str],
-    /// How many operands, each beginning with a digit, come before the program.
+    /// The number of operands that come before the program and begin with a digit.
     numbers: usize,
-    /// How many other operands do.
+    /// The number of other operands before the program.
     others: usize,
-    /// Running it with these options does nothing that needs to be allowed.
+    /// Whether the prefix itself, with these options, needs no approval.
     pub(super) harmless: bool,
 }
 
@@ -36,7 +36,7 @@ const NONE: Prefix = Prefix {
 
 const HARMLESS: Prefix = Prefix { harmless: true, ..NONE };
 
-/// The options that are understood, no more than that. Any other makes the call unclear.
+/// The known options of each prefix. Any other option makes the call unclear.
 const PREFIXES: [Prefix; 26] = [
     Prefix { name: "builtin", ..HARMLESS },
     Prefix { name: "command", flags: "pvV", ..HARMLESS },
@@ -89,13 +89,12 @@ const PREFIXES: [Prefix; 26] = [
 ];
 
 impl Prefix {
-    /// What is known of a program of this name.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
         PREFIXES.iter().find(|prefix| prefix.name == name)
     }
 
-    /// How many of `words`, which follow its name, come before the program. `Err`: how many are understood
-    /// before one that is not.
+    /// The number of `words`, the arguments of the prefix, that come before the program. `Err`
+    /// holds the number of words before the first one that is not understood.
     pub(super) fn skip(&self, words: &[Word]) -> Result<usize, usize> {
         let mut at = 0;
         while let Some(word) = words.get(at) {
@@ -111,7 +110,7 @@ impl Prefix {
                     None => self.short(rest),
                 },
             };
-            // What is not known may be any number of words, of which the value is the first.
+            // An unknown word may expand to several words, of which only the first is the value.
             let end = at + length.ok_or(at)?;
             let is_known = |words: &[Word]| !words.contains(&Word::Dynamic);
             at = words.get(at..end).is_some_and(is_known).then_some(end).ok_or(at)?;
@@ -123,7 +122,7 @@ impl Prefix {
         if numbers_are && others_are { Ok(others) } else { Err(at) }
     }
 
-    /// How many words a long option is.
+    /// The number of words of a long option with its value; `None` if the option is unknown.
     fn long(&self, option: &str) -> Option<usize> {
         match option.split_once('=') {
             Some((name, _)) => self.long_values.contains(&name).then_some(1),
@@ -132,7 +131,7 @@ impl Prefix {
         }
     }
 
-    /// How many words a bundle of letters is.
+    /// The number of words of a bundle of short options; `None` if one is unknown.
     fn short(&self, letters: &str) -> Option<usize> {
         for (at, letter) in letters.char_indices() {
             if self.values.contains(letter) {

@@ -1,11 +1,11 @@
-//! What is known of programs: those that run others, and those that bash itself has.
+//! Lists of programs: those that run other programs, and the builtins of bash.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use crate::script::Word;
 
-/// A list of names, looked up for every call.
+/// A set of names, built on the first lookup.
 struct Names {
     text: &'static str,
     set: OnceLock<HashSet<&'static str>>,
@@ -21,8 +21,9 @@ impl Names {
     }
 }
 
-/// Programs that run what follows, and whose options are many: whatever follows may be what they run.
-static GUESSED: Names = Names::new(
+/// Programs that run another program and have too many options to list: any argument may begin the
+/// program that they run.
+static UNKNOWN_SYNTAX: Names = Names::new(
     "
     bwrap caffeinate catchsegv cgexec choom chpst chronic coresched cpulimit dumb-init eatmydata entr faketime
     firejail gdb gosu gpg-agent i386 ifne lldb ltrace nsenter numactl perf pipesz prlimit proot proxychains proxychains4 rlwrap
@@ -31,14 +32,14 @@ static GUESSED: Names = Names::new(
 ",
 );
 
-/// Tools of GNU that have a `g` before their name where others have it.
+/// GNU tools that are installed with the prefix `g` on systems with tools of their own.
 const WITH_G: [&str; 15] = [
     "chroot", "env", "find", "install", "make", "nice", "nohup", "sed", "sort", "split", "stdbuf", "tar", "time",
     "timeout", "xargs",
 ];
 
-/// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone. Those of
-/// [`WITH_PARTS`] are more.
+/// Programs that can run others because of an argument, a file or a setting, so that no rule allows
+/// them by name alone. [`WITH_SUBCOMMANDS`] has more of them.
 static RUNNERS: Names = Names::new(
     "
     ansible at awk bsdtar bunx c++ cc ccache clang clang++ clojure cmake cpan crontab ctest dbus-send dc dpkg duckdb
@@ -51,8 +52,8 @@ static RUNNERS: Names = Names::new(
 ",
 );
 
-/// The same of programs whose first argument says what they do: a rule can name that.
-static WITH_PARTS: Names = Names::new(
+/// Further [`RUNNERS`], which take a subcommand that a rule can name.
+static WITH_SUBCOMMANDS: Names = Names::new(
     "
     ant apt apt-get asdf bazel brew bun bundle busctl cabal cargo composer conda dart deno direnv docker dotnet gem
     gh git go gradle hatch helm hg jj just kubectl make mamba meson mise mix mvn nix nox npm openssl pdm pip pip3
@@ -61,10 +62,10 @@ static WITH_PARTS: Names = Names::new(
 ",
 );
 
-/// Compilers for other machines, which have the machine's name before theirs.
+/// Endings of the names of cross compilers, after the name of the target.
 const COMPILERS: [&str; 4] = ["-gcc", "-g++", "-clang", "-clang++"];
 
-/// Options by which programs run others that run none without them.
+/// Options that make a program run another one, for programs that otherwise run none.
 const RUNNING_OPTIONS: [(&str, &[&str]); 13] = [
     ("ack", &["--pager"]),
     ("ag", &["--pager"]),
@@ -81,10 +82,11 @@ const RUNNING_OPTIONS: [(&str, &[&str]); 13] = [
     ("wget", &["--config", "--execute", "--use-askpass", "-e"]),
 ];
 
-/// Commands of bash that change nothing but where it stands, and end it: always allowed, unless denied.
+/// Builtins that affect only the working folder or the flow of the script. Allowed unless denied.
 const QUIET: [&str; 8] = [":", "true", "false", "cd", "exit", "return", "break", "continue"];
 
-/// Commands of bash that evaluate their arguments, or change what later words mean: never allowed by a rule.
+/// Builtins that evaluate their arguments or change the meaning of later words. No rule allows
+/// them.
 static EVALUATING: Names = Names::new(
     "
     . alias bind caller compgen complete compopt coproc declare enable eval exec export fc getopts hash
@@ -93,49 +95,51 @@ static EVALUATING: Names = Names::new(
 ",
 );
 
-/// Commands that change the folder that relative paths begin at.
-const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
+/// Builtins that change the working folder.
+const FOLDER_CHANGING: [&str; 3] = ["cd", "pushd", "popd"];
 
 /// The last part of a program's path.
 pub(super) fn name_of(program: &str) -> &str {
     program.rsplit_once('/').map_or(program, |(_, name)| name)
 }
 
-/// Whether whatever follows may be what it runs. Linkers run what they are given: `/lib/ld-linux.so.2`.
-pub(super) fn is_guessed(name: &str) -> bool {
-    GUESSED.contains(name) || ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|linker| name.starts_with(linker))
+/// Whether any argument may begin the program that this one runs. Dynamic linkers count, because
+/// `/lib/ld-linux.so.2` runs its argument.
+pub(super) fn has_unknown_syntax(name: &str) -> bool {
+    UNKNOWN_SYNTAX.contains(name)
+        || ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|linker| name.starts_with(linker))
 }
 
-/// The name without the `g` that tools of GNU have where others have theirs.
+/// The name without the `g` of GNU tools.
 pub(super) fn without_g(name: &str) -> &str {
     name.strip_prefix('g').filter(|name| WITH_G.contains(name)).unwrap_or(name)
 }
 
-/// Whether it can run others. Versions count: `python3.12`.
+/// Whether the program can run others. Versions are ignored: `python3.12`.
 pub(super) fn is_runner(name: &str) -> bool {
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let is_compiler = COMPILERS.iter().any(|compiler| unversioned.ends_with(compiler));
     RUNNERS.contains(without_g(name))
         || RUNNERS.contains(without_g(unversioned))
-        || has_parts(name)
+        || has_subcommands(name)
         || is_compiler
         || name.starts_with("git-")
 }
 
-/// Whether it is one of those whose first argument says what they do.
-pub(super) fn has_parts(name: &str) -> bool {
+/// Whether the first argument of the program is a subcommand that a rule can name.
+pub(super) fn has_subcommands(name: &str) -> bool {
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    WITH_PARTS.contains(without_g(name)) || WITH_PARTS.contains(without_g(unversioned))
+    WITH_SUBCOMMANDS.contains(without_g(name)) || WITH_SUBCOMMANDS.contains(without_g(unversioned))
 }
 
-/// The options by which a program runs others; none if it runs none, or whatever it is given.
+/// The options that make a program run others; empty if it runs none, or needs no option to do so.
 pub(super) fn options_that_run(name: &str) -> &'static [&'static str] {
     let is_of = |(program, _): &&(&str, &[&str])| *program == without_g(name);
     RUNNING_OPTIONS.iter().find(is_of).map_or(&[], |(_, options)| options)
 }
 
-/// The option by which a program runs others, if it is or may be among these words: written out, shortened, or
-/// not known before it runs.
+/// The option that makes a program run others, if it is or may be among `words`: in full,
+/// shortened, or in a word that is unknown until it runs.
 pub(super) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
     let may_be = |option: &str| {
         words.iter().any(|word| match word.literal() {
@@ -158,6 +162,6 @@ pub(super) fn is_evaluating(name: &str) -> bool {
     EVALUATING.contains(name)
 }
 
-pub(super) fn is_moving(name: &str) -> bool {
-    MOVING.contains(&name)
+pub(super) fn changes_folder(name: &str) -> bool {
+    FOLDER_CHANGING.contains(&name)
 }

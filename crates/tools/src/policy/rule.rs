@@ -1,4 +1,4 @@
-//! One rule: what it speaks of.
+//! One rule of a policy and the acts that it matches.
 
 use std::fmt;
 use std::path::Path;
@@ -12,23 +12,24 @@ use super::path_rule::PathRule;
 use crate::place::Place;
 use crate::script::Word;
 
-/// Tools whose rules may have a path for a pattern.
+/// Tools with path patterns in their rules.
 const PATH_TOOLS: [&str; 6] = ["read_file", "list_dir", "glob", "grep", "write_file", "edit_file"];
 
-/// A rule, ready to be matched.
+/// A rule, compiled for matching.
 #[derive(Debug)]
-pub(super) struct RuleOf {
+pub(super) struct CompiledRule {
     rule: Rule,
-    subject: Subject,
+    subject: RuleTarget,
 }
 
 #[derive(Debug)]
-enum Subject {
-    /// Whatever a tool does.
+enum RuleTarget {
+    /// Every call of a tool.
     Tool,
-    /// Commands that match.
+    /// Commands that match the pattern.
     Commands(Box<CommandRule>),
-    /// Places that any tool reads, or writes; or that the rule's own tool does either with.
+    /// Paths that any tool reads, that any tool writes, or that the rule's own tool reads or
+    /// writes.
     Places(Group, PathRule),
 }
 
@@ -39,8 +40,9 @@ enum Group {
     Own,
 }
 
-impl RuleOf {
-    /// `allows`: the rule allows something, and so must not allow more than it seems to.
+impl CompiledRule {
+    /// Compiles a rule. `allows` marks an allow rule, which is rejected if it would allow more than
+    /// its text suggests.
     pub(super) fn new(rule: &Rule, home: Option<&str>, allows: bool) -> Result<Self, PolicyError> {
         let error = |why: String| PolicyError { rule: rule.to_string(), why };
         let group = match rule.tool.as_str() {
@@ -50,61 +52,65 @@ impl RuleOf {
         };
         let subject = match (rule.tool.as_str(), &rule.pattern, group) {
             ("shell", None, _) if allows => {
-                return Err(error("it would allow every command; write `--policy all` if that is meant".to_owned()));
+                return Err(error("it would allow every command: use `--policy all` for that".to_owned()));
             }
             ("shell", Some(pattern), _) => {
-                Subject::Commands(Box::new(CommandRule::new(pattern, home, allows).map_err(error)?))
+                RuleTarget::Commands(Box::new(CommandRule::new(pattern, home, allows).map_err(error)?))
             }
             (_, Some(pattern), Some(group)) => {
-                Subject::Places(group, PathRule::new(pattern, home, allows).map_err(error)?)
+                RuleTarget::Places(group, PathRule::new(pattern, home, allows).map_err(error)?)
             }
-            (_, None, Some(group @ (Group::Read | Group::Write))) => Subject::Places(group, PathRule::any()),
-            (_, None, _) => Subject::Tool,
+            (_, None, Some(group @ (Group::Read | Group::Write))) => RuleTarget::Places(group, PathRule::any()),
+            (_, None, _) => RuleTarget::Tool,
             (tool, Some(_), None) => {
-                return Err(error(format!("nothing is known of patterns of `{tool}`; write `{tool}` alone")));
+                return Err(error(format!("`{tool}` takes no pattern: write `{tool}` alone")));
             }
         };
         Ok(Self { rule: rule.clone(), subject })
     }
 
-    /// Whether it speaks of whatever this tool does.
+    /// Whether the rule matches every call of `tool`.
     pub(super) fn names(&self, tool: &str) -> Match {
-        if matches!(self.subject, Subject::Tool) && self.rule.tool == tool { Match::Yes } else { Match::No }
+        if matches!(self.subject, RuleTarget::Tool) && self.rule.tool == tool { Match::Yes } else { Match::No }
     }
 
-    /// Whether it allows reading or writing there.
     pub(super) fn allows_place(&self, tool: &str, place: &Place, writes: bool, root: &Path) -> bool {
         match &self.subject {
-            Subject::Tool => self.rule.tool == tool,
-            Subject::Places(group, path) => self.covers(*group, tool, writes) && path.allows(place, root),
-            Subject::Commands(_) => false,
+            RuleTarget::Tool => self.rule.tool == tool,
+            RuleTarget::Places(group, path) => self.covers(*group, tool, writes) && path.allows(place, root),
+            RuleTarget::Commands(_) => false,
         }
     }
 
-    /// Whether it restricts reading or writing there. Reading a folder may be reading all that is below.
+    /// Whether the rule restricts reading or writing `place`. Reading a folder may read everything
+    /// below it.
     pub(super) fn restricts_place(&self, tool: &str, place: &Place, writes: bool, root: &Path) -> Match {
         match &self.subject {
-            Subject::Tool => self.names(tool),
-            Subject::Places(group, path) if self.covers(*group, tool, writes) => path.restricts(place, !writes, root),
-            Subject::Places(..) | Subject::Commands(_) => Match::No,
+            RuleTarget::Tool => self.names(tool),
+            RuleTarget::Places(group, path) if self.covers(*group, tool, writes) => {
+                path.restricts(place, !writes, root)
+            }
+            RuleTarget::Places(..) | RuleTarget::Commands(_) => Match::No,
         }
     }
 
-    /// Whether it allows reading a place with all that is below.
+    /// Whether the rule allows reading `place` and everything below it.
     pub(super) fn allows_walk(&self, tool: &str, place: &Place, root: &Path) -> bool {
         match &self.subject {
-            Subject::Tool => self.rule.tool == tool,
-            Subject::Places(group, path) => self.covers(*group, tool, false) && path.allows_below(place, root),
-            Subject::Commands(_) => false,
+            RuleTarget::Tool => self.rule.tool == tool,
+            RuleTarget::Places(group, path) => self.covers(*group, tool, false) && path.allows_below(place, root),
+            RuleTarget::Commands(_) => false,
         }
     }
 
-    /// Whether it restricts reading this very path on a walk.
+    /// Whether the rule restricts reading exactly this path on a walk.
     pub(super) fn restricts_walk(&self, tool: &str, path: &Path, root: &Path) -> Match {
         match &self.subject {
-            Subject::Tool => self.names(tool),
-            Subject::Places(group, rule) if self.covers(*group, tool, false) && rule.matches(path, root) => Match::Yes,
-            Subject::Places(..) | Subject::Commands(_) => Match::No,
+            RuleTarget::Tool => self.names(tool),
+            RuleTarget::Places(group, rule) if self.covers(*group, tool, false) && rule.matches(path, root) => {
+                Match::Yes
+            }
+            RuleTarget::Places(..) | RuleTarget::Commands(_) => Match::No,
         }
     }
 
@@ -116,31 +122,29 @@ impl RuleOf {
         }
     }
 
-    /// Whether it allows this call of a command.
     pub(super) fn allows_call(&self, words: &[Word]) -> bool {
-        matches!(&self.subject, Subject::Commands(command) if command.allows(words))
+        matches!(&self.subject, RuleTarget::Commands(command) if command.allows(words))
     }
 
-    /// Whether it restricts this call of a command.
     pub(super) fn restricts_call(&self, tool: &str, words: &[Word]) -> Match {
         match &self.subject {
-            Subject::Commands(command) => command.restricts(words),
-            Subject::Tool => self.names(tool),
-            Subject::Places(..) => Match::No,
+            RuleTarget::Commands(command) => command.restricts(words),
+            RuleTarget::Tool => self.names(tool),
+            RuleTarget::Places(..) => Match::No,
         }
     }
 
-    /// Whether it restricts something of which nothing is known.
+    /// Whether the rule restricts an act that is unknown until it runs.
     pub(super) fn restricts_unknown(&self, tool: &str) -> Match {
         match &self.subject {
-            Subject::Commands(_) | Subject::Places(Group::Read | Group::Write, _) => Match::Maybe,
-            Subject::Tool => self.names(tool),
-            Subject::Places(Group::Own, _) => Match::No,
+            RuleTarget::Commands(_) | RuleTarget::Places(Group::Read | Group::Write, _) => Match::Maybe,
+            RuleTarget::Tool => self.names(tool),
+            RuleTarget::Places(Group::Own, _) => Match::No,
         }
     }
 }
 
-impl fmt::Display for RuleOf {
+impl fmt::Display for CompiledRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rule.fmt(f)
     }

@@ -1,8 +1,8 @@
-//! Shells that read scripts as bash does: the one that follows `-c`.
+//! Shells with the syntax and options of bash: finds the script after `-c`.
 
 use crate::script::Word;
 
-/// Long options that stand alone. They come first, and bash takes them with one dash, too.
+/// Long options without a value. Bash reads them before short options, and also with a single dash.
 const FLAGS: [&str; 11] = [
     "debug",
     "debugger",
@@ -17,14 +17,14 @@ const FLAGS: [&str; 11] = [
     "verbose",
 ];
 
-/// Long options that take the next word.
+/// Long options that take the next word as value.
 const VALUES: [&str; 2] = ["init-file", "rcfile"];
 
-/// The script that is among these words, if all of them up to there are known.
+/// The script among `words`, if every word before it is known.
 pub(super) fn script(words: &[Word]) -> Option<&str> {
     let mut has_script = false;
     let mut words = words.iter();
-    // What is not known may be any number of words.
+    // An unknown word may expand to any number of words.
     while let Some(word) = words.next()?.literal() {
         let option = match word.strip_prefix(['-', '+']) {
             None => return has_script.then_some(word),
@@ -39,12 +39,12 @@ pub(super) fn script(words: &[Word]) -> Option<&str> {
         } else if option.starts_with('-') {
             return None;
         } else {
-            // They change how it is read.
+            // These options change how bash reads the script.
             if option.contains(['k', 'H']) {
                 return None;
             }
             has_script |= option.contains('c');
-            // Each of these takes a word.
+            // Each of these takes the next word as its value.
             option.matches(['o', 'O']).count()
         };
         for _ in 0..values {

@@ -1,8 +1,8 @@
-//! Variables: which may be set without changing what runs.
+//! Variables that can be set without changing which programs run.
 
 use crate::script::Assignment;
 
-/// Variables of programs that change how they look or how much they say.
+/// Variables that change how programs look or how much they print.
 const HARMLESS: [&str; 13] = [
     "CARGO_TERM_COLOR",
     "CI",
@@ -19,30 +19,32 @@ const HARMLESS: [&str; 13] = [
     "TZ",
 ];
 
-/// Locales in which every byte below 0x80 is the character that it is in ASCII.
+/// Locales in which every byte below 0x80 is its ASCII character.
 const LOCALES: [&str; 5] = ["", "C", "POSIX", "C.UTF-8", "en_US.UTF-8"];
 
-/// Values of `DEBIAN_FRONTEND` that are names: debconf evaluates what it is given.
+/// Values of `DEBIAN_FRONTEND` that are plain names. Debconf evaluates every value.
 const FRONTENDS: [&str; 4] = ["dialog", "noninteractive", "readline", "teletype"];
 
-/// Variables that bash takes for numbers: whatever they are set to, it evaluates.
+/// Variables that bash treats as numbers: it evaluates any value that they are set to.
 const NUMBERS: [&str; 8] = ["BASHPID", "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM", "BASH_SUBSHELL"];
 
-/// Whether bash evaluates what it holds, runs the file that it names, or reads what follows in another way.
+/// Whether bash evaluates the variable, runs the file that it names, or reads scripts differently
+/// because of it.
 pub(super) fn is_evaluated(name: &str) -> bool {
     let is_run =
         matches!(name, "BASH_ENV" | "ENV" | "PROMPT_COMMAND" | "PS0" | "PS4") || name.starts_with("BASH_FUNC_");
     is_run || matches!(name, "BASHOPTS" | "HOME" | "SHELLOPTS") || NUMBERS.contains(&name)
 }
 
-/// The same of what a variable is set to: a number is one.
+/// Whether bash evaluates the value of this assignment. A plain number is safe for a numeric
+/// variable.
 pub(super) fn evaluates(assignment: &Assignment) -> bool {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let name = assignment.name.as_str();
     is_evaluated(name) && !(NUMBERS.contains(&name) && assignment.value.literal().is_some_and(is_number))
 }
 
-/// Whether it may be set for a program.
+/// Whether setting the variable for a program is harmless.
 pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
     let is_one_of = |values: &[&str]| value.is_some_and(|value| values.contains(&value));
     match name {
@@ -53,7 +55,8 @@ pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
     }
 }
 
-/// Whether it may be set for the rest of the script: also one that only the script itself knows.
+/// Whether setting the variable for the rest of the script is harmless. Most lower-case names are,
+/// because only the script itself uses them.
 pub(super) fn is_harmless_here(assignment: &Assignment) -> bool {
     let name = assignment.name.as_str();
     let own = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')

@@ -1,35 +1,35 @@
-//! Programs that run other programs: what they would run.
+//! Programs that run other programs, and the calls and scripts that they would run.
 
 use super::prefixes::Prefix;
 use super::{programs, shells};
 use crate::script::Word;
 
-/// What a program would run.
+/// The calls and scripts that a program would run.
 #[derive(Debug, Default)]
 pub(super) struct Wrapper {
-    /// It does nothing itself that needs to be allowed.
+    /// Whether the wrapper itself needs no approval.
     pub(super) harmless: bool,
-    /// It runs what follows as a program, never as a command of bash.
+    /// Whether it always runs external programs, never builtins of bash.
     pub(super) outside: bool,
-    /// What it would run is not all known.
+    /// Whether some of its calls are unknown.
     pub(super) unclear: bool,
-    /// Variables it sets for what it runs, with their values.
+    /// The variables that it sets for its calls, with their values.
     pub(super) sets: Vec<(String, String)>,
-    /// Calls that it would make.
+    /// The calls that it would make.
     pub(super) calls: Vec<Vec<Word>>,
     /// Scripts that it would run.
     pub(super) scripts: Vec<String>,
-    /// With any of so many last words a call may begin that it would make.
-    pub(super) guesses: usize,
+    /// How many trailing words may each start the wrapped command.
+    pub(super) possible_starts: usize,
 }
 
 /// Whether a program of this name runs others.
 pub(super) fn is_wrapper(name: &str) -> bool {
-    look_through(&[Word::Literal(name.to_owned())]).is_some()
+    unwrap_wrapper(&[Word::Literal(name.to_owned())]).is_some()
 }
 
-/// What a call of `words` would run in its turn, if its program is one that runs others.
-pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
+/// The calls and scripts that `words` would run; `None` if their program runs no others.
+pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
     let (program, rest) = words.split_first()?;
     let name = match program {
         Word::Literal(program) | Word::Home(program) => programs::name_of(program),
@@ -52,21 +52,21 @@ pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
         },
         "." | "source" => Wrapper { unclear: true, ..Wrapper::default() },
         "find" => find(rest),
-        // Other shells read scripts in another way, of which this is a guess.
+        // The syntax of other shells differs, so this is only a guess.
         "csh" | "elvish" | "fish" | "ksh" | "mksh" | "nu" | "pwsh" | "tcsh" | "xonsh" | "zsh" => remote(rest),
         "hyperfine" | "newgrp" | "nodemon" | "parallel" | "pee" | "sg" | "ssh" | "watch" | "watchexec" => remote(rest),
         "capsh" | "flock" | "runuser" | "script" | "su" => {
-            Wrapper { scripts: values_of(rest, Some('c'), &["command", "session-command"]), ..guessed(rest) }
+            Wrapper { scripts: values_of(rest, Some('c'), &["command", "session-command"]), ..possible_calls(rest) }
         }
-        // Their options are many: whatever follows may be what they run.
-        _ if programs::is_guessed(name) => guessed(rest),
+        // These have too many options to list: any argument may begin the program that they run.
+        _ if programs::has_unknown_syntax(name) => possible_calls(rest),
         _ if programs::option_that_runs(name, rest).is_some() => by_option(programs::options_that_run(name), rest),
         _ => return None,
     };
     Some(wrapper)
 }
 
-/// The words after a `--` that ends options.
+/// The words after a `--` that ends the options.
 fn operands(words: &[Word]) -> &[Word] {
     match words.split_first() {
         Some((Word::Literal(word), rest)) if word == "--" => rest,
@@ -74,7 +74,7 @@ fn operands(words: &[Word]) -> &[Word] {
     }
 }
 
-/// Options, operands, then the program.
+/// A call of the form options, operands, program.
 fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
     let mut wrapper = match prefix.skip(words) {
         Ok(at) => {
@@ -82,31 +82,32 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
             let (sets, call) = if matches!(prefix.name, "env" | "sudo") { assignments(rest) } else { (vec![], rest) };
             let is_option = call.first().and_then(Word::literal).is_some_and(|word| word.starts_with('-'));
             let calls = if call.is_empty() { vec![] } else { vec![call.to_vec()] };
-            // After what is set, not every `env` takes an option for one.
+            // After an assignment, some versions of `env` run a word with a dash instead of reading
+            // an option.
             let known = Wrapper { harmless: prefix.harmless, outside: true, calls, ..Wrapper::default() };
-            let wrapper = if is_option && call.len() < rest.len() { guessed(call) } else { known };
+            let wrapper = if is_option && call.len() < rest.len() { possible_calls(call) } else { known };
             Wrapper { sets, ..wrapper }
         }
-        Err(at) => guessed(&words[at..]),
+        Err(at) => possible_calls(&words[at..]),
     };
     match prefix.name {
         "command" | "builtin" => wrapper.outside = false,
-        // What it reads comes after the words; without words it calls `echo`.
+        // `xargs` appends words from its input; without a command it calls `echo`.
         "xargs" if !wrapper.unclear => {
             let mut call = wrapper.calls.pop().unwrap_or_else(|| vec![Word::Literal("echo".to_owned())]);
             call.push(Word::Dynamic);
             wrapper.calls = vec![call];
         }
-        // It runs in another folder.
+        // These run the call in another folder.
         "chroot" | "pkexec" => wrapper.unclear = true,
         "doas" | "fakeroot" | "linux32" | "linux64" | "sudo" if wrapper.calls.is_empty() => {
-            wrapper.unclear = true; // They start a shell, which reads.
+            wrapper.unclear = true; // They start a shell that reads its input.
         }
         // Another user has another home folder.
         "doas" | "sudo" if words.iter().filter_map(Word::literal).any(|word| word.contains('~')) => {
             wrapper.unclear = true;
         }
-        // `-S` splits a word into more of its own.
+        // `-S` splits its value into further arguments of `env`.
         "env" if wrapper.unclear => {
             let split = values_of(words, Some('S'), &["split-string"]);
             wrapper.scripts = split.iter().map(|words| format!("env {words}")).collect();
@@ -116,20 +117,20 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
     wrapper
 }
 
-/// Any word may begin what it runs.
-fn guessed(words: &[Word]) -> Wrapper {
-    Wrapper { unclear: true, outside: true, guesses: words.len(), ..Wrapper::default() }
+/// A wrapper that may run a command beginning at any of `words`.
+fn possible_calls(words: &[Word]) -> Wrapper {
+    Wrapper { unclear: true, outside: true, possible_starts: words.len(), ..Wrapper::default() }
 }
 
-/// Any of these options may say what it runs: a script, or the first word of a program.
+/// A program with options that take a command: a script, or the first word of a program.
 fn by_option(options: &[&str], words: &[Word]) -> Wrapper {
     let long = |option: &&str| option.strip_prefix("--").map(|name| values_of(words, None, &[name]));
-    // Settings, which may be any.
+    // `--execute` can change any setting.
     let unclear = words.contains(&Word::Dynamic) || options.contains(&"--execute");
-    Wrapper { unclear, scripts: options.iter().filter_map(long).flatten().collect(), ..guessed(words) }
+    Wrapper { unclear, scripts: options.iter().filter_map(long).flatten().collect(), ..possible_calls(words) }
 }
 
-/// Goes past a `-`, which sets none, and words that set a variable.
+/// Splits off the words that set variables. A leading `-` is skipped.
 fn assignments(words: &[Word]) -> (Vec<(String, String)>, &[Word]) {
     let mut sets = Vec::new();
     let mut rest = match words {
@@ -145,13 +146,14 @@ fn assignments(words: &[Word]) -> (Vec<(String, String)>, &[Word]) {
     (sets, rest)
 }
 
-/// What follows `-exec` and its like, up to `;` or `+`. What it finds is put in place of `{}`.
+/// The commands after `-exec` and similar options, up to `;` or `+`. `find` replaces `{}` by a
+/// path.
 fn find(words: &[Word]) -> Wrapper {
     let mut wrapper = Wrapper { outside: true, unclear: words.contains(&Word::Dynamic), ..Wrapper::default() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
-            // In the folders of what it finds.
+            // These run in the folder of each path that is found.
             wrapper.unclear |= word.literal().is_some_and(|word| word.ends_with("dir"));
             let ends = |word: &&Word| matches!(word.literal(), Some(";" | "+"));
             let found = |word: &Word| match word.literal() {
@@ -164,8 +166,8 @@ fn find(words: &[Word]) -> Wrapper {
     wrapper
 }
 
-/// A shell that reads scripts as bash does. Without a script it runs a file, or what it reads. It is never harmless: it
-/// may not be bash, and read its script in another way.
+/// A shell with the syntax of bash. Without a script, it runs a file or its input. It is never
+/// harmless, because it may be another shell, which reads the script differently.
 fn posix(script: Option<&str>) -> Wrapper {
     Wrapper {
         unclear: script.is_none(),
@@ -174,22 +176,24 @@ fn posix(script: Option<&str>) -> Wrapper {
     }
 }
 
-/// The words make one script.
+/// A wrapper that joins its words to one script.
 fn joined(words: &[Word]) -> Wrapper {
     let literal: Vec<_> = words.iter().filter_map(Word::literal).collect();
     Wrapper { unclear: literal.len() < words.len(), scripts: vec![literal.join(" ")], ..Wrapper::default() }
 }
 
-/// The words after some options make one script, or any of them is one, or begins a program.
+/// A wrapper for which the words after the options form one script, or any word is a script or
+/// begins a command.
 fn remote(words: &[Word]) -> Wrapper {
     let is_option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let mut scripts = joined(&words[words.iter().take_while(is_option).count()..]).scripts;
     scripts.extend(words.iter().filter_map(Word::literal).take(64).map(str::to_owned));
     scripts.extend(values_of(words, Some('c'), &["command", "init-command"]));
-    Wrapper { scripts, ..guessed(words) }
+    Wrapper { scripts, ..possible_calls(words) }
 }
 
-/// What stands after each `=` is a script, to which whatever follows its name is added.
+/// The aliases: the text after each `=` is a script, to which bash appends the words after the
+/// name.
 fn alias(words: &[Word]) -> Wrapper {
     let script = |word: &str| word.split_once('=').map(|(_, script)| script.to_owned());
     let names = words.iter().filter(|word| word.literal().is_some_and(|word| !word.contains('='))).count();
@@ -197,7 +201,7 @@ fn alias(words: &[Word]) -> Wrapper {
     Wrapper { unclear: names < words.len(), scripts, ..Wrapper::default() }
 }
 
-/// The values of an option, wherever it may stand: a letter, if it has one, or one of these long names.
+/// The values of an option wherever it occurs, by its letter, if it has one, or by its long names.
 pub(super) fn values_of(words: &[Word], letter: Option<char>, names: &[&str]) -> Vec<String> {
     let mut values = Vec::new();
     for (at, word) in words.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How a program ended.
+//! How a program ended: with a code or by a signal.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -9,16 +9,16 @@ use rustix::process::Signal;
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// The program exited with this code.
     Code(i32),
-    /// By this signal.
+    /// The program was ended by this signal.
     Signal(i32),
-    /// Not known: its supervisor was killed.
+    /// The end is not known, because the supervisor was killed.
     Unknown,
 }
 
 impl Exit {
-    /// It ended by itself with 0.
+    /// Whether the program exited with code 0.
     #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
@@ -43,7 +43,7 @@ impl fmt::Display for Exit {
                 Some(name) => write!(f, "ended by signal {signal} ({name})"),
                 None => write!(f, "ended by signal {signal}"),
             },
-            Self::Unknown => f.write_str("how it ended is not known: its supervisor was killed"),
+            Self::Unknown => f.write_str("exit status unknown: its supervisor was killed"),
         }
     }
 }

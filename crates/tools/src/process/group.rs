@@ -1,4 +1,5 @@
-//! Without a supervisor: a program in a process group of its own, watched by threads of ours.
+//! Runs a program without a supervisor, in its own process group, watched by threads of this
+//! process.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,18 +20,18 @@ use super::exit::Exit;
 use super::running::Root;
 use super::started::{Started, in_folder};
 use super::wire::Report;
-use super::{GIVE_UP, ProcessSpec, SETTLE, counted, id, timespec};
+use super::{GIVE_UP, ProcessSpec, SETTLE, end_counts, id, timespec};
 use crate::environment::program_anywhere;
 
-/// How often a group is looked at while it ends: the system tells nobody when a group is gone.
-const LOOK: Duration = Duration::from_millis(2);
+/// How often a group is polled while it ends: the system does not report the end of a group.
+const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     let (exited, tell_exited) = UnixStream::pair()?;
     let (output, to_output) = io::pipe()?;
     let reports = BufReader::new(ours.try_clone()?);
-    // Before there is a program: who waits for its end is there, whatever fails then.
+    // Started before the program, so that its end is awaited even if a later step fails.
     let (give, given) = bounded(1);
     let waiter = thread::Builder::new().name("holdpoint-wait".into()).stack_size(64 * 1024);
     waiter.spawn(move || given.recv().map(|child| wait(child, &tell_exited)))?;
@@ -48,10 +49,10 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
     drop(command);
     let leader = child.id();
     let pid = Pid::from_child(&child);
-    // There is room for it, and the thread waits.
+    // The channel has room for one, and the thread waits.
     let _ = give.send(child);
     let keeper = thread::Builder::new().name("holdpoint-group".into()).stack_size(256 * 1024);
-    if let Err(error) = keeper.spawn(move || keep(theirs, exited, pid, grace)) {
+    if let Err(error) = keeper.spawn(move || watch_group(theirs, exited, pid, grace)) {
         let _ = kill_process_group(pid, Signal::KILL);
         return Err(error);
     }
@@ -59,7 +60,8 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
     Ok(Started { supervisor: None, reports, control: ours, output, leader, root })
 }
 
-/// Looked up here, since `Command` would fork, which is slow in a large program, instead of spawning.
+/// Looks up the program here, because `Command` would otherwise fork, which is slow in a large
+/// process, instead of spawning.
 fn find(spec: &ProcessSpec) -> OsString {
     if spec.program.as_bytes().contains(&b'/') {
         return spec.program.clone();
@@ -67,68 +69,69 @@ fn find(spec: &ProcessSpec) -> OsString {
     program_anywhere(&spec.program, &spec.env).map_or_else(|| spec.program.clone(), OsString::from)
 }
 
-fn wait(mut child: Child, tell: &UnixStream) {
+fn wait(mut child: Child, sender: &UnixStream) {
     let exit = child.wait().map_or(Exit::Unknown, Exit::from);
-    Report::Exited(exit).tell(tell);
+    Report::Exited(exit).send_to(sender);
 }
 
-/// Ends the group when the program has ended, the owner says so, or is gone.
-fn keep(control: UnixStream, exited: UnixStream, group: Pid, grace: Duration) {
-    let mut keeper = Keeper { control, exited: Some(exited), group };
-    keeper.until_over();
-    let (mut told, mut killed) = (HashSet::new(), HashSet::new());
-    // What the program left may end by itself; what the owner wants ended may not.
-    if keeper.exited.is_some() || !keeper.gone_by(Instant::now() + SETTLE) {
-        told.extend(members(group));
+/// Ends the group when the program has ended, or when the owner asks for it or is gone.
+fn watch_group(control: UnixStream, exited: UnixStream, group: Pid, grace: Duration) {
+    let mut keeper = GroupWatcher { control, exited: Some(exited), group };
+    keeper.wait_ended_or_asked();
+    let (mut sent_term, mut killed) = (HashSet::new(), HashSet::new());
+    // Processes that the program left may end by themselves first, unless the owner wants them
+    // ended.
+    if keeper.exited.is_some() || !keeper.wait_empty(Instant::now() + SETTLE) {
+        sent_term.extend(members(group));
         let _ = kill_process_group(group, Signal::TERM);
         let _ = kill_process_group(group, Signal::CONT);
-        if !keeper.gone_by(Instant::now() + grace) {
+        if !keeper.wait_empty(Instant::now() + grace) {
             killed.extend(members(group));
             let _ = kill_process_group(group, Signal::KILL);
-            keeper.gone_by(Instant::now() + GIVE_UP);
+            keeper.wait_empty(Instant::now() + GIVE_UP);
         }
     }
-    Report::Ended(counted(&told, &killed, members(group))).tell(&keeper.control);
+    Report::Ended(end_counts(&sent_term, &killed, members(group))).send_to(&keeper.control);
 }
 
-struct Keeper {
+struct GroupWatcher {
     control: UnixStream,
-    /// Tells how the program ended; none once it was passed on.
+    /// Receives how the program ended; `None` once that was forwarded.
     exited: Option<UnixStream>,
     group: Pid,
 }
 
-impl Keeper {
-    /// Waits until the program has ended, or the owner says that it shall.
-    fn until_over(&mut self) {
+impl GroupWatcher {
+    /// Waits until the program has ended, or the owner asks to end it.
+    fn wait_ended_or_asked(&mut self) {
         let Some(exited) = &self.exited else { return };
         let mut fds = [PollFd::new(exited, PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
         while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         if !fds[0].revents().is_empty() {
-            self.pass_on();
+            self.forward_exit();
         }
     }
 
-    fn pass_on(&mut self) {
+    fn forward_exit(&mut self) {
         let mut line = String::new();
-        let told = self.exited.take().is_some_and(|mut exited| exited.read_to_string(&mut line).is_ok());
-        if let Some(report) = Report::parse(&line).filter(|_| told) {
-            report.tell(&self.control);
+        let was_read = self.exited.take().is_some_and(|mut exited| exited.read_to_string(&mut line).is_ok());
+        if let Some(report) = Report::parse(&line).filter(|_| was_read) {
+            report.send_to(&self.control);
         }
     }
 
-    /// Waits until nobody is left in the group, and passes on how the program ended as soon as that is known.
-    fn gone_by(&mut self, by: Instant) -> bool {
+    /// Waits until the group is empty, and forwards how the program ended as soon as that is known.
+    fn wait_empty(&mut self, by: Instant) -> bool {
         loop {
             let over = match &self.exited {
                 None => false,
                 Some(exited) => {
                     let mut fds = [PollFd::new(exited, PollFlags::IN)];
-                    poll(&mut fds, Some(&timespec(LOOK))).is_ok_and(|ready| ready > 0)
+                    poll(&mut fds, Some(&timespec(GROUP_POLL_INTERVAL))).is_ok_and(|ready| ready > 0)
                 }
             };
             if over {
-                self.pass_on();
+                self.forward_exit();
             }
             if self.exited.is_none() && members(self.group).is_empty() {
                 return true;
@@ -137,13 +140,13 @@ impl Keeper {
                 return false;
             }
             if self.exited.is_none() {
-                let _ = poll(&mut [], Some(&timespec(LOOK)));
+                let _ = poll(&mut [], Some(&timespec(GROUP_POLL_INTERVAL)));
             }
         }
     }
 }
 
-/// Who is in the group now; where the system can't be asked, its leader if anyone is.
+/// The members of the group. Where the system can't list them, its leader if the group has any.
 fn members(group: Pid) -> Vec<Pid> {
     if test_kill_process_group(group).is_err() {
         return Vec::new();

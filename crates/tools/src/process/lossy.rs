@@ -1,14 +1,14 @@
-//! Text from bytes that arrive in pieces, characters cut between two pieces included.
+//! Text from bytes that arrive in pieces, even if a character is split between two pieces.
 
-/// Decodes UTF-8; what is none becomes U+FFFD. Pieces do not matter: the same bytes give the same text.
+/// Decodes UTF-8 and replaces invalid bytes by U+FFFD. The text does not depend on the pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Lossy {
-    /// The beginning of a character whose rest has not come: at most three bytes.
+    /// The beginning of an incomplete character: at most three bytes.
     begun: Vec<u8>,
 }
 
 impl Lossy {
-    /// The text of `bytes`, after what was begun before.
+    /// Decodes `bytes`, together with the incomplete character before them.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         let joined;
         let mut rest = match self.begun.is_empty() {
@@ -39,7 +39,7 @@ impl Lossy {
         }
     }
 
-    /// What is left when nothing more comes.
+    /// The text of an incomplete character at the end.
     pub(crate) fn finish(&mut self) -> String {
         let begun = std::mem::take(&mut self.begun);
         String::from_utf8_lossy(&begun).into_owned()
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_do_not_matter() {
+    fn decoding_in_pieces_equals_decoding_the_whole() {
         let bytes = [b"a\xc3\xa9\xe6\xbc\xa2\xf0\x9f\xa6\x80\xff\xc3(\xe6\xbc".as_slice(), b"z\xf0\x9f"].concat();
         let whole = String::from_utf8_lossy(&bytes);
         for size in 1..bytes.len() {

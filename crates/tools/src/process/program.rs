@@ -1,4 +1,4 @@
-//! A program that was started: reading its output, waiting for its end, ending it.
+//! A started program: reads its output, waits for its end, and ends it.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_common::limits::{LEAVE_AFTER, OUTPUT_DELTA};
+use holdpoint_common::limits::{ABANDON_AFTER, MAX_OUTPUT_DELTA};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::exit::Exit;
@@ -15,38 +15,40 @@ use super::lossy::Lossy;
 use super::running::Running;
 use super::timespec;
 
-/// How long output is still read after the program itself has ended and something else holds the pipe.
+/// How long output is still read after the program has ended, if another process holds the pipe.
 const LINGER: Duration = Duration::from_millis(1_500);
 
-/// What reading brought.
+/// The result of reading output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes.
+    /// The number of bytes read.
     Bytes(usize),
-    /// There is no more.
+    /// The output is complete.
     Ended,
-    /// The deadline passed.
+    /// The deadline for reading has passed.
     TimedOut,
 }
 
-/// A program that was started. Dropping it ends nothing: its [`Processes`](super::Processes) do.
+/// A started program. Dropping it does not end it; dropping its [`Processes`](super::Processes)
+/// does.
 #[derive(Debug)]
 pub struct Process {
     running: Arc<Running>,
     grace: Duration,
     output: io::PipeReader,
-    /// A byte when the program has ended, the end when its whole tree has.
-    over: UnixStream,
-    /// The program has ended: what comes until then is its output, too.
+    /// Receives a byte when the program has ended, and is closed when its whole tree has.
+    ended_signal: UnixStream,
+    /// Set when the program has ended, to the time until which output is still read.
     drained_by: Option<Instant>,
-    /// No more comes: so many bytes that are in the pipe are still to be read.
+    /// Set when later output is not read any more, to the number of bytes that are left in the
+    /// pipe.
     left: Option<usize>,
 }
 
 impl Process {
-    /// `over` gets a byte when it has ended, and is closed when all it has started has.
+    /// `over` receives a byte when the program has ended, and is closed when its whole tree has.
     pub(super) fn new(running: Arc<Running>, grace: Duration, output: io::PipeReader, over: UnixStream) -> Self {
-        Self { running, grace, output, over, drained_by: None, left: None }
+        Self { running, grace, output, ended_signal: over, drained_by: None, left: None }
     }
 
     /// The program's process id.
@@ -57,11 +59,11 @@ impl Process {
 
     /// Reads output, waiting for some until the deadline, if there is one.
     ///
-    /// What comes later than 1.5 s after the program has ended is not read, even if something that can't be ended
-    /// holds the pipe. What came before is, however late.
+    /// Output that is written more than 1.5 s after the program has ended is not read, even if a
+    /// process that can't be ended holds the pipe. Earlier output is read, however late.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error if the output can't be read.
     pub fn read_by(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<Read> {
         loop {
             if let Some(left) = self.left {
@@ -72,13 +74,13 @@ impl Process {
                 self.end_of_output()?;
                 continue;
             }
-            // Before reading: somebody who floods the pipe must not keep its time from running out.
+            // Checked before reading, so that a flood of output can't extend the time.
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Ok(Read::TimedOut);
             }
             let until = earlier(deadline, self.drained_by);
             let timeout = until.map(|until| timespec(until.saturating_duration_since(now)));
-            let (output, over) = (self.output.as_fd(), self.over.as_fd());
+            let (output, over) = (self.output.as_fd(), self.ended_signal.as_fd());
             let mut fds =
                 [PollFd::from_borrowed_fd(output, PollFlags::IN), PollFd::from_borrowed_fd(over, PollFlags::IN)];
             match poll(&mut fds, timeout.as_ref()) {
@@ -87,10 +89,11 @@ impl Process {
                 Err(error) => return Err(error.into()),
             }
             let (readable, news) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
-            // First of all: somebody who floods the pipe must not keep it from us that the program has ended.
+            // Checked before the output, so that a flood of output can't hide the end of the
+            // program.
             if news {
                 self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
-                if io::Read::read(&mut self.over, &mut [0])? == 0 {
+                if io::Read::read(&mut self.ended_signal, &mut [0])? == 0 {
                     self.end_of_output()?;
                     continue;
                 }
@@ -104,35 +107,36 @@ impl Process {
         }
     }
 
-    /// Has its output told as text, as it comes, until it has ended or the deadline has passed: then `late` is called, and
-    /// it is ended. Whether that was so.
+    /// Passes the output as text to `on_output` until the program has ended or the deadline has
+    /// passed. In the latter case, calls `late` and ends the program. Returns whether the deadline
+    /// has passed.
     ///
     /// # Errors
     /// The output can't be read.
     pub(crate) fn follow(
         &mut self,
         mut deadline: Option<Instant>,
-        tell: impl Fn(&str),
+        on_output: impl Fn(&str),
         late: impl Fn(),
     ) -> io::Result<bool> {
         let mut timed_out = false;
         let mut text = Lossy::default();
-        let mut buffer = vec![0; OUTPUT_DELTA];
+        let mut buffer = vec![0; MAX_OUTPUT_DELTA];
         loop {
             match self.read_by(&mut buffer, deadline)? {
-                Read::Bytes(bytes) => tell(&text.push(&buffer[..bytes])),
+                Read::Bytes(bytes) => on_output(&text.push(&buffer[..bytes])),
                 Read::TimedOut if !timed_out => {
                     timed_out = true;
                     late();
                     self.end();
-                    // What can't be ended is not waited for.
-                    deadline = Some(Instant::now() + self.grace + LEAVE_AFTER);
+                    // Does not wait for a process that can't be ended.
+                    deadline = Some(Instant::now() + self.grace + ABANDON_AFTER);
                 }
                 Read::Ended | Read::TimedOut => break,
             }
         }
-        tell(&text.finish());
-        // It may go on after it has closed its output.
+        on_output(&text.finish());
+        // The program may continue after it has closed its output.
         if !timed_out && self.wait_by(deadline).is_none() {
             timed_out = true;
             late();
@@ -141,14 +145,14 @@ impl Process {
         Ok(timed_out)
     }
 
-    /// What is in the pipe now is all there is.
+    /// Limits reading to the bytes that are in the pipe now.
     fn end_of_output(&mut self) -> io::Result<()> {
         let left = rustix::io::ioctl_fionread(&self.output)?;
         self.left = Some(usize::try_from(left).unwrap_or(usize::MAX));
         Ok(())
     }
 
-    /// Reads of what is all there is.
+    /// Reads some of the last `left` bytes.
     fn read_left(&mut self, buffer: &mut [u8], left: usize) -> io::Result<Read> {
         let most = buffer.len().min(left);
         let bytes = io::Read::read(&mut self.output, &mut buffer[..most])?;
@@ -156,25 +160,26 @@ impl Process {
         Ok(if bytes == 0 { Read::Ended } else { Read::Bytes(bytes) })
     }
 
-    /// Waits until the program has ended; `None` if it has not by the deadline.
+    /// Waits until the program has ended. Returns `None` at the deadline.
     #[must_use]
     pub fn wait_by(&self, deadline: Option<Instant>) -> Option<Exit> {
         self.running.wait_exit(deadline)
     }
 
-    /// Begins to end the program and all it has started. Returns at once.
+    /// Begins to end the program and all processes it started. Returns at once.
     pub fn end(&self) {
         self.running.end();
     }
 
-    /// Ends the program if it still runs, waits until all it has started is gone (at most the grace and one
-    /// second more), and says how it ended and what else had to be ended.
+    /// Ends the program if it still runs, and waits until all processes it started are gone: at
+    /// most the grace and one second more. Returns how the program ended and the count of processes
+    /// that had to be ended.
     #[must_use]
     pub fn finish(self) -> (Exit, EndedProcesses) {
         if self.running.wait_exit(Some(Instant::now())).is_none() {
             self.running.end();
         }
-        let ended = self.running.wait_ended(Instant::now() + self.grace + LEAVE_AFTER);
+        let ended = self.running.wait_ended(Instant::now() + self.grace + ABANDON_AFTER);
         let exit = self.running.wait_exit(Some(Instant::now())).unwrap_or(Exit::Unknown);
         (exit, ended)
     }

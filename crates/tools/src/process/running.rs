@@ -1,4 +1,4 @@
-//! One started program as its owner sees it: what is known of it, and whoever waits for news.
+//! The shared state of one started program, on which threads can wait.
 
 use std::io::{self, PipeWriter, Write};
 use std::os::unix::net::UnixStream;
@@ -9,40 +9,39 @@ use holdpoint_common::EndedProcesses;
 use rustix::process::Pid;
 
 use super::exit::Exit;
-use super::start::over;
+use super::start::call_ended;
 use super::{id, pid, wire};
 
-/// One started program.
 #[derive(Debug)]
 pub(super) struct Running {
-    known: Mutex<Known>,
-    news: Condvar,
+    state: Mutex<ProcessState>,
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// The way to its supervisor; none before it has started and after it is gone.
+struct ProcessState {
+    /// The socket to the supervisor; `None` before it has started and after it is gone.
     control: Option<UnixStream>,
-    /// It shall end; kept for when it has started.
+    /// Whether the owner has asked to end the program, even before its start.
     end: bool,
-    /// Closed when it shall end, which wakes whoever watches over it.
+    /// Closed when the owner asks to end the program, which wakes the watching thread.
     awaited: Option<PipeWriter>,
-    /// The program's process.
+    /// The process id of the program.
     leader: u32,
-    /// Where to look for what lives.
+    /// Where to look for living processes.
     root: Root,
-    /// The program has ended.
+    /// Set when the program has ended.
     exit: Option<Exit>,
-    /// All it has started has ended.
+    /// Set when all processes that the program started have ended.
     ended: Option<EndedProcesses>,
-    /// Its supervisor is gone too.
+    /// Whether the supervisor is gone too.
     gone: bool,
 }
 
 /// Where to look for the processes of a started program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Root {
-    /// Nothing has started.
+    /// No program has started.
     #[default]
     Nowhere,
     /// Below this supervisor.
@@ -53,60 +52,59 @@ pub(super) enum Root {
 
 impl Running {
     pub(super) fn new() -> Self {
-        Self { known: Mutex::default(), news: Condvar::new() }
+        Self { state: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, ProcessState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, change: impl FnOnce(&mut Known)) {
-        change(&mut self.known());
-        self.news.notify_all();
+    fn update(&self, change: impl FnOnce(&mut ProcessState)) {
+        change(&mut self.lock_state());
+        self.changed.notify_all();
     }
 
-    /// Whether it shall end.
     pub(super) fn is_ending(&self) -> bool {
-        self.known().end
+        self.lock_state().end
     }
 
-    /// Sends its supervisor the last of what to start, for which there is room, unless it shall end: from now on it is told
-    /// this way.
+    /// Sends the supervisor the last part of its order, for which the socket has room, unless the
+    /// owner has asked to end the program. From now on, `control` carries the command to end.
     pub(super) fn set_ordered(&self, control: UnixStream, last: &[u8]) -> io::Result<()> {
-        let mut known = self.known();
+        let mut known = self.lock_state();
         if known.end {
-            return Err(over());
+            return Err(call_ended());
         }
         (&control).write_all(last)?;
         known.control = Some(control);
         Ok(())
     }
 
-    /// `awaited` is closed when it shall end.
+    /// `awaited` is closed when the owner asks to end the program.
     pub(super) fn set_started(&self, control: UnixStream, awaited: PipeWriter, leader: u32, root: Root) {
-        self.tell(|known| {
+        self.update(|known| {
             let end = known.end;
             if end {
                 wire::send_end(&control);
             }
             let awaited = (!end).then_some(awaited);
-            *known = Known { control: Some(control), awaited, leader, root, end, ..Known::default() };
+            *known = ProcessState { control: Some(control), awaited, leader, root, end, ..ProcessState::default() };
         });
     }
 
     pub(super) fn set_exit(&self, exit: Exit) {
-        self.tell(|known| known.exit = Some(exit));
+        self.update(|known| known.exit = Some(exit));
     }
 
     pub(super) fn set_ended(&self, ended: EndedProcesses) {
-        self.tell(|known| {
+        self.update(|known| {
             known.exit.get_or_insert(Exit::Unknown);
             known.ended = Some(ended);
         });
     }
 
     pub(super) fn set_gone(&self) {
-        self.tell(|known| {
+        self.update(|known| {
             known.exit.get_or_insert(Exit::Unknown);
             known.ended.get_or_insert_default();
             known.control = None;
@@ -116,12 +114,12 @@ impl Running {
     }
 
     pub(super) fn leader(&self) -> u32 {
-        self.known().leader
+        self.lock_state().leader
     }
 
-    /// Begins to end it, at once or as soon as it has started.
+    /// Begins to end the program, at once or as soon as it has started.
     pub(super) fn end(&self) {
-        let mut known = self.known();
+        let mut known = self.lock_state();
         if !known.end {
             known.end = true;
             known.awaited = None;
@@ -133,7 +131,7 @@ impl Running {
         self.wait(by, |known| known.exit.is_some()).exit
     }
 
-    /// What was ended; at the deadline, what is known.
+    /// Waits for the count of ended processes. At the deadline, returns the current count.
     pub(super) fn wait_ended(&self, by: Instant) -> EndedProcesses {
         drop(self.wait(Some(by), |known| known.ended.is_some()));
         self.so_far()
@@ -143,32 +141,32 @@ impl Running {
         drop(self.wait(Some(by), |known| known.gone));
     }
 
-    /// What was ended, once it is over.
+    /// The final count of ended processes, once the supervisor is gone.
     pub(super) fn gone(&self) -> Option<EndedProcesses> {
-        let known = self.known();
+        let known = self.lock_state();
         known.ended.clone().filter(|_| known.gone)
     }
 
-    /// What was ended, or what lives now.
+    /// The count of ended processes, or the processes that live now.
     pub(super) fn so_far(&self) -> EndedProcesses {
         let (ended, root) = {
-            let known = self.known();
+            let known = self.lock_state();
             (known.ended.clone(), known.root)
         };
-        // Looking takes a moment: not while others wait for what is known.
+        // Looking for processes takes a moment, so the lock is released first.
         ended.unwrap_or_else(|| EndedProcesses {
             left: root.living().into_iter().map(id).collect(),
             ..EndedProcesses::default()
         })
     }
 
-    fn wait(&self, by: Option<Instant>, done: impl Fn(&Known) -> bool) -> MutexGuard<'_, Known> {
-        let mut known = self.known();
+    fn wait(&self, by: Option<Instant>, done: impl Fn(&ProcessState) -> bool) -> MutexGuard<'_, ProcessState> {
+        let mut known = self.lock_state();
         while !done(&known) {
             known = match by.map(|by| by.saturating_duration_since(Instant::now())) {
                 Some(left) if left.is_zero() => break,
-                Some(left) => self.news.wait_timeout(known, left).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.news.wait(known).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => self.changed.wait_timeout(known, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.changed.wait(known).unwrap_or_else(PoisonError::into_inner),
             };
         }
         known
@@ -204,16 +202,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_shall_end_is_not_started_any_more() {
+    fn no_program_starts_after_the_order_to_end() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let running = Running::new();
         running.end();
         assert!(running.set_ordered(ours, b"x").is_err());
-        assert_eq!(theirs.read(&mut [0]).unwrap(), 0, "nothing of it was sent");
+        assert_eq!(theirs.read(&mut [0]).unwrap(), 0, "nothing was sent");
     }
 
     #[test]
-    fn what_is_started_is_told_of_its_end_by_the_same_way() {
+    fn a_started_program_gets_the_end_on_its_control_socket() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let running = Running::new();
         running.set_ordered(ours, b"x").unwrap();

@@ -1,4 +1,4 @@
-//! Starting a program under its supervisor, or in a process group of its own.
+//! Starts a program under its supervisor, or in its own process group.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -17,11 +17,11 @@ use super::started::{Started, in_folder};
 use super::wire::{Order, Report};
 use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
 
-/// How long a supervisor may take until the program runs. One that is none would never answer.
+/// How long a supervisor may take until the program runs. Another program would never answer.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often a supervisor that has something to say is woken: what it has started may stop it again and again.
-pub(super) const AGAIN: Duration = Duration::from_millis(50);
+/// How often a stopped supervisor is woken. Its program may stop it again and again.
+pub(super) const WAKE_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) fn start(
     supervisor: &Supervisor,
@@ -30,7 +30,7 @@ pub(super) fn start(
     running: &Running,
 ) -> io::Result<Started> {
     let path = match supervisor {
-        // Also right when the file was replaced or removed by an upgrade since.
+        // Also correct if an upgrade has replaced or removed the file.
         Supervisor::ThisProgram => Path::new("/proc/self/exe"),
         Supervisor::Program(path) => path,
         Supervisor::None => return group::start(spec, grace),
@@ -51,18 +51,18 @@ pub(super) fn start(
         .stdout(Stdio::from(to_output.try_clone()?))
         .stderr(Stdio::from(to_output));
     let mut child = command.spawn().map_err(|error| in_folder(error, spec))?;
-    // Closes our copies of the far ends: what is left of them is the supervisor's.
+    // Closes this process's copies of the far ends, so that only the supervisor holds them.
     drop(command);
     let error = match begin(&ours, &order, child.id(), running) {
         Ok((Report::Started { pid: leader }, reports)) => {
             let root = Root::Below(child.id());
             return Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root });
         }
-        // It has started nothing, and goes.
+        // The supervisor started no program, and exits.
         Ok((Report::Refused { errno }, _)) => io::Error::from_raw_os_error(errno),
         began => {
-            // No supervisor, or one that was killed or stopped, perhaps by what it had just started; or one that has
-            // started something that nobody is going to watch over.
+            // Not a supervisor, or one that was killed or stopped, perhaps by the program it had
+            // just started; or one that has started a program which no thread would watch.
             end_in_its_place(child.id());
             let _ = child.kill();
             end_abandoned(child.id());
@@ -74,7 +74,7 @@ pub(super) fn start(
     Err(error)
 }
 
-/// Sends the order. What the supervisor says to it, and where it says more.
+/// Sends the order. Returns the supervisor's first report and a reader for the others.
 fn begin(
     control: &UnixStream,
     order: &[u8],
@@ -82,20 +82,21 @@ fn begin(
     running: &Running,
 ) -> io::Result<(Report, BufReader<UnixStream>)> {
     control.set_write_timeout(Some(START_WITHIN))?;
-    control.set_read_timeout(Some(AGAIN))?;
+    control.set_read_timeout(Some(WAKE_INTERVAL))?;
     let by = Instant::now() + START_WITHIN;
     let late = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
             io::ErrorKind::TimedOut,
-            "the supervisor does not answer: its program has to call supervise_if_asked() first in main",
+            "the supervisor does not answer: its program must call supervise_if_asked() first in main",
         ),
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => no_supervisor(),
         _ => error,
     };
-    // Before there is an order: then there may be no descriptor left.
+    // Cloned before the order is sent: later there may be no descriptor left.
     let ordered = control.try_clone()?;
     let mut reports = BufReader::with_capacity(256, control.try_clone()?);
-    // With its last byte it begins: that is not sent behind the cut.
+    // The supervisor begins at the last byte, so that byte must not be sent after the end of the
+    // call.
     let (most, last) = order.split_at(order.len().saturating_sub(1));
     (&*control).write_all(most).map_err(late)?;
     wait_for_room(control, by).map_err(late)?;
@@ -111,7 +112,7 @@ fn begin(
     Ok((Report::parse(&line).ok_or_else(no_supervisor)?, reports))
 }
 
-/// Waits until a few bytes more can be sent. Nobody else sends: they can be from then on.
+/// Waits until a few more bytes can be sent. No other thread sends, so the room stays.
 fn wait_for_room(control: &UnixStream, by: Instant) -> io::Result<()> {
     loop {
         let left = by.saturating_duration_since(Instant::now());
@@ -125,9 +126,9 @@ fn wait_for_room(control: &UnixStream, by: Instant) -> io::Result<()> {
     }
 }
 
-/// Nothing may be started any more.
-pub(super) fn over() -> io::Error {
-    io::Error::other("the call is over: nothing more is started")
+/// The error for a start after the end of the call.
+pub(super) fn call_ended() -> io::Error {
+    io::Error::other("the call has ended: no program can be started")
 }
 
 fn no_supervisor() -> io::Error {
@@ -137,7 +138,7 @@ fn no_supervisor() -> io::Error {
     )
 }
 
-/// Lets a supervisor go on that was stopped.
+/// Continues a supervisor that was stopped.
 pub(super) fn wake(supervisor: u32) {
     #[cfg(target_os = "linux")]
     super::abandoned::wake(supervisor);
@@ -145,7 +146,7 @@ pub(super) fn wake(supervisor: u32) {
     let _ = supervisor;
 }
 
-/// Ends what is below a supervisor that does not do it, and the supervisor.
+/// Ends everything below a supervisor that does not do so itself, then the supervisor.
 pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
     #[cfg(target_os = "linux")]
     return super::abandoned::end_in_its_place(supervisor);
@@ -153,11 +154,11 @@ pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
     return EndedProcesses { left: vec![supervisor], ..EndedProcesses::default() };
 }
 
-/// Ends what a supervisor that was killed has left.
+/// Ends the processes that a killed supervisor left behind.
 pub(super) fn end_abandoned(supervisor: u32) -> EndedProcesses {
     #[cfg(target_os = "linux")]
     return super::abandoned::end_abandoned(supervisor);
-    // There are no supervisors.
+    // Other systems have no supervisors.
     #[cfg(not(target_os = "linux"))]
     return EndedProcesses { left: vec![supervisor], ..EndedProcesses::default() };
 }

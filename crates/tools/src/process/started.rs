@@ -1,4 +1,4 @@
-//! A program that has been started, however it was.
+//! A program that has been started, with or without a supervisor.
 
 use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
@@ -7,9 +7,9 @@ use std::process::Child;
 use super::ProcessSpec;
 use super::running::Root;
 
-/// A program that runs.
+/// A running program and the ends of its channels.
 pub(super) struct Started {
-    /// Its supervisor, to be reaped; none where that is a thread of ours.
+    /// The supervisor, which must be reaped; `None` if it is a thread.
     pub(super) supervisor: Option<Child>,
     pub(super) reports: BufReader<UnixStream>,
     pub(super) control: UnixStream,
@@ -18,10 +18,11 @@ pub(super) struct Started {
     pub(super) root: Root,
 }
 
-/// Says whether it is the folder that is missing: the system's error is the same as for a program.
+/// Adds the folder to the error if the folder is missing: the system's error is the same as for a
+/// missing program.
 pub(super) fn in_folder(error: io::Error, spec: &ProcessSpec) -> io::Error {
     if spec.cwd.is_dir() {
         return error;
     }
-    io::Error::new(error.kind(), format!("can't work in {}: {error}", spec.cwd.display()))
+    io::Error::new(error.kind(), format!("can't use {} as the working folder: {error}", spec.cwd.display()))
 }

@@ -1,4 +1,4 @@
-//! The supervising process: starts one program, reaps all that comes of it, and ends it.
+//! The supervisor process: starts one program, reaps every process below it, and ends them.
 
 mod ending;
 
@@ -22,34 +22,36 @@ use super::exit::Exit;
 use super::wire::{Order, Report};
 use super::{SETTLE, id, timespec};
 
-/// Serves until nothing is left of the program, then exits.
+/// Runs until no process of the program is left, then exits.
 pub(super) fn supervise() -> ! {
-    // Nobody reads an error: without a socket there is no owner, and an owner sees that it was closed.
+    // An error needs no message: without a socket there is no owner, and an owner sees the socket
+    // close.
     std::process::exit(i32::from(run().is_err()))
 }
 
 fn run() -> io::Result<()> {
-    // No controlling terminal: whatever runs below can't open it. Refused only where we lead a group, which
-    // then has none of the owner's signals either.
+    // Without a controlling terminal, no process below can open one. `setsid` fails only if the
+    // supervisor leads a group, which then receives none of the owner's signals either.
     let _ = setsid();
-    // What loses its parent becomes our child, wherever it has gone.
+    // Processes that lose their parent become children of the supervisor, wherever they have moved.
     set_child_subreaper(Some(getpid()))?;
-    // Whoever has stopped us does not keep us from seeing that the owner is gone.
+    // Wakes a stopped supervisor when its owner dies, so that it notices.
     set_parent_process_death_signal(Some(Signal::CONT))?;
 
     let (wake, waker) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;
     pipe::register(Signal::CHILD.as_raw(), waker)?;
-    // Handled, not ignored: a program would inherit that they are ignored.
+    // Handled instead of ignored, because the program would inherit ignored signals.
     let (stop, stopper) = UnixStream::pair()?;
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         pipe::register(signal.as_raw(), stopper.try_clone()?)?;
     }
 
-    // A copy that no program inherits; the original is replaced in the program and useless to it.
+    // A copy that no program inherits. The original is standard input, which is replaced for the
+    // program.
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order = Order::read(&mut control)?;
-    // The owner has said more, or is gone: it is over before it has begun.
+    // The owner has asked to end or is gone: the call is over before the program started.
     let mut more = [PollFd::new(&control, PollFlags::IN)];
     if poll(&mut more, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
         return Ok(());
@@ -59,27 +61,28 @@ fn run() -> io::Result<()> {
     let leader = match started {
         Ok(child) => Pid::from_child(&child),
         Err(error) => {
-            Report::Refused { errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) }.tell(&control);
+            Report::Refused { errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) }.send_to(&control);
             return Ok(());
         }
     };
-    // We would hold the pipe open for whoever reads the output.
+    // Otherwise the supervisor would hold the output open.
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
-    Report::Started { pid: id(leader) }.tell(&control);
+    Report::Started { pid: id(leader) }.send_to(&control);
 
     Supervision { control: Some(control), wake, stop, leader, settled: None, ending: Ending::new(order.grace) }.run()
 }
 
 struct Supervision {
-    /// The owner; none once it is gone.
+    /// The socket to the owner; `None` once the owner is gone.
     control: Option<UnixStream>,
-    /// Gets a byte when a child has ended.
+    /// Receives a byte when a child has ended.
     wake: UnixStream,
-    /// Gets a byte when a signal asks us to end.
+    /// Receives a byte when a signal asks the supervisor to end.
     stop: UnixStream,
     leader: Pid,
-    /// The program has ended; until then what it left may end by itself.
+    /// Set when the program has ended, to the time until which the remaining processes may end by
+    /// themselves.
     settled: Option<Instant>,
     ending: Ending,
 }
@@ -88,26 +91,26 @@ impl Supervision {
     fn run(mut self) -> io::Result<()> {
         loop {
             if self.reap()? {
-                self.tell(&Report::Ended(self.ending.counts()));
+                self.send_report(&Report::Ended(self.ending.counts()));
                 return Ok(());
             }
             let now = Instant::now();
             if self.settled.is_some_and(|settled| now >= settled) {
                 self.ending.begin();
             }
-            if let Some(counts) = self.ending.go_on(now) {
-                self.tell(&Report::Ended(counts));
+            if let Some(counts) = self.ending.step(now) {
+                self.send_report(&Report::Ended(counts));
             }
             self.sleep()?;
         }
     }
 
-    /// Reaps what has ended; true if there is nothing left.
+    /// Reaps the children that have ended. Returns true if no child is left.
     fn reap(&mut self) -> io::Result<bool> {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.leader => {
-                    self.tell(&Report::Exited(Exit::from(ExitStatus::from_raw(status.as_raw()))));
+                    self.send_report(&Report::Exited(Exit::from(ExitStatus::from_raw(status.as_raw()))));
                     self.settled = Some(Instant::now() + SETTLE);
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -118,7 +121,8 @@ impl Supervision {
         }
     }
 
-    /// Waits until a child ends, the owner speaks or is gone, a signal comes, or it is time for more.
+    /// Waits until a child ends, the owner sends a byte or is gone, a signal arrives, or the next
+    /// step is due.
     fn sleep(&mut self) -> io::Result<()> {
         let until = self.ending.next().or(self.settled);
         let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
@@ -139,7 +143,7 @@ impl Supervision {
             self.ending.begin();
         }
         if happened.get(2) == Some(&true) {
-            // Whatever is said means: end. So does that nobody is there any more.
+            // Every byte means to end, and so does the end of the stream.
             if self.control.as_mut().is_some_and(|control| !control.read(&mut bytes).is_ok_and(|read| read > 0)) {
                 self.control = None;
             }
@@ -148,9 +152,9 @@ impl Supervision {
         Ok(())
     }
 
-    fn tell(&self, report: &Report) {
+    fn send_report(&self, report: &Report) {
         if let Some(control) = &self.control {
-            report.tell(control);
+            report.send_to(control);
         }
     }
 }

@@ -1,14 +1,14 @@
-//! The tree of processes below one, read from `/proc`.
+//! The process tree below one process, read from `/proc`.
 
 use std::collections::HashSet;
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Who lives below `root`, parents before their children. Zombies are not among them.
+/// The living processes below `root`, parents before their children. Zombies are left out.
 ///
-/// A snapshot: what is started meanwhile may be missing. Whoever needs all of them walks until nothing new is
-/// found, and waits for its children to be gone.
+/// This is a snapshot: a process that is started meanwhile may be missing. A caller that needs all
+/// of them walks until it finds no new process, and waits for its children to be gone.
 pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     let mut seen = HashSet::from([root]);
@@ -19,7 +19,7 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
             let Some(children) = children(parent) else { return scan_descendants(root) };
             next.extend(children.into_iter().filter(|child| seen.insert(*child)));
         }
-        // One that is not alive has no children: they went to their reaper.
+        // A dead process has no children: they were passed to its reaper.
         next.retain(|pid| is_alive(*pid));
         found.extend(&next);
         level = next;
@@ -27,7 +27,7 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// Who has `parent` as parent now, zombies included. `None` if this kernel does not list them.
+/// The children of `parent`, including zombies. `None` if this kernel does not list them.
 pub(super) fn children(parent: Pid) -> Option<Vec<Pid>> {
     let parent = parent.as_raw_pid();
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Some(Vec::new()) };
@@ -35,7 +35,7 @@ pub(super) fn children(parent: Pid) -> Option<Vec<Pid>> {
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => found.extend(list.split_whitespace().filter_map(pid)),
-            // The thread is gone, or the file never was there.
+            // The kernel has no such file, or the thread is gone.
             Err(_) if thread.path().exists() => return None,
             Err(_) => {}
         }
@@ -43,10 +43,11 @@ pub(super) fn children(parent: Pid) -> Option<Vec<Pid>> {
     Some(found)
 }
 
-/// Stops all that are found until nobody new is, so that nothing can be started meanwhile. Returns who was stopped.
+/// Stops all processes that `find` returns, until it returns no new ones, so that none can be
+/// started meanwhile. Returns the stopped processes.
 pub(super) fn freeze(find: impl Fn() -> Vec<Pid>) -> HashSet<Pid> {
     let mut frozen = HashSet::new();
-    // A bound for a program that starts others faster than we can look.
+    // A bound, in case a program starts others faster than they are found.
     for _ in 0..100 {
         let fresh: Vec<Pid> = find().into_iter().filter(|pid| frozen.insert(*pid)).collect();
         if fresh.is_empty() {
@@ -59,23 +60,24 @@ pub(super) fn freeze(find: impl Fn() -> Vec<Pid>) -> HashSet<Pid> {
     frozen
 }
 
-/// It is there and not a zombie. One whose first thread has ended looks like a zombie, and lives by its others.
+/// Whether the process exists and is not a zombie. If only its first thread has ended, it looks
+/// like a zombie but lives on in its other threads.
 pub(super) fn is_alive(pid: Pid) -> bool {
     stat(pid).is_some_and(|stat| stat.alive)
 }
 
-/// Who is in the session of that id, zombies not among them.
+/// The members of a session, without zombies.
 pub(super) fn session(id: Pid) -> Vec<Pid> {
-    everyone().filter(|(_, stat)| stat.alive && stat.session == id.as_raw_pid()).map(|(pid, _)| pid).collect()
+    all_processes().filter(|(_, stat)| stat.alive && stat.session == id.as_raw_pid()).map(|(pid, _)| pid).collect()
 }
 
-/// Who is in the process group of that id, zombies not among them.
+/// The members of a process group, without zombies.
 pub(super) fn group(id: Pid) -> Vec<Pid> {
-    everyone().filter(|(_, stat)| stat.alive && stat.group == id.as_raw_pid()).map(|(pid, _)| pid).collect()
+    all_processes().filter(|(_, stat)| stat.alive && stat.group == id.as_raw_pid()).map(|(pid, _)| pid).collect()
 }
 
 fn scan_descendants(root: Pid) -> Vec<Pid> {
-    let all: Vec<_> = everyone().filter(|(_, stat)| stat.alive).collect();
+    let all: Vec<_> = all_processes().filter(|(_, stat)| stat.alive).collect();
     let mut found = Vec::new();
     let mut level = vec![root];
     while !level.is_empty() {
@@ -94,7 +96,7 @@ struct Stat {
     session: i32,
 }
 
-fn everyone() -> impl Iterator<Item = (Pid, Stat)> {
+fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
     folders.filter_map(|folder| pid(folder.file_name().to_str()?)).filter_map(|pid| Some((pid, stat(pid)?)))
 }
@@ -103,8 +105,9 @@ fn stat(pid: Pid) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
 }
 
-/// `pid (name) state parent group session …`; the name may hold anything, parentheses too. The state is that of the
-/// first thread; how many there are is the twentieth field.
+/// Parses `pid (name) state parent group session …`. The name may contain anything, including
+/// parentheses. The state is that of the first thread; the twentieth field is the number of
+/// threads.
 fn parse(stat: &str) -> Option<Stat> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
@@ -127,19 +130,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_can_not_disguise_a_state() {
+    fn a_program_name_can_not_fake_the_process_state() {
         let stat = parse("17 (a) Z 1 (b) S 4 5 6 0 -1").unwrap();
         assert!(stat.alive);
         assert_eq!((stat.parent, stat.group, stat.session), (4, 5, 6));
         assert!(!parse("17 (bash) Z 4 5 6").unwrap().alive);
         let zombie = |threads: u32| format!("17 (a) Z 4 5 6 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99");
         assert!(!parse(&zombie(1)).unwrap().alive);
-        assert!(parse(&zombie(2)).unwrap().alive, "its first thread has ended, another has not");
+        assert!(parse(&zombie(2)).unwrap().alive, "the first thread has ended, another one runs");
         assert!(parse("17").is_none());
     }
 
     #[test]
-    fn both_ways_of_walking_agree() {
+    fn both_methods_of_listing_descendants_agree() {
         let mut child = std::process::Command::new("bash")
             .args(["-c", "sleep 60 & (sleep 60 & wait) & echo; wait"])
             .stdout(std::process::Stdio::piped())

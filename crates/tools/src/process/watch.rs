@@ -1,4 +1,4 @@
-//! The thread that hears what a supervisor reports, and stands in for one that was killed.
+//! The thread that receives a supervisor's reports, and takes over from one that was killed.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::unix::net::UnixStream;
@@ -16,10 +16,11 @@ use super::start;
 use super::started::Started;
 use super::wire::Report;
 
-/// Bytes of the thread's stack: it reads lines and, at worst, `/proc`.
+/// The size of the thread's stack in bytes: it reads lines and, at worst, `/proc`.
 const STACK: usize = 256 * 1024;
 
-/// Who watches over a program, made before that is started: once it runs, nothing can fail any more.
+/// The thread that watches a program. It is created before the program starts, so that no step can
+/// fail once the program runs.
 pub(super) struct Watcher {
     running: Arc<Running>,
     grace: Duration,
@@ -29,7 +30,7 @@ pub(super) struct Watcher {
     give: Sender<(Option<Child>, Reports)>,
 }
 
-/// Its thread waits for what it is to watch over, and goes where there is nothing.
+/// Creates the thread, which waits for a program to watch and ends if the start fails.
 pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watcher> {
     let (over, tell_over) = UnixStream::pair()?;
     let (asked, awaited) = io::pipe()?;
@@ -47,8 +48,9 @@ pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watc
                 }
                 Report::Ended(all) => {
                     ended = true;
-                    reports.rest();
-                    // What could not be ended keeps its supervisor: it goes on trying, we go on without it.
+                    reports.clear_deadline();
+                    // The supervisor continues to try to end the remaining processes; the call does
+                    // not wait for it.
                     let left = !all.left.is_empty();
                     running.set_ended(all);
                     let _ = tell_over.shutdown(std::net::Shutdown::Both);
@@ -78,8 +80,8 @@ pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watc
 }
 
 impl Watcher {
-    /// Watches over a started program until nothing of it is left. Returns its output, and a socket that gets a byte when
-    /// the program has ended and is closed when its tree has.
+    /// Watches a started program until no process of it is left. Returns its output, and a socket
+    /// that receives a byte when the program has ended and is closed when its tree has.
     pub(super) fn watch(self, started: Started) -> (PipeReader, UnixStream) {
         let Started { supervisor, reports, control, output, leader, root } = started;
         let reports = Reports {
@@ -91,7 +93,7 @@ impl Watcher {
             ended: EndedProcesses::default(),
         };
         self.running.set_started(control, self.awaited, leader, root);
-        // There is room for it, and the thread waits.
+        // The channel has room for one, and the thread waits.
         let _ = self.give.send((supervisor, reports));
         (output, self.over)
     }

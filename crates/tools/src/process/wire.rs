@@ -1,4 +1,5 @@
-//! What is said between us and a supervisor: the program to start, the one command, the reports.
+//! The protocol between a process and its supervisor: the program to start, the command to end, and
+//! the reports.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -14,10 +15,10 @@ use super::exit::Exit;
 /// The one command: end everything.
 pub(super) const END: u8 = b'E';
 
-/// Bytes of one program with its arguments: more than any system runs.
+/// The most bytes of a program with its arguments: more than any system runs.
 const MAX_PROGRAM: usize = 16 * 1024 * 1024;
 
-/// What a supervisor is to start; folder and environment are its own.
+/// The program that a supervisor starts, in the supervisor's own folder and environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) grace: Duration,
@@ -26,8 +27,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// A length of four bytes, then the grace in milliseconds, the program and its arguments, with zero
-    /// bytes between them.
+    /// Encodes a length of four bytes, then the grace in milliseconds, the program and its
+    /// arguments, with zero bytes between them.
     pub(super) fn encode<'a>(
         grace: Duration,
         program: &'a OsStr,
@@ -69,16 +70,16 @@ impl Order {
     }
 }
 
-/// What a supervisor tells.
+/// A message from a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Report {
     /// The program runs.
     Started { pid: u32 },
     /// The program could not be started: the system's error number.
     Refused { errno: i32 },
-    /// The program has ended; what it started may live.
+    /// The program has ended; processes that it started may live.
     Exited(Exit),
-    /// Everything is gone, but for what is told.
+    /// Every process is gone, except for those in `left`.
     Ended(EndedProcesses),
 }
 
@@ -119,8 +120,9 @@ impl Report {
         })
     }
 
-    /// Tells it. That the other side is gone is no error: it is seen where its commands are read.
-    pub(super) fn tell(&self, to: impl AsFd) {
+    /// Sends the report. A closed socket is not an error here: it is noticed where commands are
+    /// read.
+    pub(super) fn send_to(&self, to: impl AsFd) {
         let line = self.line();
         let mut rest = line.as_bytes();
         while !rest.is_empty() {
@@ -133,12 +135,13 @@ impl Report {
     }
 }
 
-/// Sends the command to end. Never blocks: a few bytes always have room, and a lost one changes nothing.
+/// Sends the command to end. Never blocks: there is always room for a few bytes, and losing one is
+/// harmless.
 pub(super) fn send_end(to: impl AsFd) {
     let _ = send(to.as_fd(), &[END], quiet() | SendFlags::DONTWAIT);
 }
 
-/// No SIGPIPE when the other side is gone.
+/// Prevents SIGPIPE when the other side is gone.
 fn quiet() -> SendFlags {
     #[cfg(target_os = "linux")]
     return SendFlags::NOSIGNAL;

@@ -1,14 +1,14 @@
-//! Conditions: what stands between `[[` and `]]`.
+//! Conditions: the text between `[[` and `]]`.
 
 use super::reader::{Reader, Stop};
 
-/// What looks at one word.
+/// The letters of operators that test one word.
 const UNARY: &str = "abcdefghknoprstuvwxzGLNORS";
 
-/// What compares two words, and evaluates neither.
+/// Operators that compare two words without evaluating them.
 const BINARY: [&str; 6] = ["=", "==", "!=", "-nt", "-ot", "-ef"];
 
-/// What evaluates both.
+/// Operators that evaluate both words.
 const ARITHMETIC: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 const CLOSES: &str = "]]";
@@ -60,7 +60,7 @@ impl Reader<'_> {
         self.term_lines()
     }
 
-    /// What may follow the first word of a term: an operator and another word.
+    /// Reads an operator and another word, if they follow the first word of a term.
     fn comparison(&mut self) -> Result<(), Stop> {
         self.blanks();
         match (self.peek(), self.peek_at(1)) {
@@ -77,7 +77,7 @@ impl Reader<'_> {
                 self.at = start;
                 return Ok(());
             }
-            "=~" => self.unclear("a regular expression is not read"),
+            "=~" => self.unclear("regular expressions are not checked"),
             word if ARITHMETIC.contains(&word) => self.unclear("arithmetic can run programs"),
             word if BINARY.contains(&word) => {}
             _ => return Err(Stop("bash would expect an operator here")),
@@ -85,24 +85,24 @@ impl Reader<'_> {
         self.compared()
     }
 
-    /// The word that an operator is for.
+    /// Reads the word after an operator.
     fn compared(&mut self) -> Result<(), Stop> {
         if self.term_word()? == CLOSES { Err(Stop("a word is missing before `]]`")) } else { Ok(()) }
     }
 
-    /// Goes past line breaks, which may stand around a term.
+    /// Skips line breaks, which may surround a term.
     fn term_lines(&mut self) -> Result<(), Stop> {
         self.term_blanks()?;
         self.lines()
     }
 
-    /// Goes past blanks. Where a word may begin, a comment may, too.
+    /// Skips blanks. Where a word may begin, a comment may too.
     fn term_blanks(&mut self) -> Result<(), Stop> {
         self.blanks();
-        if self.peek() == Some(b'#') { Err(Stop("there is a comment in a condition")) } else { Ok(()) }
+        if self.peek() == Some(b'#') { Err(Stop("a comment inside a condition")) } else { Ok(()) }
     }
 
-    /// A word, as it is written.
+    /// Reads a word and returns it as it is written.
     fn term_word(&mut self) -> Result<String, Stop> {
         self.term_blanks()?;
         if self.peek().is_none() {
@@ -111,10 +111,11 @@ impl Reader<'_> {
         let start = self.at;
         self.word()?;
         if self.peek() == Some(b'(') {
-            return Err(Stop("a pattern of patterns"));
+            return Err(Stop("an extended pattern with parentheses"));
         }
         let word = &self.source[start..self.at];
-        // Directly before one of these, bash reads the file of a redirection: its number, or the variable that gets it.
+        // Directly before `<` or `>`, bash reads the descriptor of a redirection: its number, or
+        // the variable that receives it.
         let is_file = word.bytes().all(|byte| byte.is_ascii_digit()) || (word.starts_with('{') && word.ends_with('}'));
         if matches!(self.peek(), Some(b'<' | b'>')) && is_file {
             return Err(Stop("bash would read a redirection here"));

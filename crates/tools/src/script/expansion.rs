@@ -1,12 +1,12 @@
-//! Expansions: what a `$` begins.
+//! Expansions, which begin with `$`.
 
 use super::quote::Quotes;
 use super::reader::{Reader, Stop};
-use super::word::Building;
+use super::word::WordBuilder;
 
 impl Reader<'_> {
-    /// A `$` and what belongs to it.
-    pub(super) fn dollar(&mut self, quotes: Quotes, word: &mut Building) -> Result<(), Stop> {
+    /// Reads a `$` and its expansion.
+    pub(super) fn dollar(&mut self, quotes: Quotes, word: &mut WordBuilder) -> Result<(), Stop> {
         self.at += 1;
         match (self.peek(), self.peek_at(1)) {
             (Some(b'('), Some(b'(')) => {
@@ -25,11 +25,11 @@ impl Reader<'_> {
                 self.nested(Self::braces)
             }
             (Some(b'['), _) => Err(Stop("arithmetic can run programs")),
-            (Some(b'\\'), Some(b'\n')) => Err(Stop("a line is continued in the middle of something")),
+            (Some(b'\\'), Some(b'\n')) => Err(Stop("a line continuation inside a word or an operator")),
             (Some(b'\''), _) if quotes == Quotes::None => self.ansi_quotes(word),
             (Some(b'"'), _) if quotes == Quotes::None => {
                 word.dynamic = true;
-                self.unclear("`$\"` is replaced by a translation");
+                self.unclear("`$\"…\"` is replaced by its translation");
                 self.double_quotes(word)
             }
             (Some(byte), _) if byte.is_ascii_alphabetic() || byte == b'_' => {
@@ -44,7 +44,7 @@ impl Reader<'_> {
             }
             (Some(0x80..), _) => {
                 word.dynamic = true;
-                self.unclear("`$` before a letter that some locales take for a name's");
+                self.unclear("`$` before a character that some locales treat as a letter");
                 Ok(())
             }
             _ => {
@@ -54,28 +54,28 @@ impl Reader<'_> {
         }
     }
 
-    /// Commands up to the `)` that closes a substitution.
+    /// Reads commands up to the `)` that closes a substitution.
     pub(super) fn substitution(&mut self) -> Result<(), Stop> {
         self.nested(|this| {
             let here = std::mem::take(&mut this.here);
-            this.held += here.len();
-            this.inside += 1;
+            this.outer_heredocs += here.len();
+            this.substitution_depth += 1;
             this.commands()?;
             if !this.eat(")") {
                 return Err(Stop("a substitution is not closed"));
             }
             if !this.here.is_empty() {
-                return Err(Stop("a here-document begins in the middle of something"));
+                return Err(Stop("a here-document begins inside another construct"));
             }
-            this.inside -= 1;
-            this.held -= here.len();
+            this.substitution_depth -= 1;
+            this.outer_heredocs -= here.len();
             this.here = here;
             Ok(())
         })
     }
 
-    /// What follows `$((`. Numbers are numbers; anything else can be the name of a variable whose value is
-    /// evaluated in turn, with the substitutions in it.
+    /// Reads arithmetic after `$((`. Numbers are safe; other text can name a variable, and bash
+    /// evaluates its value in turn, with the substitutions in it.
     fn arithmetic(&mut self) -> Result<(), Stop> {
         let (mut plain, mut open) = (true, 0u32);
         let start = self.at;
@@ -84,7 +84,7 @@ impl Reader<'_> {
             match byte {
                 b')' if open == 0 => {
                     if !self.eat("))") {
-                        return Err(Stop("it may be arithmetic or a substitution"));
+                        return Err(Stop("this may be arithmetic or a substitution"));
                     }
                     break;
                 }
@@ -94,8 +94,8 @@ impl Reader<'_> {
                 _ => plain = false,
             }
             match byte {
-                b'$' => self.dollar(Quotes::Double, &mut Building::default())?,
-                b'`' => self.backquotes(&mut Building::default())?,
+                b'$' => self.dollar(Quotes::Double, &mut WordBuilder::default())?,
+                b'`' => self.backquotes(&mut WordBuilder::default())?,
                 b'\'' | b'"' | b'\\' | b'<' | b'>' => return Err(Stop("arithmetic can run programs")),
                 b'\n' => return Err(Stop("arithmetic over several lines")),
                 _ => {
@@ -109,7 +109,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What follows `${`, the forms that evaluate nothing: values, lengths, defaults, and parts by pattern.
+    /// Reads the rest of `${`, in the forms that evaluate nothing: values, lengths, defaults, and
+    /// parts by pattern.
     fn braces(&mut self) -> Result<(), Stop> {
         const OTHER: Stop = Stop("this form of `${…}` can run programs");
         let length = self.peek() == Some(b'#') && self.peek_at(1) != Some(b'}');
@@ -152,7 +153,8 @@ impl Reader<'_> {
         self.brace_word()
     }
 
-    /// A word up to the `}`. What quotes mean in it depends on what is around it: none are taken.
+    /// Reads a word up to the `}`. Quotes are not accepted, because their meaning depends on the
+    /// context.
     fn brace_word(&mut self) -> Result<(), Stop> {
         loop {
             match self.peek().ok_or(Stop("a `${` is not closed"))? {
@@ -160,10 +162,10 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(());
                 }
-                b'$' => self.dollar(Quotes::Double, &mut Building::default())?,
-                b'`' => self.backquotes(&mut Building::default())?,
+                b'$' => self.dollar(Quotes::Double, &mut WordBuilder::default())?,
+                b'`' => self.backquotes(&mut WordBuilder::default())?,
                 b'\'' | b'"' | b'\\' | b'{' | b'<' | b'>' | b'\n' => {
-                    return Err(Stop("quotes or the like in `${…}`"));
+                    return Err(Stop("quotes or special characters in `${…}`"));
                 }
                 _ => {
                     self.take();

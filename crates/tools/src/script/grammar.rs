@@ -2,30 +2,30 @@
 
 use super::reader::{Reader, Stop, is_meta};
 
-/// Words that mean something where a command begins.
+/// Words with a meaning at the beginning of a command.
 const RESERVED: [&str; 20] = [
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "select", "then",
     "time", "until", "while", "{", "}",
 ];
 
-/// Those of them that begin a compound command.
+/// Reserved words that begin a compound command.
 const COMPOUND: [&str; 8] = ["[[", "case", "for", "if", "select", "until", "while", "{"];
 
-/// Those of them that end a list of commands.
+/// Reserved words that end a list of commands.
 const CLOSING: [&str; 8] = ["do", "done", "elif", "else", "esac", "fi", "then", "}"];
 
 impl Reader<'_> {
-    /// All that is left.
+    /// Reads the rest of the script.
     pub(super) fn script(&mut self) -> Result<(), Stop> {
         self.commands()?;
         match self.peek() {
             None if self.here.is_empty() => Ok(()),
             None => Err(Stop("a here-document has no text")),
-            Some(_) => Err(Stop("bash would not understand this")),
+            Some(_) => Err(Stop("bash would reject this")),
         }
     }
 
-    /// Commands until something that is none; says how many.
+    /// Reads commands up to the end of the list. Returns how many there are.
     pub(super) fn commands(&mut self) -> Result<usize, Stop> {
         for count in 0.. {
             self.lines()?;
@@ -44,7 +44,7 @@ impl Reader<'_> {
         Ok(usize::MAX)
     }
 
-    /// At least one command.
+    /// Reads at least one command.
     fn some_commands(&mut self) -> Result<(), Stop> {
         if self.commands()? > 0 { Ok(()) } else { Err(Stop("a command is missing")) }
     }
@@ -58,7 +58,7 @@ impl Reader<'_> {
 
     /// The reserved word that is next.
     fn reserved(&self) -> Option<&'static str> {
-        // The longest is `function`: no more than that needs to be looked at.
+        // The longest is `function`, so nine bytes are enough.
         let next = self.rest().as_bytes();
         let word = next[..next.len().min(9)].split(|&byte| is_meta(byte)).next()?;
         RESERVED.iter().find(|reserved| reserved.as_bytes() == word).copied()
@@ -117,7 +117,7 @@ impl Reader<'_> {
         self.gap();
         match self.reserved() {
             None if self.peek() != Some(b'(') => self.simple(),
-            // After a `|` it is the program.
+            // After a `|`, `time` is an ordinary program.
             Some("time") => self.simple(),
             Some("coproc") => self.coprocess(),
             Some("function") => self.function(),
@@ -132,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A compound command that begins with `word`, or else with `(`.
+    /// Reads a compound command that begins with `word`, or with `(` for `None`.
     fn compound(&mut self, word: Option<&str>) -> Result<(), Stop> {
         self.at += word.map_or(1, str::len);
         match word {
@@ -154,7 +154,7 @@ impl Reader<'_> {
             }
             Some("for") => self.for_clause(),
             Some("select") => {
-                self.unclear("`select` asks at a terminal");
+                self.unclear("`select` waits for a choice");
                 self.for_clause()
             }
             Some("case") => self.case_clause(),
@@ -163,7 +163,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `do` … `done`.
+    /// Reads `do` … `done`.
     fn body(&mut self) -> Result<(), Stop> {
         self.expect("do")?;
         self.some_commands()?;
@@ -188,7 +188,7 @@ impl Reader<'_> {
     fn for_clause(&mut self) -> Result<(), Stop> {
         self.blanks();
         let name = self.name().filter(|_| self.peek().is_none_or(is_meta));
-        let name = name.ok_or_else(|| self.expected("arithmetic, or a variable that is none, in a loop"))?;
+        let name = name.ok_or_else(|| self.expected("arithmetic or an invalid variable name in a loop"))?;
         self.assigned(name);
         self.gap();
         if !self.eat(";") {
@@ -208,8 +208,8 @@ impl Reader<'_> {
     }
 
     fn case_clause(&mut self) -> Result<(), Stop> {
-        if self.inside > 0 {
-            self.unclear("there is a `case` in a substitution, which not every bash reads the same way");
+        if self.substitution_depth > 0 {
+            self.unclear("a `case` in a substitution, which versions of bash parse differently");
         }
         self.operand()?;
         self.lines()?;
@@ -241,10 +241,10 @@ impl Reader<'_> {
     }
 
     fn coprocess(&mut self) -> Result<(), Stop> {
-        self.unclear("a coprocess is not followed");
+        self.unclear("coprocesses are not checked");
         self.expect("coproc")?;
         self.blanks();
-        // It has a name only before a compound command.
+        // A coprocess has a name only before a compound command.
         let start = self.at;
         let named = self.name().is_some();
         self.blanks();
@@ -272,7 +272,7 @@ impl Reader<'_> {
         self.function_body(start)
     }
 
-    /// The rest of a function that began at `start`.
+    /// Reads the rest of a function that began at `start`.
     pub(super) fn function_body(&mut self, start: usize) -> Result<(), Stop> {
         self.unclear_at(start, "it defines a function");
         self.lines()?;

@@ -1,24 +1,24 @@
-//! Here-documents.
+//! Here-documents: their delimiters and their text.
 
 use super::quote::Quotes;
 use super::reader::{Reader, Stop, is_meta};
-use super::word::Building;
+use super::word::WordBuilder;
 
-/// A here-document whose text comes after the line.
+/// A here-document. Its text begins after the line.
 pub(super) struct Here {
-    /// The line that ends it.
+    /// The line that ends the text.
     end: String,
-    /// What bash expands in its text.
+    /// Whether bash expands the text.
     expands: bool,
-    /// Tabs that begin its lines are left out.
+    /// Whether tabs are removed from the beginning of each line.
     untabbed: bool,
 }
 
 impl Reader<'_> {
-    /// The word after `<<`.
+    /// Reads the delimiter after `<<`.
     pub(super) fn here(&mut self, untabbed: bool) -> Result<bool, Stop> {
-        if self.inside > 0 {
-            self.unclear("there is a here-document in a substitution, which not every bash reads the same way");
+        if self.substitution_depth > 0 {
+            self.unclear("a here-document in a substitution, which versions of bash parse differently");
         }
         self.blanks();
         let quote = match self.peek() {
@@ -38,17 +38,17 @@ impl Reader<'_> {
             _ => true,
         };
         if end.is_empty() || !closed || !self.peek().is_none_or(is_meta) {
-            return Err(Stop("the end of a here-document is not a plain word"));
+            return Err(Stop("the delimiter of a here-document is not a plain word"));
         }
         self.here.push(Here { end, expands: quote.is_none(), untabbed });
         Ok(true)
     }
 
-    /// The text of a here-document, which begins here.
+    /// Reads the text of a here-document.
     pub(super) fn here_document(&mut self, here: &Here) -> Result<(), Stop> {
         let start = self.at;
         loop {
-            let line = self.rest().split_inclusive('\n').next().ok_or(Stop("a here-document does not end"))?;
+            let line = self.rest().split_inclusive('\n').next().ok_or(Stop("a here-document is not closed"))?;
             let body = &self.source[start..self.at];
             self.at += line.len();
             let line = line.strip_suffix('\n').unwrap_or(line);
@@ -57,14 +57,14 @@ impl Reader<'_> {
                 return if here.expands { self.inner(body, |inner| inner.here_text()) } else { Ok(()) };
             }
             if here.expands && line.ends_with('\\') {
-                return Err(Stop("a line of a here-document is continued"));
+                return Err(Stop("a line continuation in a here-document"));
             }
         }
     }
 
-    /// Text in which only `$`, backquotes and backslashes mean something.
+    /// Reads text in which only `$`, backquotes and backslashes have a meaning.
     fn here_text(&mut self) -> Result<(), Stop> {
-        let mut ignored = Building::default();
+        let mut ignored = WordBuilder::default();
         while let Some(byte) = self.peek() {
             match byte {
                 b'\\' => {

@@ -1,19 +1,18 @@
 //! Quotes: single, double, `$'…'` and backquotes.
 
 use super::reader::{Reader, Stop};
-use super::word::Building;
+use super::word::WordBuilder;
 
-/// The quotes that something stands in.
+/// The quotes around a piece of text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
-    /// None.
     None,
     /// `"`, or a here-document.
     Double,
 }
 
 impl Reader<'_> {
-    pub(super) fn single_quotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+    pub(super) fn single_quotes(&mut self, word: &mut WordBuilder) -> Result<(), Stop> {
         self.at += 1;
         let length = self.rest().find('\'').ok_or(Stop("a quote is not closed"))?;
         let quoted = &self.rest()[..length];
@@ -23,7 +22,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    pub(super) fn double_quotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+    pub(super) fn double_quotes(&mut self, word: &mut WordBuilder) -> Result<(), Stop> {
         self.at += 1;
         loop {
             match (self.peek().ok_or(Stop("a quote is not closed"))?, self.peek_at(1)) {
@@ -36,7 +35,7 @@ impl Reader<'_> {
                 (b'`', _) => self.backquotes(word)?,
                 (b'\\', Some(b'\n')) => {
                     if !matches!(self.before(), Some(b' ' | b'\t')) {
-                        self.unclear("a line is continued in the middle of something");
+                        self.unclear("a line continuation inside a word or an operator");
                     }
                     self.at += 2;
                 }
@@ -54,8 +53,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A command between backquotes.
-    pub(super) fn backquotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+    /// Reads a command between backquotes.
+    pub(super) fn backquotes(&mut self, word: &mut WordBuilder) -> Result<(), Stop> {
         word.dynamic = true;
         self.at += 1;
         let start = self.at;
@@ -73,14 +72,14 @@ impl Reader<'_> {
         if !quoted.contains('\\') {
             return self.inner(quoted, |inner| inner.script());
         }
-        self.unclear("there are backslashes between backquotes");
+        self.unclear("backslashes between backquotes");
         let unescaped =
             ["\\\\", "\\`", "\\$"].iter().fold(quoted.to_owned(), |text, escaped| text.replace(escaped, &escaped[1..]));
         self.inner(&unescaped, |inner| inner.script())
     }
 
-    /// `$'…'`, after the `$`.
-    pub(super) fn ansi_quotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+    /// Reads `$'…'`, after the `$`.
+    pub(super) fn ansi_quotes(&mut self, word: &mut WordBuilder) -> Result<(), Stop> {
         self.at += 1;
         loop {
             match self.take().ok_or(Stop("a quote is not closed"))? {
@@ -99,7 +98,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows a backslash in `$'…'`, if it is one character whatever the locale.
+    /// Reads the escape after a backslash in `$'…'`. Returns the character if it is the same in all
+    /// locales.
     fn ansi_escape(&mut self) -> Result<Option<char>, Stop> {
         let escaped = self.take().ok_or(Stop("a quote is not closed"))?;
         let (digits, radix) = match escaped {
@@ -123,13 +123,13 @@ impl Reader<'_> {
         };
         let code = self.rest().chars().take(digits).take_while(|c| c.is_digit(radix)).collect::<String>();
         self.at += code.len();
-        // Zero ends the word, and what is not ASCII depends on the locale.
+        // Zero ends the word, and a character outside ASCII depends on the locale.
         Ok(u8::from_str_radix(&code, radix).ok().filter(|code| (1..0x80).contains(code)).map(char::from))
     }
 
     fn line_breaks_in(&self, quoted: &str) -> Result<(), Stop> {
         if quoted.contains('\n') && !self.here.is_empty() {
-            return Err(Stop("a here-document begins in the middle of something"));
+            return Err(Stop("a here-document begins inside another construct"));
         }
         if quoted.contains('\n') { self.line_break_within() } else { Ok(()) }
     }

@@ -1,56 +1,56 @@
-//! The reader: where it stands in the script, what it has found, and what lies between words.
+//! The reader of a script: its position, its findings, and the text between words.
 
 use super::here::Here;
-use super::{Deed, MAX_NESTING};
+use super::{MAX_NESTING, ScriptEffect};
 
 /// Reads one script from its beginning to its end.
 pub(super) struct Reader<'a> {
-    /// The script.
     pub(super) source: &'a str,
-    /// How far it is read, in bytes.
+    /// The position in the script, in bytes.
     pub(super) at: usize,
-    /// What it has found so far.
-    pub(super) found: Vec<Deed>,
+    /// The effects found so far.
+    pub(super) found: Vec<ScriptEffect>,
     /// Here-documents whose text begins on the next line.
     pub(super) here: Vec<Here>,
-    /// How many here-documents wait around the substitution that is being read.
-    pub(super) held: usize,
-    /// How many substitutions it is in.
-    pub(super) inside: u32,
+    /// How many here-documents wait outside the substitution that is being read.
+    pub(super) outer_heredocs: usize,
+    /// How many substitutions contain the position.
+    pub(super) substitution_depth: u32,
     depth: u32,
 }
 
-/// It can't be read further, for this reason.
+/// The reason why reading can't continue.
 #[derive(Debug)]
 pub(super) struct Stop(pub(super) &'static str);
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a str, depth: u32) -> Self {
-        Self { source, at: 0, found: Vec::new(), here: Vec::new(), held: 0, inside: 0, depth }
+        Self { source, at: 0, found: Vec::new(), here: Vec::new(), outer_heredocs: 0, substitution_depth: 0, depth }
     }
 
-    /// Reads all of it. What was found before it could not be read further is found: bash runs line by line.
-    pub(super) fn whole(mut self) -> Vec<Deed> {
+    /// Reads the whole script. Effects that were found before an error are kept: bash runs line by
+    /// line.
+    pub(super) fn whole(mut self) -> Vec<ScriptEffect> {
         if let Err(Stop(why)) = self.script() {
             self.unclear(why);
         }
         self.found
     }
 
-    /// Reads a script that stands in this one but not as it is written: unescaped, or of other rules.
+    /// Reads a nested script that needs its own reader: unescaped text, or text with other rules.
     pub(super) fn inner(&mut self, text: &str, read: fn(&mut Reader<'_>) -> Result<(), Stop>) -> Result<(), Stop> {
         self.nested(|this| {
-            let mut inner = Reader { inside: 1, ..Reader::new(text, this.depth) };
+            let mut inner = Reader { substitution_depth: 1, ..Reader::new(text, this.depth) };
             let read = read(&mut inner);
             this.found.append(&mut inner.found);
             read
         })
     }
 
-    /// Reads something that may stand in itself.
+    /// Reads a construct that may contain itself.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         if self.depth >= MAX_NESTING {
-            return Err(Stop("it is nested deeper than 50, which is more than is read"));
+            return Err(Stop("the script has more than 50 nested levels"));
         }
         self.depth += 1;
         let read = read(self)?;
@@ -58,25 +58,25 @@ impl<'a> Reader<'a> {
         Ok(read)
     }
 
-    /// Notes that what stands here can't be known; reading goes on.
+    /// Records that the text at the position is unclear; reading continues.
     pub(super) fn unclear(&mut self, why: &'static str) {
         self.unclear_at(self.at, why);
     }
 
-    /// Notes that what stands at `at` can't be known; at the end of a line, what stands before it.
+    /// Records that the text at `at` is unclear; at the end of a line, the text before it.
     pub(super) fn unclear_at(&mut self, at: usize, why: &'static str) {
         let (before, rest) = self.source.split_at(at);
         let text = match excerpt(rest) {
             blank if blank.trim().is_empty() => excerpt(before.trim_end().lines().next_back().unwrap_or_default()),
             text => text,
         };
-        self.found.push(Deed::Unclear { text: text.to_owned(), why });
+        self.found.push(ScriptEffect::Unclear { text: text.to_owned(), why });
     }
 
-    /// Why it can't be read further where something else had to follow.
+    /// The error for a missing word, or for the end of the script in its place.
     pub(super) fn expected(&self, why: &'static str) -> Stop {
         let is_over = self.rest().trim().is_empty();
-        Stop(if is_over { "it is not complete: bash would refuse it" } else { why })
+        Stop(if is_over { "the command is incomplete" } else { why })
     }
 
     pub(super) fn rest(&self) -> &'a str {
@@ -91,12 +91,12 @@ impl<'a> Reader<'a> {
         self.source.as_bytes().get(self.at + offset).copied()
     }
 
-    /// The byte before the next one.
+    /// The byte before the position.
     pub(super) fn before(&self) -> Option<u8> {
         self.at.checked_sub(1).map(|at| self.source.as_bytes()[at])
     }
 
-    /// Goes past `text` if it is next.
+    /// Skips `text` if it is next.
     pub(super) fn eat(&mut self, text: &str) -> bool {
         let next = self.rest().starts_with(text);
         if next {
@@ -105,14 +105,14 @@ impl<'a> Reader<'a> {
         next
     }
 
-    /// Goes past the next character.
+    /// Reads the next character.
     pub(super) fn take(&mut self) -> Option<char> {
         let next = self.rest().chars().next()?;
         self.at += next.len_utf8();
         Some(next)
     }
 
-    /// Goes past what satisfies `of`, which is about ASCII.
+    /// Reads ASCII bytes while `of` accepts them.
     pub(super) fn take_while(&mut self, of: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
         let taken = rest.bytes().take_while(|&byte| byte.is_ascii() && of(byte)).count();
@@ -120,16 +120,16 @@ impl<'a> Reader<'a> {
         &rest[..taken]
     }
 
-    /// Goes past a name of a variable.
+    /// Reads the name of a variable.
     pub(super) fn name(&mut self) -> Option<&'a str> {
         let begins = self.peek().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
         begins.then(|| self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
     }
 
-    /// Goes past blanks, and line breaks that a backslash takes away.
+    /// Skips blanks, and line breaks after a backslash.
     ///
-    /// Bash takes those away before it looks at anything, so that `&\⏎&` is one operator. Here they count as
-    /// blanks, which is the same only where a blank could stand.
+    /// Bash removes such line breaks before it reads anything else, so that `&\⏎&` is one operator.
+    /// Here they count as blanks, which is the same only where a blank is allowed.
     pub(super) fn blanks(&mut self) {
         loop {
             match (self.peek(), self.peek_at(1)) {
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
                         || read.ends_with("&&")
                         || read.ends_with("||"))
                     {
-                        self.unclear("a line is continued in the middle of something");
+                        self.unclear("a line continuation inside a word or an operator");
                     }
                     self.at += 2;
                 }
@@ -150,18 +150,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes past blanks and a comment.
+    /// Skips blanks and a comment.
     pub(super) fn gap(&mut self) {
         self.blanks();
         if self.peek() == Some(b'#') {
-            if self.inside > 0 {
-                self.unclear("there is a comment in a substitution, which not every bash reads the same way");
+            if self.substitution_depth > 0 {
+                self.unclear("a comment in a substitution, which versions of bash parse differently");
             }
             self.at += self.rest().find('\n').unwrap_or(self.rest().len());
         }
     }
 
-    /// Goes past blanks, comments, line breaks and the here-documents that begin there.
+    /// Skips blanks, comments, line breaks and the texts of here-documents that begin there.
     pub(super) fn lines(&mut self) -> Result<(), Stop> {
         loop {
             self.gap();
@@ -176,18 +176,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A line break in the middle of something: where a here-document waits for one, versions of bash differ.
+    /// Checks a line break inside a construct: versions of bash differ if a here-document waits for
+    /// one.
     pub(super) fn line_break_within(&self) -> Result<(), Stop> {
-        if self.held > 0 { Err(Stop("a here-document begins in the middle of something")) } else { Ok(()) }
+        if self.outer_heredocs > 0 { Err(Stop("a here-document begins inside another construct")) } else { Ok(()) }
     }
 }
 
-/// Ends a word, unless it is quoted.
+/// Whether the byte ends a word, unless it is quoted.
 pub(super) fn is_meta(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'|' | b'&' | b';' | b'(' | b')' | b'<' | b'>')
 }
 
-/// The beginning of a text: its first line, at most 80 bytes.
+/// The first line of a text, at most 80 bytes.
 pub(crate) fn excerpt(text: &str) -> &str {
     let line = text.lines().next().unwrap_or_default();
     &line[..line.floor_char_boundary(80)]

@@ -1,10 +1,10 @@
-//! Redirections.
+//! Redirections: files, descriptors and here-documents.
 
 use super::reader::{Reader, Stop, is_meta};
-use super::{Deed, Redirection, Word};
+use super::{Redirection, ScriptEffect, Word};
 
 impl Reader<'_> {
-    /// Goes past a redirection, if one begins here.
+    /// Reads a redirection, if one is next.
     pub(super) fn redirection(&mut self) -> Result<bool, Stop> {
         let start = self.at;
         if self.eat("&>") {
@@ -15,7 +15,7 @@ impl Reader<'_> {
         match (self.peek(), self.peek_at(1)) {
             (Some(b'<' | b'>'), Some(b'(')) if digits == 0 => return Ok(false),
             (Some(b'<' | b'>'), Some(b'(')) => return Err(Stop("a process substitution in the middle of a word")),
-            (Some(b'<' | b'>'), _) if digits > 3 => return Err(Stop("no file has such a number")),
+            (Some(b'<' | b'>'), _) if digits > 3 => return Err(Stop("the number of a file descriptor is too large")),
             (Some(b'<' | b'>'), _) => {}
             _ => {
                 self.at = start;
@@ -45,21 +45,23 @@ impl Reader<'_> {
         self.file(start, &[writes])
     }
 
-    /// The path of a redirection that began at `start`; for each time that it opens it, whether that is to write.
+    /// Reads the path of a redirection that began at `start`. `opens` says for each opening of the
+    /// file whether it is for writing.
     fn file(&mut self, start: usize, opens: &[bool]) -> Result<bool, Stop> {
         let target = self.operand()?;
         let text = &self.source[start..self.at];
         let opened = |&writes| Redirection { text: text.to_owned(), writes, target: target.clone() };
-        self.found.extend(opens.iter().map(opened).map(Deed::Redirect));
+        self.found.extend(opens.iter().map(opened).map(ScriptEffect::Redirect));
         Ok(true)
     }
 
-    /// What follows `<&` or `>&`: a number, or a `-` that closes, which open nothing; or for `>&` a path.
+    /// Reads the word after `<&` or `>&`: a number, or a `-` that closes, which open no file; or
+    /// for `>&` a path.
     fn duplicate(&mut self, start: usize) -> Result<bool, Stop> {
         self.blanks();
-        // The `-` is a word of its own: what follows it directly begins another one.
+        // The `-` is a separate word: text directly after it begins another one.
         if self.peek() == Some(b'-') && !self.peek_at(1).is_none_or(is_meta) {
-            return Err(Stop("what closes a file is followed by more"));
+            return Err(Stop("more text follows the `-` that closes a file"));
         }
         let target = self.operand()?;
         if let Word::Literal(word) | Word::Home(word) = &target {
@@ -67,13 +69,13 @@ impl Reader<'_> {
             if !word.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Ok(true);
             }
-            // Whatever quotes it: a name that is no number is expanded once more.
+            // Bash expands a name that is not a number once more, even if it is quoted.
             if !word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+,:=@%".contains(&byte)) {
                 self.unclear("bash expands the name of this file twice");
             }
         }
         let text = self.source[start..self.at].to_owned();
-        self.found.push(Deed::Redirect(Redirection { text, writes: true, target }));
+        self.found.push(ScriptEffect::Redirect(Redirection { text, writes: true, target }));
         Ok(true)
     }
 }

@@ -1,7 +1,7 @@
 //! Simple commands: assignments, words and redirections.
 
 use super::reader::{Reader, Stop, is_meta};
-use super::{Assignment, Call, Deed, Word};
+use super::{Assignment, Call, ScriptEffect, Word};
 
 impl Reader<'_> {
     pub(super) fn simple(&mut self) -> Result<(), Stop> {
@@ -41,12 +41,12 @@ impl Reader<'_> {
         }
         if !(words.is_empty() && assignments.is_empty()) {
             let text = self.source[start..end].to_owned();
-            self.found.push(Deed::Call(Call { text, assignments, words }));
+            self.found.push(ScriptEffect::Call(Call { text, assignments, words }));
         }
         Ok(())
     }
 
-    /// Whether a word begins here. A process substitution is one.
+    /// Whether a word begins here. A process substitution counts as one.
     fn is_at_word(&self) -> bool {
         match (self.peek(), self.peek_at(1)) {
             (Some(b'<' | b'>'), next) => next == Some(b'('),
@@ -54,7 +54,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes past the `()` that makes a word the name of a function.
+    /// Skips the `()` that makes a word the name of a function.
     fn is_function(&mut self) -> Result<bool, Stop> {
         let at = self.at;
         self.blanks();
@@ -66,7 +66,7 @@ impl Reader<'_> {
         if self.eat(")") { Ok(true) } else { Err(Stop("bash would expect `)` here")) }
     }
 
-    /// An assignment, if one begins here.
+    /// Reads an assignment, if one is next.
     fn assignment(&mut self) -> Result<Option<Assignment>, Stop> {
         let start = self.at;
         let Some(name) = self.name() else { return Ok(None) };
@@ -84,8 +84,9 @@ impl Reader<'_> {
         Ok(Some(Assignment { name: name.to_owned(), value }))
     }
 
-    /// Notes which variable `export` or `readonly` sets by a word that begins at `begin` and is not known. Only where its
-    /// own name is written plainly, what stands behind a name and `=` is one word.
+    /// Records the variable that `export` or `readonly` sets by an unknown word, which begins at
+    /// `begin`. The text after a name and `=` is one word only if the builtin itself is written
+    /// plainly.
     fn exported(&mut self, program: &str, words: &[Word], begin: usize) {
         let sets = |word: &Word| matches!(word.literal(), Some("export" | "readonly"));
         let sets = match words.first().and_then(Word::literal) {
@@ -98,11 +99,11 @@ impl Reader<'_> {
         let mut word = Reader::new(&self.source[begin..], 0);
         match word.name().filter(|_| word.eat("=") || word.eat("+=")) {
             Some(name) if matches!(program, "export" | "readonly") => self.assigned(name),
-            _ => self.unclear_at(begin, "which variable it sets, is known only when it runs"),
+            _ => self.unclear_at(begin, "the variable that it sets is known only at run time"),
         }
     }
 
-    /// The words of an array.
+    /// Reads the words of an array.
     fn array(&mut self) -> Result<Word, Stop> {
         self.unclear("the subscripts of an array are arithmetic, which can run programs");
         self.at += 1;
@@ -115,10 +116,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Notes that a variable is set to what is not known.
+    /// Records that a variable is set to an unknown value.
     pub(super) fn assigned(&mut self, name: &str) {
         let text = format!("{name}=");
         let assignments = vec![Assignment { name: name.to_owned(), value: Word::Dynamic }];
-        self.found.push(Deed::Call(Call { text, assignments, words: Vec::new() }));
+        self.found.push(ScriptEffect::Call(Call { text, assignments, words: Vec::new() }));
     }
 }

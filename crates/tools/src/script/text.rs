@@ -1,37 +1,38 @@
-//! A substitution that has no effect but its text: `"$(cat <<'END' … )"`.
+//! Substitutions without an effect besides their text: `"$(cat <<'END' … )"`.
 
-use super::Deed;
+use super::ScriptEffect;
 use super::reader::Reader;
-use super::word::Building;
+use super::word::WordBuilder;
 
-/// Characters that change where a bash that counts quotes and parentheses, as the one of macOS, ends a substitution. There,
-/// a text with one of these is not accepted.
+/// Characters that change where a substitution ends for versions of bash that count quotes and
+/// parentheses, such as the one of macOS. For these, a text with such a character is not accepted.
 const COUNTED: [char; 10] = ['\'', '"', '`', '\\', '$', '#', '(', ')', '{', '}'];
 
 /// A substitution of this form.
 #[derive(Debug, PartialEq, Eq)]
 struct Text<'a> {
-    /// The call in it, up to the word that ends the here-document.
+    /// The call in it, up to the delimiter of the here-document.
     call: &'a str,
     /// The text, without the line feeds at its end, which a substitution drops.
     text: String,
-    /// Bytes of all of it.
+    /// The length of the whole substitution in bytes.
     length: usize,
 }
 
 impl Reader<'_> {
-    /// Reads a substitution of this form, between double quotes, and adds its text to the word. `false` if it has another
-    /// form: nothing is read then.
+    /// Reads a substitution of this form between double quotes, and adds its text to the word.
+    /// Returns `false` and reads nothing if it has another form.
     ///
-    /// Not within another substitution, nor where a here-document waits for the next line: versions of bash differ there.
-    pub(super) fn text_substitution(&mut self, word: &mut Building) -> bool {
-        if self.inside > 0 || self.held > 0 || !self.here.is_empty() {
+    /// Not accepted inside another substitution, or where a here-document waits for the next line,
+    /// because versions of bash differ there.
+    pub(super) fn text_substitution(&mut self, word: &mut WordBuilder) -> bool {
+        if self.substitution_depth > 0 || self.outer_heredocs > 0 || !self.here.is_empty() {
             return false;
         }
         let Some(Text { call, text, length }) = Text::at(self.rest(), cfg!(target_os = "linux")) else {
             return false;
         };
-        self.found.push(Deed::Text { call: call.to_owned() });
+        self.found.push(ScriptEffect::Text { call: call.to_owned() });
         word.text.push_str(&text);
         self.at += length;
         true
@@ -39,8 +40,9 @@ impl Reader<'_> {
 }
 
 impl<'a> Text<'a> {
-    /// The substitution at the beginning of `source`: `cat` with one here-document, whose word is quoted, and nothing else.
-    /// `parses`: bash finds the end of the substitution by parsing it.
+    /// Reads the substitution at the beginning of `source`: only `cat`, with one here-document that
+    /// has a quoted delimiter. `parses` says that bash finds the end of a substitution by parsing
+    /// it.
     fn at(source: &'a str, parses: bool) -> Option<Self> {
         let call = blanks(source.strip_prefix("$(")?);
         let rest = blanks(call.strip_prefix("cat")?).strip_prefix("<<")?;
@@ -52,7 +54,8 @@ impl<'a> Text<'a> {
             let (line, next) = rest.split_once('\n')?;
             rest = next;
             let line = if untabbed { line.trim_start_matches('\t') } else { line };
-            // A line that only begins with it ends the text in some versions, if a `)` follows.
+            // In some versions, a line that only begins with the delimiter ends the text if a `)`
+            // follows.
             match line.strip_prefix(end) {
                 Some("") => break,
                 Some(_) => return None,
@@ -68,12 +71,12 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The text behind spaces and tabs.
+/// The text after leading spaces and tabs.
 fn blanks(text: &str) -> &str {
     text.trim_start_matches([' ', '\t'])
 }
 
-/// The quoted word that ends a here-document, and the rest.
+/// The quoted delimiter of a here-document, and the text after it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"' | '\\'))?;
     let text = &text[1..];
@@ -90,24 +93,26 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    use super::super::{Deed, read};
+    use super::super::{ScriptEffect, read};
     use super::*;
     use crate::testing::rounds;
 
-    /// The last argument of the only command that is called, if all of it can be known.
+    /// The last argument of the only command that is called, if it is completely known.
     fn argument(script: &str) -> Option<String> {
         let mut argument = None;
         for deed in read(script, 0) {
             match deed {
-                Deed::Text { .. } => {}
-                Deed::Call(call) if argument.is_none() => argument = Some(call.words.last()?.literal()?.to_owned()),
-                Deed::Call(_) | Deed::Redirect(_) | Deed::Unclear { .. } => return None,
+                ScriptEffect::Text { .. } => {}
+                ScriptEffect::Call(call) if argument.is_none() => {
+                    argument = Some(call.words.last()?.literal()?.to_owned())
+                }
+                ScriptEffect::Call(_) | ScriptEffect::Redirect(_) | ScriptEffect::Unclear { .. } => return None,
             }
         }
         argument
     }
 
-    /// The argument that bash gives to `printf`, in a folder where `touch` would leave something.
+    /// The argument that bash passes to `printf`, in a folder where `touch` would leave a file.
     fn passed(script: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let bash = Command::new("bash").args(["-c", script]).current_dir(folder.path()).output().unwrap();
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_bash_passes() {
+    fn the_text_equals_what_bash_passes() {
         for (body, text) in [
             ("fix: don't (ever) \"quote\"\n\n$(touch S) `touch S` $x \\ \\\\ # a\n", None),
             ("one\n\n\n", Some("one")),
@@ -149,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bash_that_counts_is_given_nothing_to_count() {
+    fn a_text_with_counted_characters_is_refused_for_older_bash() {
         let source = |body: &str| format!("$(cat <<'EOF'\n{body}\nEOF\n)");
         assert!(Text::at(&source("a; b | c & d <e> ~ !"), false).is_some());
         for counted in COUNTED {
@@ -158,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Lines of which most mean something to bash elsewhere.
+    /// Lines, most of which have a meaning in bash elsewhere.
     fn body() -> impl Strategy<Value = String> {
         let parts = select(vec![
             "EOF",

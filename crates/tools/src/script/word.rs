@@ -1,4 +1,4 @@
-//! Words: what bash would make of them.
+//! Words: reads them and works out their expansion.
 
 use super::Word;
 use super::quote::Quotes;
@@ -6,20 +6,20 @@ use super::reader::{Reader, Stop, is_meta};
 
 /// A word that is being read.
 #[derive(Default)]
-pub(super) struct Building {
-    /// What of it is known.
+pub(super) struct WordBuilder {
+    /// The known text.
     pub(super) text: String,
-    /// Some of it is not known before it runs.
+    /// Whether a part of the word is unknown until it runs.
     pub(super) dynamic: bool,
-    /// It begins with `~`, which is left out of the text.
+    /// Whether the word begins with `~`, which `text` leaves out.
     home: bool,
-    /// It has a `[` that is not quoted.
+    /// Whether the word has an unquoted `[`.
     bracket: bool,
-    /// It has a `{` that is not quoted.
+    /// Whether the word has an unquoted `{`.
     brace: bool,
 }
 
-impl Building {
+impl WordBuilder {
     fn finish(self) -> Word {
         // `[` alone is the name of a program.
         if self.dynamic || (self.bracket && self.text != "[") {
@@ -33,7 +33,7 @@ impl Building {
 }
 
 impl Reader<'_> {
-    /// A word that has to come next, after blanks.
+    /// Reads a word that must be next, after blanks.
     pub(super) fn operand(&mut self) -> Result<Word, Stop> {
         self.blanks();
         if self.peek() == Some(b'#') {
@@ -43,15 +43,14 @@ impl Reader<'_> {
         let word = self.word()?;
         let is_number = self.source[start..self.at].bytes().all(|byte| byte.is_ascii_digit());
         if is_number && matches!(self.peek(), Some(b'<' | b'>')) {
-            return Err(Stop("to bash this number belongs to what follows"));
+            return Err(Stop("bash would read this number as part of a redirection"));
         }
         Ok(word)
     }
 
-    /// A word.
     pub(super) fn word(&mut self) -> Result<Word, Stop> {
         let start = self.at;
-        let mut word = Building::default();
+        let mut word = WordBuilder::default();
         while let Some(byte) = self.peek() {
             match byte {
                 b'<' | b'>' if self.peek_at(1) == Some(b'(') => {
@@ -82,8 +81,8 @@ impl Reader<'_> {
         Ok(word.finish())
     }
 
-    /// A character that is neither quoted nor quotes.
-    fn plain(&mut self, byte: u8, word: &mut Building) {
+    /// Reads a character that is neither quoted nor a quote.
+    fn plain(&mut self, byte: u8, word: &mut WordBuilder) {
         match byte {
             b'*' | b'?' => word.dynamic = true,
             b'[' => word.bracket = true,
@@ -98,20 +97,20 @@ impl Reader<'_> {
         }
     }
 
-    /// A backslash and what it quotes.
-    fn escaped(&mut self, word: &mut Building) -> Result<(), Stop> {
+    /// Reads a backslash and the character that it quotes.
+    fn escaped(&mut self, word: &mut WordBuilder) -> Result<(), Stop> {
         if self.peek_at(1) == Some(b'\n') {
-            self.unclear("a line is continued in the middle of a word");
+            self.unclear("a line continuation inside a word");
             self.at += 2;
             return Ok(());
         }
         self.at += 1;
-        word.text.push(self.take().ok_or(Stop("it ends with a backslash"))?);
+        word.text.push(self.take().ok_or(Stop("the command ends with a backslash"))?);
         Ok(())
     }
 
-    /// A `~` that is not quoted.
-    fn tilde(&mut self, start: usize, word: &mut Building) {
+    /// Reads an unquoted `~`.
+    fn tilde(&mut self, start: usize, word: &mut WordBuilder) {
         self.at += 1;
         let ends = self.peek().is_none_or(|byte| byte == b'/' || is_meta(byte));
         let before = self.source[..self.at - 1].bytes().next_back();
@@ -125,7 +124,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether some locales of some systems take this byte of a longer character for a blank.
+/// Whether some locales of some systems treat this byte of a longer character as a blank.
 fn is_odd_blank(byte: u8) -> bool {
     matches!(byte, 0x85 | 0xa0)
 }

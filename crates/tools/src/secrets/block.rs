@@ -1,16 +1,16 @@
-//! Private keys as they stand in files: lines between `-----BEGIN … PRIVATE KEY-----` and its end.
+//! Private keys in files: the lines between `-----BEGIN … PRIVATE KEY-----` and its end.
 
 use std::ops::Range;
 
 use super::Secret;
 
-/// Characters from which a line of a key can be nothing else.
+/// The length in characters from which a line can only belong to a key.
 const LINE: usize = 40;
 
 pub(super) const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
 
-/// The lines of private keys. What stands between them and is no such line stays.
+/// The lines of private keys. Other lines between the markers are left out.
 pub(super) fn find(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -27,8 +27,8 @@ pub(super) fn find(text: &str) -> Vec<Secret> {
     found
 }
 
-/// The lines of private keys that stand there whole: with an end, nothing between their lines, and all lines but the
-/// last equally long.
+/// The lines of complete private keys: with an end, with no other text between their lines, and
+/// with all lines but the last of equal length.
 pub(super) fn find_whole(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -50,7 +50,7 @@ pub(super) fn find_whole(text: &str) -> Vec<Secret> {
     found
 }
 
-/// The lines of what is nothing but a key. In a string, `\n` stands between them.
+/// The lines of a body that is only a key. In a string literal, `\n` separates them.
 fn whole(body: &str) -> Option<Vec<Range<usize>>> {
     let feed = ["\n", "\\n"].into_iter().find(|feed| body.starts_with(feed))?;
     let lines = body.strip_prefix(feed)?.strip_suffix(feed)?;
@@ -70,13 +70,13 @@ fn whole(body: &str) -> Option<Vec<Range<usize>>> {
     (even && ranges.iter().all(is_line)).then_some(ranges)
 }
 
-/// The lines that can only be a key's, of a text that begins at `at`.
+/// The lines of `body` that can only belong to a key. `at` is the position of `body`.
 fn lines(body: &str, at: usize, found: &mut Vec<Secret>) {
     let mut start = 0;
     while start < body.len() {
         let line = &body[start..];
         let end = line.find(|character| !is_base64(character)).unwrap_or(line.len());
-        // In a string, `\n` stands between lines.
+        // In a string literal, `\n` separates lines.
         let skip = usize::from(body[..start].ends_with('\\') && line.starts_with(['n', 'r']));
         if end > skip && is_of_key(&line[skip..end]) {
             found.push(Secret { range: at + start + skip..at + start + end, open: 0 });
@@ -89,7 +89,8 @@ fn is_base64(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=')
 }
 
-/// Neither a command nor a path is that long without a space, mixes cases, and ends so.
+/// Whether a line can only belong to a key. A command or a path that is as long without a space
+/// does not mix cases and end like this.
 fn is_of_key(line: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| line.as_bytes().iter().any(kind);
     let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);

@@ -1,4 +1,5 @@
-//! Secrets in a command: what is masked there can't be what runs, where, or on what. In doubt, it is shown.
+//! Secrets in a command. A masked value can't be a program, a folder or an operand; in doubt, it is
+//! shown.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -8,21 +9,22 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{Secret, block, known, named};
-use crate::script::{self, Deed, Word};
+use crate::script::{self, ScriptEffect, Word};
 
-/// Programs that run what they are given or read, and what tells of variables without their names. `env` before variables
-/// and a program does not.
-const REACHING: [&str; 30] = [
+/// Programs that run their arguments or input, and words that list variables without naming them.
+/// `env` is missing because [`runs_only`] checks it: it is harmless before variables and a program.
+const INDIRECT_READERS: [&str; 30] = [
     "ENV", "ENVIRON", "alias", "ash", "bash", "busybox", "compgen", "csh", "dash", "declare", "environ", "envsubst",
     "eval", "fish", "getenv", "ksh", "local", "mksh", "parallel", "printenv", "pwsh", "set", "sh", "source", "ssh",
     "tcsh", "typeset", "watch", "xargs", "zsh",
 ];
 
-/// Before what bash itself has, and changing nothing of it.
-const HANDING_ON: [&str; 2] = ["builtin", "command"];
+/// Words before a builtin or a program that do not change it.
+const TRANSPARENT: [&str; 2] = ["builtin", "command"];
 
-/// Interpreters, which reach variables and run text in a language of their own. Versions count: `python3.12`. Not whatever
-/// can run something: what `npm` or `gh` is given a key for runs nothing that stands in the command.
+/// Interpreters, which can read variables and run text in their own language. Versions are ignored:
+/// `python3.12`. Other programs that can run something are missing: with a key as argument, `npm`
+/// or `gh` runs no text of the command.
 const INTERPRETERS: [&str; 45] = [
     "R", "Rscript", "awk", "bun", "dc", "deno", "ed", "elixir", "emacs", "erl", "ex", "expect", "gawk", "gdb", "ghci",
     "groovy", "iex", "ipython", "irb", "jshell", "julia", "lua", "luajit", "m4", "mawk", "nawk", "node", "nodejs",
@@ -31,21 +33,21 @@ const INTERPRETERS: [&str; 45] = [
 ];
 
 /// Programs whose arguments are files.
-const OF_FILES: [&str; 16] = [
+const FILE_PROGRAMS: [&str; 16] = [
     "cat", "chmod", "chown", "cp", "dd", "install", "ln", "ls", "mkdir", "mv", "rm", "rmdir", "rsync", "scp", "tee",
     "touch",
 ];
 
-/// Bytes before a value in which its name is looked for.
+/// How many bytes before a value are searched for its name.
 const NAME: usize = 96;
 
-/// Variables by a name that is not there to be read, and arguments by their number.
+/// Forms that read variables without naming them, or arguments by number.
 const INDIRECT: [&str; 8] = ["${!", "$@", "$*", "${@", "${*", "export -p", "export -n", "--eval"];
 
-/// What says in the end of a name that its value is a key, where the value looks like one.
+/// Endings of the name of a key, if the value looks like one.
 const KEYS: [&str; 8] = ["key", "token", "secret", "password", "passwd", "passphrase", "jwt", "credential"];
 
-/// What says in the end of a field's name that its value is where something is, or what runs.
+/// Endings of the name of a field that holds a location or a command.
 const PLACES: [&str; 16] = [
     "cmd",
     "command",
@@ -65,32 +67,34 @@ const PLACES: [&str; 16] = [
     "url",
 ];
 
-/// A name and what stands between it and its value: `NAME=`, `Name: `, `"name":"`.
+/// A name and the text between it and its value: `NAME=`, `Name: `, `"name":"`.
 static NAMED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?-u)([A-Za-z0-9_-]+)(?:(=)["']?|["']?:(?:[ \t]+["']?|["']))$"#).ok());
 
-/// The secrets of a command.
 pub(super) fn find(command: &str) -> Vec<Secret> {
     let mut found = named::find(command, true);
     let named: HashSet<_> = found.iter().map(|secret| secret.range.start).collect();
     found.extend(known::find(command));
     if !found.is_empty() || command.contains(block::BEGIN) {
-        let read = Read::new(command);
+        let read = CommandFacts::new(command);
         let options: HashSet<_> = named::options(command).map(|option| option.start).collect();
         let used = LazyCell::new(|| named::used_names(command, true));
         found.retain(|secret| {
             let is_value =
                 named.contains(&secret.range.start) || is_value(command, &secret.range, |name| used.contains(name));
-            is_value && !read.may_do(&secret.range, options.contains(&secret.range.start))
+            is_value && !read.may_have_effect(&secret.range, options.contains(&secret.range.start))
         });
-        if !read.doubtful {
-            found.extend(block::find_whole(command).into_iter().filter(|line| !read.may_do(&line.range, false)));
+        if !read.uncertain {
+            found.extend(
+                block::find_whole(command).into_iter().filter(|line| !read.may_have_effect(&line.range, false)),
+            );
         }
     }
     found
 }
 
-/// Whether what looks like a key is somebody's: the value of a field or variable that is called so, or in an address.
+/// Whether a value with the shape of a key is a key: it is in an address, or the name of its field
+/// or variable fits.
 fn is_value(command: &str, range: &Range<usize>, is_used: impl Fn(&str) -> bool) -> bool {
     let (before, after) = (&command[..range.start], &command[range.end..]);
     let start = before.rfind(|c: char| c.is_ascii_whitespace() || "\"'".contains(c)).map_or(0, |at| at + 1);
@@ -107,59 +111,69 @@ fn is_value(command: &str, range: &Range<usize>, is_used: impl Fn(&str) -> bool)
     }
 }
 
-/// What is known of a command without running it.
-struct Read<'a> {
+/// The facts that are known about a command without running it.
+struct CommandFacts<'a> {
     command: &'a str,
-    /// Its words may become others, or what runs is not all known.
-    doubtful: bool,
-    /// Its words.
+    /// Whether words may expand to others, or some programs are unknown.
+    uncertain: bool,
+    /// The literal words.
     words: HashSet<String>,
     /// The programs it calls and the files it opens.
-    does: Vec<String>,
+    programs_and_files: Vec<String>,
 }
 
-impl<'a> Read<'a> {
+impl<'a> CommandFacts<'a> {
     fn new(command: &'a str) -> Self {
-        let mut read = Self { command, doubtful: reaches(command), words: HashSet::new(), does: Vec::new() };
+        let mut read = Self {
+            command,
+            uncertain: reads_indirectly(command),
+            words: HashSet::new(),
+            programs_and_files: Vec::new(),
+        };
         for deed in script::read(command, 0) {
             match deed {
-                Deed::Call(call) => {
-                    read.doubtful |= call.words.first() == Some(&Word::Dynamic);
+                ScriptEffect::Call(call) => {
+                    read.uncertain |= call.words.first() == Some(&Word::Dynamic);
                     let literal = call.words.iter().filter_map(Word::literal);
-                    let is_of_files = |word: &&str| OF_FILES.contains(&word.rsplit('/').next().unwrap_or_default());
-                    read.does.extend(call.words.first().and_then(Word::literal).map(str::to_owned));
-                    read.does.extend(literal.clone().skip_while(|word| !is_of_files(word)).skip(1).map(str::to_owned));
-                    // However it is quoted.
-                    let program = literal.clone().find(|word| !word.starts_with('-') && !HANDING_ON.contains(word));
-                    read.doubtful |= program == Some(".");
-                    read.doubtful |= literal
+                    let is_of_files =
+                        |word: &&str| FILE_PROGRAMS.contains(&word.rsplit('/').next().unwrap_or_default());
+                    read.programs_and_files.extend(call.words.first().and_then(Word::literal).map(str::to_owned));
+                    read.programs_and_files
+                        .extend(literal.clone().skip_while(|word| !is_of_files(word)).skip(1).map(str::to_owned));
+                    // These words are unquoted, so that quotes can't hide the program.
+                    let program = literal.clone().find(|word| !word.starts_with('-') && !TRANSPARENT.contains(word));
+                    read.uncertain |= program == Some(".");
+                    read.uncertain |= literal
                         .clone()
-                        .any(|word| words_of(word).any(is_reaching) || word == "env" && !command.contains(word));
+                        .any(|word| words_of(word).any(is_indirect_reader) || word == "env" && !command.contains(word));
                     read.words.extend(literal.map(str::to_owned));
                 }
-                Deed::Text { .. } => {}
-                Deed::Redirect(redirection) => read.does.extend(redirection.target.literal().map(str::to_owned)),
-                Deed::Unclear { .. } => read.doubtful = true,
+                ScriptEffect::Text { .. } => {}
+                ScriptEffect::Redirect(redirection) => {
+                    read.programs_and_files.extend(redirection.target.literal().map(str::to_owned))
+                }
+                ScriptEffect::Unclear { .. } => read.uncertain = true,
             }
         }
         read
     }
 
-    /// Whether what stands there may be, or be part of, what runs, where, or on what.
-    fn may_do(&self, range: &Range<usize>, of_option: bool) -> bool {
+    /// Whether the text at `range` may be, or be part of, a program, a folder or an operand.
+    fn may_have_effect(&self, range: &Range<usize>, of_option: bool) -> bool {
         let text = &self.command[range.clone()];
-        if self.does.iter().any(|does| does.contains(text)) || !of_option && self.words.contains(text) {
+        if self.programs_and_files.iter().any(|does| does.contains(text)) || !of_option && self.words.contains(text) {
             return true;
         }
         let shown = |text| !named::is_random(text) || self.opens_or_begins(range) || self.is_apart(range);
         match of_option {
-            true => self.doubtful && (!named::is_random(text) || self.opens_or_begins(range)),
-            // What looks like a key may as well be what runs, only encoded.
-            false => self.doubtful && (self.is_assigned(range) || shown(text)),
+            true => self.uncertain && (!named::is_random(text) || self.opens_or_begins(range)),
+            // A value that looks like a key may also be an encoded command.
+            false => self.uncertain && (self.is_assigned(range) || shown(text)),
         }
     }
 
-    /// Whether it is what a variable or a field is set to, and no option: `NAME=value`, `"name": "value"`.
+    /// Whether the text is the value of a variable or a field, not of an option: `NAME=value`,
+    /// `"name": "value"`.
     fn is_assigned(&self, range: &Range<usize>) -> bool {
         let before = self.command[..range.start].trim_end_matches([' ', '\t']);
         let before = before.strip_suffix(['"', '\'']).unwrap_or(before).trim_end_matches([' ', '\t']);
@@ -168,7 +182,7 @@ impl<'a> Read<'a> {
         !is_option && ["=", "=>", "\":", "':"].iter().any(|sign| before.ends_with(sign))
     }
 
-    /// Whether it seems to be the name of a program, or in that of a file that is opened.
+    /// Whether the text seems to be the name of a program, or a part of the name of an opened file.
     fn opens_or_begins(&self, range: &Range<usize>) -> bool {
         let before = &self.command[..range.start];
         let word = before.trim_end_matches(|c: char| !c.is_ascii_whitespace() && !"<>|&;()`".contains(c));
@@ -176,7 +190,8 @@ impl<'a> Read<'a> {
         last(word).is_some_and(|last| "<>".contains(last)) || last(before).is_none_or(|last| "\n;|&({`!".contains(last))
     }
 
-    /// Whether it seems to be a word of its own: what is quoted around it may be a script. A header's is not.
+    /// Whether the text seems to be a separate word, so that quotes around it may hold a script.
+    /// The value of a header is not.
     fn is_apart(&self, range: &Range<usize>) -> bool {
         let mut words = self.command[..range.start].rsplit([' ', '\t', '"', '\'']);
         if words.nth(2).is_some_and(|name| name.eq_ignore_ascii_case("authorization:")) {
@@ -190,35 +205,36 @@ impl<'a> Read<'a> {
     }
 }
 
-/// Whether it can reach variables, arguments or text by other ways than the names that stand there.
-fn reaches(command: &str) -> bool {
+/// Whether the command can reach variables, arguments or text without their literal names.
+fn reads_indirectly(command: &str) -> bool {
     let numbered = |expanded: &str| expanded.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit());
     INDIRECT.iter().any(|form| command.contains(form))
         || command.split('$').skip(1).any(numbered)
-        || words_of(command).any(is_reaching)
+        || words_of(command).any(is_indirect_reader)
         || command.match_indices("env").any(|(at, env)| {
             let (before, after) = (&command[..at], &command[at + env.len()..]);
             !before.ends_with(is_part) && !after.starts_with(is_part) && !runs_only(after)
         })
 }
 
-/// What may be part of a program's name.
+/// Whether a character may be part of a program's name.
 fn is_part(character: char) -> bool {
     character.is_ascii_alphanumeric() || "_.-".contains(character)
 }
 
-/// The names that may be of programs.
+/// The words that may be names of programs.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character| !is_part(character))
 }
 
-/// Whether a program of this name reaches variables, or text that is not there to be read.
-fn is_reaching(name: &str) -> bool {
+/// Whether a program of this name can reach variables, or text that is not in the command.
+fn is_indirect_reader(name: &str) -> bool {
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
-    REACHING.contains(&name) || INTERPRETERS.contains(&unversioned)
+    INDIRECT_READERS.contains(&name) || INTERPRETERS.contains(&unversioned)
 }
 
-/// Whether what follows `env` is variables and a program, each plain, so that nothing is told of others.
+/// Whether `env` is followed only by variables and a program, all of them plain, so that it lists
+/// no other variables.
 fn runs_only(after: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+~-".contains(c);
     let mut words = after.split([' ', '\t']).filter(|word| !word.is_empty());

@@ -1,4 +1,5 @@
-//! Secrets that are known by their shape alone: keys and tokens of services, JSON Web Tokens, passwords in addresses.
+//! Secrets that are recognised by their shape alone: keys and tokens of services, JSON Web Tokens,
+//! passwords in addresses.
 
 use std::sync::LazyLock;
 
@@ -6,17 +7,17 @@ use regex::Regex;
 
 use super::Secret;
 
-/// What well-known services call their keys by.
+/// The shapes of the keys of well-known services.
 static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let shapes = [
-        // OpenAI, Anthropic and who follows them.
+        // OpenAI, Anthropic and compatible services.
         "sk-[A-Za-z0-9_-]{20,}",
         // GitHub.
         "gh[oprsu]_[A-Za-z0-9]{36,}",
         "github_pat_[A-Za-z0-9_]{22,}",
         // GitLab.
         r"glpat-[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{2}\.[0-9a-z]{9})?",
-        // AWS: the key's id. The key itself has no shape and is known by its name.
+        // AWS: the id of a key. The key itself has no shape and is recognised by its name.
         "A(?:KIA|SIA)[A-Z0-9]{16}",
         // Google.
         "AIza[A-Za-z0-9_-]{35}",
@@ -30,7 +31,8 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         "hf_[A-Za-z0-9]{30,}",
         // Stripe.
         "[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-        // JSON Web Tokens: parts, the first of which begins with `{"`, too long for the suffixes of a file.
+        // JSON Web Tokens: the first part encodes `{"`, and the others are too long for the
+        // suffixes of a file.
         r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{16,}){1,3}",
     ];
     Regex::new(&format!("(?-u)(?:{})", shapes.join("|"))).ok()
@@ -43,12 +45,12 @@ static ADDRESSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// The secrets of known shapes.
 ///
-/// What is part of a longer word is none: of a path, a host, or something that a shell expands.
+/// A part of a longer word does not count: of a path, a host, or text that a shell expands.
 pub(super) fn find(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     for key in KEYS.iter().flat_map(|keys| keys.find_iter(text)) {
         let (before, after) = (&text[..key.start()], &text[key.end()..]);
-        // `https://KEY@host`, where it is the user.
+        // In `https://KEY@host`, the key is the user.
         let is_user = before.ends_with("://") && after.starts_with('@');
         if is_user || !(joins_before(before) || joins_after(after)) {
             found.push(Secret::masked(key.range()));
@@ -67,14 +69,14 @@ fn joins_before(before: &str) -> bool {
 fn joins_after(after: &str) -> bool {
     let mut next = after.chars();
     match next.next() {
-        // The end of a sentence, or the beginning of a suffix or of a host's next label.
+        // The end of a sentence, or the beginning of a suffix or of the next label of a host.
         Some('.') => next.next().is_some_and(joins),
         Some(first) => joins(first),
         None => false,
     }
 }
 
-/// Whether a character makes one word of what is on its sides.
+/// Whether a character joins the text on its two sides to one word.
 fn joins(character: char) -> bool {
     character.is_alphanumeric() || !character.is_ascii() || "_-/\\@$`~%*?{[".contains(character)
 }

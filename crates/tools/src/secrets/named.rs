@@ -1,4 +1,4 @@
-//! Secrets that are known by the name they stand under: options, variables, fields, headers.
+//! Secrets that are recognised by the name of their option, variable, field or header.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -9,10 +9,10 @@ use regex::{Captures, Regex};
 
 use super::Secret;
 
-/// What says in a name that something is secret.
+/// Parts of a name that mark its value as secret.
 const WORDS: &str = "token|secret|passw(?:or)?d|passphrase|credential|apikey|authkey|accountkey|[_-]key";
 
-/// A value: in quotes, or without. No blank, nothing that a shell expands or ends a word at.
+/// A value, quoted or not, without blanks or characters that a shell expands or that end a word.
 const VALUE: &str =
     r#"(?:"([!#%*+,./0-9:=?@A-Z^_a-z~\[\]{}-]+)"|'([!#%*+,./0-9:=?@A-Z^_a-z~\[\]{}-]+)'|([%+./0-9:=@A-Z^_a-z~-]+))"#;
 
@@ -31,27 +31,28 @@ static HEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?-u)(?:((?i:{named}))|\b[Bb]earer)[ \t]+([A-Za-z0-9._~+/=-]+)")).ok()
 });
 
-/// What stands before a variable that is only handed on.
+/// The text before a variable that is only passed on.
 static PASSED_ON: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let header = r#"["'][A-Za-z0-9-]+:[ \t]+(?:(?i:bearer|basic|token|bot)[ \t]+)?"#;
     Regex::new(&format!(r#"(?-u)(?:{header}|--[A-Za-z0-9-]*?(?i:{WORDS})(?:=|[ \t]+)["']?)\$\{{?$"#)).ok()
 });
 
-/// What says in a name's end that the rest is not the secret itself but something about it.
-const ABOUT: [&str; 34] = [
+/// Endings of the name of a value that describes a secret but is not the secret.
+const DESCRIBING_ENDINGS: [&str; 34] = [
     "backend", "cmd", "command", "count", "dir", "domain", "endpoint", "env", "expiry", "file", "helper", "hook",
     "host", "id", "kind", "len", "length", "limit", "name", "path", "policy", "program", "provider", "proxy", "ref",
     "s", "script", "server", "size", "source", "ttl", "type", "uri", "url",
 ];
 
-/// Options that have no value, although their names end with a secret's: what follows is something else.
+/// First words of options that end like the name of a secret but take no value.
 const WITHOUT_VALUE: [&str; 12] =
     ["no", "with", "without", "show", "use", "print", "enable", "ignore", "skip", "get", "list", "rotate"];
 
-/// The values under names that say they are secret.
+/// The values with names that say that they are secret.
 ///
-/// In a command, a name that stands there once more may be used to run what stands under it, unless it is only handed
-/// on; elsewhere, that takes a `$` and a value that is not random.
+/// In a command, a name that occurs again may be used to run its value, so the value is shown,
+/// unless the name is only passed on. Elsewhere, a value is shown only if its name follows a `$`
+/// and the value is not random.
 pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
     let used = LazyCell::new(|| used_names(text, in_command));
     let mut found = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
     }
     for header in HEADERS.iter().flat_map(|headers| headers.captures_iter(text)) {
         let Some(value) = header.get(2) else { continue };
-        // `authorization=token` sets a variable, and what follows runs.
+        // `authorization=token` sets a variable, and the next word runs.
         if in_command && header.get(1).is_some_and(|name| name.as_str().contains('=')) {
             continue;
         }
@@ -77,18 +78,18 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
     found
 }
 
-/// Where the values of options stand whose names say that they are secret.
+/// The positions of the values of options with names that say that they are secret.
 pub(super) fn options(text: &str) -> impl Iterator<Item = Range<usize>> {
     let captured = OPTIONS.iter().flat_map(move |options| options.captures_iter(text));
     captured.filter_map(|option| Named::option(text, &option)).map(|named| named.value)
 }
 
-/// The end of a name, as a variable could be called.
+/// The part of a name after the last dash, which could be the name of a variable.
 pub(super) fn last_word(name: &str) -> &str {
     name.rsplit('-').next().unwrap_or_default()
 }
 
-/// The words of a text that may stand for what a secret's name stands for.
+/// The words of a text that may refer to a variable or field of the same name.
 pub(super) fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
     let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
     let (mut seen, mut used) = (HashSet::new(), HashSet::new());
@@ -109,28 +110,29 @@ pub(super) fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
     used
 }
 
-/// Whether what is expanded here is the value of a header or of an option that says it is secret.
+/// Whether the variable after `before` is the value of a header, or of an option that says it is
+/// secret.
 fn is_passed_on(before: &str) -> bool {
-    // A header's name, or an option's, is no longer.
+    // No name of a header or an option is longer.
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(96))..];
     PASSED_ON.as_ref().is_some_and(|passed_on| passed_on.is_match(near))
 }
 
-/// Bytes under which a value is taken for a word.
+/// The length in bytes below which a value counts as a word.
 const LONG_ENOUGH: usize = 6;
 
-/// Bytes from which what is mixed is the name of nothing.
+/// The length in bytes from which a mixed value can't be a name.
 const RANDOM: usize = 16;
 
-/// Bytes from which hexadecimal digits are the name of nothing.
+/// The length in bytes from which hexadecimal digits can't be a name.
 const HEX: usize = 24;
 
-/// A value and the name it stands under.
+/// A value and its name.
 struct Named<'a> {
     text: &'a str,
     name: &'a str,
     value: Range<usize>,
-    /// It can't be anything but itself: it is in quotes, an option's, or a variable's.
+    /// Whether the value is certainly literal: it is quoted, or belongs to an option or a variable.
     literal: bool,
 }
 
@@ -142,12 +144,12 @@ impl<'a> Named<'a> {
             text[..whole.start()].trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         let name_end = field.get(1)?.end();
         if before.ends_with(['$', '{']) && before.trim_end_matches('{').ends_with('$') {
-            // `${NAME:="value"}` is the value.
+            // `${NAME:="value"}` expands to the value.
             return None;
         }
         let name = &text[before.len()..name_end];
         let quoted = field.get(3).or_else(|| field.get(4));
-        // `NAME=value` is a variable's, or meant for one.
+        // `NAME=value` sets a variable, or is meant to.
         let variable = field.get(2)?.as_str() == "=" && !name.bytes().any(|byte| byte.is_ascii_lowercase());
         let literal = quoted.is_some() || variable || name.starts_with("--");
         Some(Self { text, name, value: quoted.or_else(|| field.get(5))?.range(), literal })
@@ -177,7 +179,7 @@ impl<'a> Named<'a> {
         let value = self.value();
         let letters = value.bytes().any(|byte| byte.is_ascii_alphabetic());
         let digits = value.bytes().filter(u8::is_ascii_digit).count();
-        // Elsewhere than in quotes, it may be the name of something.
+        // An unquoted value may be the name of something.
         let says_so = self.literal && letters || value.len() >= 8 && digits >= 3 && letters;
         value.len() >= LONG_ENOUGH
             && (says_so || self.is_random())
@@ -189,7 +191,7 @@ impl<'a> Named<'a> {
     fn is_secret_name(&self) -> bool {
         let name = self.name.to_ascii_lowercase().replace('-', "_");
         let end = name.rsplit('_').next().unwrap_or_default();
-        let about = ABOUT.iter().any(|about| match name.strip_suffix(about) {
+        let about = DESCRIBING_ENDINGS.iter().any(|about| match name.strip_suffix(about) {
             // `tokenId`, `token_id`, `tokens`.
             Some(rest) => {
                 end == *about || rest.ends_with("token") || rest.ends_with("secret") || rest.ends_with("password")
@@ -199,7 +201,7 @@ impl<'a> Named<'a> {
         !about && !name.contains("public") && !name.contains("tokeni") && (self.is_key() || !name.ends_with("_key"))
     }
 
-    /// Whether a `…_key` is one that opens something: variables' are, others say so.
+    /// Whether a `…_key` opens something. The key of a variable does; other names must say so.
     fn is_key(&self) -> bool {
         let name = self.name.to_ascii_lowercase().replace('-', "_");
         let kinds =
@@ -208,7 +210,8 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Whether it is mixed as the name of nothing is: letters of both cases with digits, or many hexadecimal digits.
+/// Whether a value is too mixed for a name: letters of both cases with digits, or many hexadecimal
+/// digits.
 pub(super) fn is_random(value: &str) -> bool {
     let count = |kind: fn(&u8) -> bool| value.as_bytes().iter().filter(|byte| kind(byte)).count();
     let mixed =
@@ -216,13 +219,13 @@ pub(super) fn is_random(value: &str) -> bool {
     value.len() >= RANDOM && mixed || value.len() >= HEX && count(u8::is_ascii_hexdigit) == value.len()
 }
 
-/// Whether a value ends where it seems to: nothing that a shell would expand is part of it.
+/// Whether the value is complete, so that a shell expands nothing behind it.
 fn is_literal(text: &str, value: &Range<usize>) -> bool {
     let next = text[value.end..].chars().next();
     next.is_none_or(|next| next.is_ascii_whitespace() || "\"';&|),}]<>".contains(next))
 }
 
-/// Whether a value is, or has in it, where something may be: a path, an address, a host.
+/// Whether a value is or contains a location: a path, an address, a host.
 fn is_place(value: &str) -> bool {
     let base64 = value.len() == 40 || value.ends_with('=');
     let path = value.starts_with(['/', '.', '~']) || value.contains("://") || value.contains('/') && !base64;
@@ -230,7 +233,8 @@ fn is_place(value: &str) -> bool {
     path || number || value.split(|part: char| !part.is_ascii_alphanumeric() && !"._-".contains(part)).any(is_host)
 }
 
-/// The last label of a host's name is of letters; its address is of numbers.
+/// Whether `part` is a host: the last label of a name has only letters, and an address only
+/// numbers.
 fn is_host(part: &str) -> bool {
     let Some((_, last)) = part.trim_end_matches('.').rsplit_once('.') else { return false };
     let labels = |kind: fn(u8) -> bool| last.bytes().all(kind);

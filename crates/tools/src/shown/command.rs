@@ -1,45 +1,45 @@
-//! What would run: the command, where, and what it sets for itself.
+//! Display of a command before it runs: the command, its folder, and the variables it sets.
 
 use std::path::Path;
 
-use super::{Care, exact, line};
-use crate::script::{self, Call, Deed, Word};
+use super::{Strictness, exact, line};
+use crate::script::{self, Call, ScriptEffect, Word};
 use crate::secrets;
 
-/// Programs that set what their arguments say for what they run.
+/// Programs that set variables from their arguments for the program they run.
 const SETTING: [&str; 4] = ["doas", "env", "genv", "sudo"];
 
-/// Commands of bash that set what their arguments say.
+/// Commands of bash that set variables from their arguments.
 const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
-/// Commands of bash that set what only they know.
+/// Commands of bash that may set variables which their arguments do not show.
 const READING: [&str; 8] = [".", "getopts", "let", "mapfile", "printf", "read", "readarray", "source"];
 
-/// Programs whose arguments are scripts.
+/// Programs that take scripts as arguments.
 const SHELLS: [&str; 8] = ["ash", "bash", "dash", "eval", "ksh", "mksh", "sh", "zsh"];
 
-/// How deep scripts in scripts are looked at.
-const DEEP: u32 = 4;
+/// How deeply nested scripts are read.
+const MAX_SCRIPT_DEPTH: u32 = 4;
 
-/// A command as it is shown before it runs: all of it, then a blank line, then the folder, and the variables it sets
-/// for itself or for what it runs.
+/// Formats a command for display before it runs: the whole command, a blank line, the folder, and
+/// the variables that the command sets for itself or for the programs it runs.
 ///
 /// ```
 /// use std::path::Path;
 ///
 /// let shown = holdpoint_tools::shown::command("PATH=. mаke", Path::new("/work"));
-/// assert_eq!(shown, "PATH=. m\\u{430}ke\n\nin /work\nsets PATH for it");
+/// assert_eq!(shown, "PATH=. m\\u{430}ke\n\nin /work\nsets PATH");
 /// ```
 #[must_use]
 pub fn command(command: &str, folder: &Path) -> String {
-    let mut shown = exact(command, &secrets::find_in_command(command), Care::Command, false).into_owned();
+    let mut shown = exact(command, &secrets::find_in_command(command), Strictness::Command, false).into_owned();
     shown.push_str("\n\nin ");
     shown.push_str(&line(&folder.to_string_lossy()));
     let mut variables = Variables::default();
     variables.read(command, 0);
-    if let Some(told) = variables.told() {
+    if let Some(summary) = variables.summary() {
         shown.push('\n');
-        shown.push_str(&told);
+        shown.push_str(&summary);
     }
     shown
 }
@@ -48,26 +48,26 @@ pub fn command(command: &str, folder: &Path) -> String {
 #[derive(Debug, Default)]
 struct Variables {
     names: Vec<String>,
-    /// There may be more.
+    /// The command may set others, too.
     more: bool,
 }
 
 impl Variables {
-    fn told(&self) -> Option<String> {
+    fn summary(&self) -> Option<String> {
         match (self.names.join(", "), self.more) {
-            (names, false) => (!names.is_empty()).then(|| format!("sets {names} for it")),
-            (names, true) if names.is_empty() => Some("may set variables for it".to_owned()),
-            (names, true) => Some(format!("sets {names} and more for it")),
+            (names, false) => (!names.is_empty()).then(|| format!("sets {names}")),
+            (names, true) if names.is_empty() => Some("may set variables".to_owned()),
+            (names, true) => Some(format!("sets {names} and other variables")),
         }
     }
 
     fn read(&mut self, script: &str, depth: u32) {
         for deed in script::read(script, depth) {
             match deed {
-                Deed::Call(call) => self.call(&call, depth),
-                Deed::Text { .. } | Deed::Redirect(_) => {}
-                // Where nothing is set by name, nothing is said of what can't be read.
-                Deed::Unclear { .. } => self.more |= script.contains('='),
+                ScriptEffect::Call(call) => self.call(&call, depth),
+                ScriptEffect::Text { .. } | ScriptEffect::Redirect(_) => {}
+                // A script without `=` sets no variables by name.
+                ScriptEffect::Unclear { .. } => self.more |= script.contains('='),
             }
         }
     }
@@ -93,7 +93,9 @@ impl Variables {
         if let Some(at) = call.words.iter().position(|word| is_one_of(word, &SHELLS)) {
             for word in &call.words[at + 1..] {
                 match word {
-                    Word::Literal(script) if depth < DEEP && script.contains('=') => self.read(script, depth + 1),
+                    Word::Literal(script) if depth < MAX_SCRIPT_DEPTH && script.contains('=') => {
+                        self.read(script, depth + 1)
+                    }
                     Word::Literal(script) => self.more |= script.contains('='),
                     Word::Home(_) | Word::Dynamic => self.more = true,
                 }
@@ -101,7 +103,8 @@ impl Variables {
         }
     }
 
-    /// What is set among the arguments of a program that sets. Those that are not known are found as they are written.
+    /// Adds the variables from the arguments of a program that sets them. If an argument is known
+    /// only at run time, the names are taken from the command as written.
     fn arguments(&mut self, call: &Call, words: &[Word]) {
         let known: Vec<_> = words.iter().filter_map(Word::literal).filter_map(name_of).collect();
         known.iter().for_each(|name| self.add(name));
@@ -111,7 +114,7 @@ impl Variables {
             written.iter().for_each(|name| self.add(name));
             self.more |= unknown + known.len() + call.assignments.len() > written.len();
         }
-        // `env -S` splits a word into more of its own.
+        // `env -S` splits a word into several.
         let splits = |word: &Word| word.literal().is_some_and(|word| word.starts_with("-S") || word.starts_with("--s"));
         self.more |= words.iter().any(splits);
     }

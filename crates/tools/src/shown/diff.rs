@@ -1,4 +1,4 @@
-//! What would change in a file, as a unified diff.
+//! The changes of a file as a unified diff.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -6,43 +6,45 @@ use std::time::{Duration, Instant};
 use similar::DiffTag;
 use similar::algorithms::{Capture, Compact, IdentifyDistinct, Replace, myers};
 
-use super::{Care, line, show};
-use crate::files::coding::Coding;
+use super::{Strictness, line, show};
+use crate::files::text_encoding::TextEncoding;
 use crate::secrets::{self, Secret};
 
-/// Lines around a change that are shown with it.
+/// Lines shown before and after a change.
 pub(crate) const CONTEXT: usize = 3;
 
-/// How long the shortest way from one text to the other is looked for; then a longer one does.
+/// How long to search for the shortest diff. After that, a longer one is used.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Bytes of a diff, as it is shown: every client gets it, with every snapshot, for as long as it is asked about.
+/// The most bytes of a displayed diff. Every client gets it with every snapshot while its ask is
+/// open.
 const MAX_SHOWN: usize = 4 * 1024 * 1024;
 
-/// There is more to show than anybody is asked to read.
+/// The diff is too long for the user to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {} MiB would have to be shown: do it in parts", MAX_SHOWN / 1024 / 1024)]
+#[error("the diff is larger than {} MiB: split the change", MAX_SHOWN / 1024 / 1024)]
 pub(crate) struct TooMuch;
 
-/// A part of a file that changes, as its lines are: with line feeds, the file's last line perhaps without.
+/// A part of a file that changes, in whole lines with their line feeds. The last line of the file
+/// may have none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hunk<'a> {
-    /// Which line of the old file its first is, counted from 1.
+    /// The number of the first line in the old file, counted from 1.
     pub(crate) old_line: usize,
-    /// Which line of the new file its first is, counted from 1.
+    /// The number of the first line in the new file, counted from 1.
     pub(crate) new_line: usize,
-    /// The lines, those around the change with them, as they are.
+    /// The old lines, including those around the change.
     pub(crate) old: &'a str,
-    /// The lines as they will be.
+    /// The new lines, including those around the change.
     pub(crate) new: &'a str,
 }
 
-/// A unified diff of a whole file. `path` is the file's, as it is; without `old`, the file is new.
+/// A unified diff of a whole file. `path` is not yet escaped. Without `old`, the file is new.
 ///
-/// Looks at all of both texts: for a large file of which little changes, [`diff_of`].
+/// This compares both whole texts. For a small change in a large file, use [`diff_of`].
 ///
 /// # Errors
-/// [`TooMuch`] if it is longer than 4 MiB.
+/// [`TooMuch`] if the diff is longer than 4 MiB.
 pub(crate) fn diff(path: &str, old: Option<&str>, new: &str) -> Result<String, TooMuch> {
     let hunk = Hunk { old_line: 1, new_line: 1, old: old.unwrap_or_default(), new };
     let mut shown = header(path, old.is_none());
@@ -50,10 +52,10 @@ pub(crate) fn diff(path: &str, old: Option<&str>, new: &str) -> Result<String, T
     Ok(shown)
 }
 
-/// A unified diff of a file of which only these parts, in their order, change.
+/// A unified diff of a file in which only these parts change. The parts are in order.
 ///
 /// # Errors
-/// [`TooMuch`] if it is longer than 4 MiB.
+/// [`TooMuch`] if the diff is longer than 4 MiB.
 pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> Result<String, TooMuch> {
     let mut shown = header(path, false);
     for hunk in hunks {
@@ -62,9 +64,9 @@ pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> Result<String, TooMuch>
     Ok(shown)
 }
 
-/// A diff with the encoding of the new text, unless that is UTF-8.
-pub(crate) fn with_coding(diff: String, coding: Coding) -> String {
-    if coding == Coding::Utf8 { diff } else { format!("Written in {coding}.\n\n{diff}") }
+/// Adds the encoding of the new text to a diff, unless it is UTF-8.
+pub(crate) fn with_coding(diff: String, coding: TextEncoding) -> String {
+    if coding == TextEncoding::Utf8 { diff } else { format!("Encoding: {coding}\n\n{diff}") }
 }
 
 fn header(path: &str, is_new: bool) -> String {
@@ -80,7 +82,7 @@ impl Hunk<'_> {
         let (mut old, mut new) = (Side::of(self.old), Side::of(self.new));
         let changes = changes(&old.lines, &new.lines);
         let groups = groups(&changes, old.lines.len(), new.lines.len());
-        // Before all of it is looked through for secrets and written out.
+        // Check the size before searching for secrets and formatting.
         let removed = changes.iter().map(|change| old.bytes(change.old.clone()));
         let others = groups.iter().map(|(_, lines)| new.bytes(lines.new.clone()));
         if shown.len() + removed.chain(others).sum::<usize>() > MAX_SHOWN {
@@ -111,8 +113,8 @@ struct Change {
     new: Range<usize>,
 }
 
-/// Groups changes whose context lines would overlap, each group with the range of lines that shows it. `old` and `new`
-/// are the lengths of the two texts, in lines.
+/// Groups changes whose context lines would overlap, each group with the range of lines that shows
+/// it. `old` and `new` are the lengths of the two texts, in lines.
 fn groups(changes: &[Change], old: usize, new: usize) -> Vec<(&[Change], Change)> {
     let groups = changes.chunk_by(|before, after| after.old.start - before.old.end <= 2 * CONTEXT);
     let lines = |first: &Change, last: &Change| Change {
@@ -124,7 +126,7 @@ fn groups(changes: &[Change], old: usize, new: usize) -> Vec<(&[Change], Change)
 
 /// The changes between the lines of two texts.
 fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
-    // By numbers, which are compared at once.
+    // Compare numbers instead of lines, which is faster.
     let numbers = IdentifyDistinct::<u32>::new(old, 0..old.len(), new, 0..new.len());
     let (old, new) = (numbers.old_lookup(), numbers.new_lookup());
     let mut captured = Compact::new(Replace::new(Capture::new()), old, new);
@@ -135,7 +137,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     changed.map(|op| Change { old: op.old_range(), new: op.new_range() }).collect()
 }
 
-/// A range of lines in the header of a hunk: `lines` of them after the first `before`.
+/// The range in the header of a hunk: `lines` lines after the first `before`.
 fn range(before: usize, lines: usize) -> String {
     match lines {
         0 => format!("{before},0"),
@@ -144,18 +146,18 @@ fn range(before: usize, lines: usize) -> String {
     }
 }
 
-/// A text, its lines, and the secrets in it, which may go over lines.
+/// A text, its lines, and its secrets, which may span lines.
 struct Side<'a> {
     text: &'a str,
     lines: Vec<&'a str>,
-    /// Where each line begins.
+    /// The offset of each line.
     starts: Vec<usize>,
     secrets: Vec<Secret>,
 }
 
 impl<'a> Side<'a> {
     fn of(text: &'a str) -> Self {
-        // Only a line feed ends a line: all else that may break one is written out.
+        // Only a line feed ends a line. Other line breaks are escaped.
         let lines: Vec<_> = text.split_inclusive('\n').collect();
         let starts = lines
             .iter()
@@ -168,23 +170,22 @@ impl<'a> Side<'a> {
         Self { text, lines, starts, secrets: Vec::new() }
     }
 
-    /// From then on, what is secret is not shown.
+    /// Finds the secrets, so that `show` masks them.
     fn find_secrets(&mut self) {
         self.secrets = secrets::find(self.text);
     }
 
-    /// Of so many lines.
     fn bytes(&self, lines: Range<usize>) -> usize {
         self.lines[lines].iter().map(|line| line.len()).sum()
     }
 
-    /// Shows these lines, unless that is too much.
+    /// Appends these lines to `shown`, or fails if that grows too long.
     fn show(&self, sign: char, lines: Range<usize>, shown: &mut String) -> Result<(), TooMuch> {
         for index in lines {
             let (line, start) = (self.lines[index], self.starts[index]);
             let whole = line.strip_suffix('\n');
             shown.push(sign);
-            show(self.text, start..start + whole.unwrap_or(line).len(), &self.secrets, Care::Text, false, shown);
+            show(self.text, start..start + whole.unwrap_or(line).len(), &self.secrets, Strictness::Text, false, shown);
             shown.push('\n');
             if whole.is_none() {
                 shown.push_str("\\ No newline at end of file\n");
@@ -224,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_is_too_much_by_what_is_shown_of_it() {
-        // Six characters are shown for each of these, also around a change.
+    fn the_diff_limit_counts_the_shown_bytes() {
+        // Each of these characters is shown as six, also in the lines around a change.
         let hidden = "\u{1b}".repeat(MAX_SHOWN / 13);
         let (old, new) = (format!("a\n{hidden}\n{hidden}\n"), format!("b\n{hidden}\n{hidden}\n"));
         assert!(diff("x", Some(&old), &new).is_ok());

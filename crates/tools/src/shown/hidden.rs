@@ -1,15 +1,15 @@
-//! Which characters are not what they seem on a screen.
+//! Characters that do not look like themselves on a screen.
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// Whether it is not seen as itself: terminals act on it, or it shows nothing, moves what is around it or breaks
-/// the line. Line feed and tab are among them.
+/// Whether a character is not visible as itself: a terminal acts on it, or it is invisible,
+/// reorders the text around it or breaks the line. This includes line feed and tab.
 pub(super) fn is_unseen(character: char) -> bool {
     if matches!(character, ' '..='~') {
         return false;
     }
     match character {
-        // Letters and marks that show nothing: joiners, fillers, variation selectors, blanks of scripts.
+        // Invisible letters and marks: joiners, fillers, variation selectors, blanks of scripts.
         '\u{34f}'
         | '\u{115f}'
         | '\u{1160}'
@@ -25,7 +25,7 @@ pub(super) fn is_unseen(character: char) -> bool {
         | '\u{13442}'
         | '\u{16fe4}'
         | '\u{1d159}'
-        // Tags, and all that is reserved to be ignored.
+        // Tags, and all characters that are reserved to be ignored.
         | '\u{e0000}'..='\u{e0fff}' => true,
         _ => matches!(
             character.general_category(),
@@ -37,7 +37,7 @@ pub(super) fn is_unseen(character: char) -> bool {
     }
 }
 
-/// Whether what it looks like depends on the font, or is a space that is not the space.
+/// Whether the look of a character depends on the font, or it is a space other than U+0020.
 pub(super) fn is_uncertain(character: char) -> bool {
     !character.is_ascii()
         && matches!(
@@ -46,12 +46,13 @@ pub(super) fn is_uncertain(character: char) -> bool {
         )
 }
 
-/// Whether it is drawn onto the character before it.
+/// Whether a character is drawn onto the one before it.
 pub(super) fn is_mark(character: char) -> bool {
     !character.is_ascii() && character.general_category_group() == GeneralCategoryGroup::Mark
 }
 
-/// Whether it is a mark that goes with any letter: with most of them, there is a letter that looks the same.
+/// Whether a character is a mark that combines with any letter. For most such combinations, there
+/// is a single letter that looks the same.
 pub(super) fn is_loose_mark(character: char) -> bool {
     matches!(
         character,
@@ -60,10 +61,10 @@ pub(super) fn is_loose_mark(character: char) -> bool {
     )
 }
 
-/// Whether it is of a script that is written from right to left, which turns the order of what is between two
-/// such words around.
+/// Whether a character is from a right-to-left script. Two words of such a script reverse the order
+/// of the text between them.
 pub(super) fn is_from_right(character: char) -> bool {
-    // All that Unicode sets aside for these scripts.
+    // The ranges that Unicode reserves for these scripts.
     matches!(
         character,
         '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}' | '\u{10800}'..='\u{10fff}'

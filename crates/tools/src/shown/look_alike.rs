@@ -1,4 +1,4 @@
-//! Words that pass for other words.
+//! Words that look like other words.
 
 use unicode_security::mixed_script::AugmentedScriptSet;
 use unicode_security::skeleton;
@@ -10,23 +10,24 @@ pub(super) fn is_of_word(character: char) -> bool {
     character == '_' || character.is_alphanumeric() || hidden::is_mark(character)
 }
 
-/// Whether a character that is no ASCII looks as if it were.
+/// Whether a non-ASCII character looks like an ASCII one.
 pub(super) fn passes_for_ascii(character: char) -> bool {
     !character.is_ascii() && looks_ascii(character.encode_utf8(&mut [0; 4]))
 }
 
-/// Whether a word that is not ASCII may pass for another: it mixes scripts or, in a command, looks like ASCII.
+/// Whether a non-ASCII word can be mistaken for another one: it mixes scripts or, in a command,
+/// looks like ASCII.
 pub(super) fn is_suspicious(word: &str, in_command: bool) -> bool {
     mixes_scripts(word) || in_command && looks_ascii(word)
 }
 
-/// Whether what Unicode holds for the same on the screen is nothing but ASCII.
+/// Whether the Unicode skeleton of a text, which all look-alikes share, is ASCII.
 fn looks_ascii(text: &str) -> bool {
     skeleton(text).all(|character| character.is_ascii())
 }
 
-/// Whether letters of scripts stand in it that have no word in common. Those of East Asia look like no others, and
-/// stand next to any without a space.
+/// Whether a word has letters of scripts that no real word combines. East Asian scripts do not
+/// count: they look like no others, and are written next to any script without a space.
 fn mixes_scripts(word: &str) -> bool {
     let mut common = AugmentedScriptSet::default();
     for character in word.chars() {

@@ -1,17 +1,19 @@
-//! Prepares every test program before its `main`: it can serve as its own supervisor, and what it starts does not
-//! depend on what started it.
-#![allow(unsafe_code, reason = "what runs before main is outside of what the compiler can check")]
+//! Prepares every test program before its `main`: it can serve as its own supervisor, and its child
+//! processes do not depend on how the program was started.
+#![allow(unsafe_code, reason = "the compiler can't check code that runs before main")]
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 
-/// The umask that the program's tests are written for.
+/// The umask that the tests expect.
 const UMASK: Mode = Mode::from_bits_retain(0o022);
 
-/// Open files that a test program and each of its children may have at least, if the hard limit lets them.
+/// The least number of open files for a test program and each of its children, if the hard limit
+/// allows it.
 const FILES: u64 = 1024;
 
-/// Before `main` only this runs, in one thread. A supervisor never returns from the first call.
+/// The only code that runs before `main`, in one thread. In a supervisor, the first call never
+/// returns.
 #[ctor::ctor(unsafe)]
 fn prepare() {
     crate::process::supervise_if_asked();
@@ -21,7 +23,7 @@ fn prepare() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|most| most < FILES) {
         let most = limit.maximum.map_or(FILES, |hard| hard.min(FILES));
-        // A machine that refuses has tests that say so.
+        // If this fails, the tests that need more files report it.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
     }
 }
@@ -31,8 +33,9 @@ pub(super) fn keep() {
     std::hint::black_box(prepare as fn());
 }
 
-/// Children inherit ignored signals through `exec`, and caught ones as their defaults. Under `nohup`, or as a
-/// background job of `sh`, a test program ignores SIGHUP, SIGINT or SIGQUIT, and so would the program under test.
+/// Children inherit ignored signals through `exec`, while caught ones get their default action.
+/// Under `nohup`, or as a background job of `sh`, a test program ignores SIGHUP, SIGINT or SIGQUIT,
+/// and so would the program under test.
 #[cfg(target_os = "linux")]
 mod signals {
     use std::sync::Arc;
@@ -40,13 +43,14 @@ mod signals {
 
     use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 
-    /// The signals that tests send or wait for. Not SIGTTIN and SIGTTOU: caught instead of ignored, each restarts
-    /// the read or write of the terminal that raised it, for ever. The standard library restores SIGPIPE and the
-    /// mask of blocked signals in every child.
+    /// The signals that tests send or wait for. SIGTTIN and SIGTTOU are left out: if they are
+    /// caught instead of ignored, each restarts the read or write of the terminal that raised it,
+    /// for ever. The standard library restores SIGPIPE and the mask of blocked signals in every
+    /// child.
     const RESTORED: [i32; 9] = [SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2];
 
-    /// Catches every signal that this process ignores, with a handler that does nothing: this process still ignores
-    /// it, its children do not.
+    /// Catches every signal that this process ignores, with an empty handler: this process still
+    /// ignores it, its children do not.
     pub(super) fn restore_for_children() {
         let ignored = ignored();
         for signal in RESTORED {

@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 
 use super::patience;
 
-/// Counts the processes that carry a mark of its own in their environment or their arguments, so that tests
-/// that run side by side do not see each other's. Zombies are not counted.
+/// Counts the processes that carry a unique mark in their environment or their arguments, so that
+/// tests that run in parallel do not count each other's. Zombies are not counted.
 #[derive(Debug)]
 pub struct Census {
     mark: String,
 }
 
 impl Census {
-    /// With a mark nobody else has.
+    /// Creates a census with a unique mark.
     #[must_use]
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        // Whoever counts processes starts some.
+        // A test that counts processes also starts some.
         super::before_main::keep();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
         Self { mark: format!("marked-{}-{count}-{now}", std::process::id()) }
     }
 
-    /// The mark: give it to [`Bench::env`](super::Bench::env), or to a program as an argument.
+    /// The mark, to be passed to [`Bench::env`](super::Bench::env) or to a program as an argument.
     #[must_use]
     pub fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// Who lives: process ids and what they run.
+    /// The ids and arguments of all marked processes that are alive.
     #[must_use]
     pub fn living(&self) -> Vec<(u32, String)> {
         let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -46,27 +46,27 @@ impl Census {
         .collect()
     }
 
-    /// Waits until at least so many live.
+    /// Waits until at least `count` marked processes are alive.
     ///
     /// # Panics
-    /// If they do not within [`patience()`].
-    #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
+    /// If there are fewer after [`patience()`].
+    #[expect(clippy::panic, reason = "tests report faults by panicking")]
     pub fn wait_living(&self, count: usize) {
         let by = Instant::now() + patience();
         while self.living().len() < count {
             if Instant::now() > by {
-                panic!("fewer than {count} live: {:?}", self.living());
+                panic!("fewer than {count} are alive: {:?}", self.living());
             }
-            // The kernel tells nobody when a stranger is born.
+            // The kernel sends no event when an unrelated process starts.
             thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Waits until none lives.
+    /// Waits until no marked process is alive.
     ///
     /// # Panics
-    /// If one still lives after [`patience()`].
-    #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
+    /// If one is still alive after [`patience()`].
+    #[expect(clippy::panic, reason = "tests report faults by panicking")]
     pub fn wait_none(&self) {
         let by = Instant::now() + patience();
         loop {
@@ -77,26 +77,27 @@ impl Census {
             if Instant::now() > by {
                 panic!("still alive after {:?}: {living:?}", patience());
             }
-            // Nor when one dies.
+            // Nor does it send one when an unrelated process ends.
             thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// What a process was started with, as `/proc` has it.
+/// The arguments and the environment of a process, from `/proc`.
 struct Program {
     arguments: Vec<u8>,
     environment: Vec<u8>,
 }
 
 impl Program {
-    /// Of a process that has not ended. While `execve` replaces the program, both files are empty for a moment:
-    /// they are read again until they are not, or the process has ended.
+    /// Reads the files of a process that has not ended. While `execve` replaces the program, both
+    /// are briefly empty: they are read again until they are not, or the process has ended.
     fn of(pid: u32) -> Option<Self> {
         let mut program = Self { arguments: read(pid, "cmdline")?, environment: read(pid, "environ")? };
         for _ in 0..1_000 {
             let is_complete = !program.arguments.is_empty() && !program.environment.is_empty();
-            // A process that has ended, or is the kernel's own, has no program and stays without.
+            // A process that has ended, or belongs to the kernel, has no program and never gets
+            // one.
             if is_complete || fs::read_link(format!("/proc/{pid}/exe")).is_err() {
                 break;
             }
@@ -107,8 +108,8 @@ impl Program {
     }
 }
 
-/// A file of a process, from its first thread that has it: a thread that has ended has none. `None` if the
-/// process is gone; empty where this user may not read it.
+/// Reads a file of a process from the first thread where it is not empty, as it is for a thread
+/// that has ended. `None` if the process is gone; empty if this user may not read the file.
 fn read(pid: u32, file: &str) -> Option<Vec<u8>> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let mut read = threads.map(|thread| fs::read(thread.path().join(file)).unwrap_or_default());

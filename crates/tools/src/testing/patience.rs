@@ -1,18 +1,19 @@
-//! How long tests wait.
+//! The timeout of tests.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Names the variable that sets the patience, in seconds.
+/// The variable that sets the patience, in seconds.
 const VARIABLE: &str = "HOLDPOINT_PATIENCE";
 
-/// Seconds unless the variable says otherwise: a stalled machine is waited for, a hang still ends the test.
+/// Seconds if the variable is not set: long enough for a stalled machine, while a hang still ends
+/// the test.
 const DEFAULT: u64 = 300;
 
 /// How long a test waits for an event before it fails: `HOLDPOINT_PATIENCE` in seconds, else 300 s.
 ///
-/// Every deadline of a test is this one. A test never asserts that something was quicker: it says what has to come,
-/// and the benchmark measures how soon.
+/// Every deadline of a test is this one. A test never asserts that something was faster than a
+/// limit: it asserts that an event occurs, and the benchmark measures how soon.
 ///
 /// # Panics
 /// If the variable is not a whole number of seconds.
@@ -23,10 +24,10 @@ pub fn patience() -> Duration {
     *PATIENCE
 }
 
-#[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
+#[expect(clippy::panic, reason = "tests report faults by panicking")]
 fn seconds() -> u64 {
     std::env::var(VARIABLE).map_or(DEFAULT, |text| match text.parse() {
         Ok(seconds) => seconds,
-        Err(_) => panic!("{VARIABLE} is a whole number of seconds, not {text:?}"),
+        Err(_) => panic!("{VARIABLE} must be a whole number of seconds, not {text:?}"),
     })
 }

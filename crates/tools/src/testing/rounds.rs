@@ -1,6 +1,6 @@
-//! How long the long tests are.
+//! The length of long tests.
 
-/// Whether the long versions of tests run: `HOLDPOINT_FULL=1`, as `just test-full` sets it.
+/// Whether the long versions of tests run. `just test-full` sets `HOLDPOINT_FULL=1` for this.
 #[must_use]
 pub fn full() -> bool {
     std::env::var_os("HOLDPOINT_FULL").is_some_and(|full| full == "1")

@@ -1,4 +1,4 @@
-//! Stands for a session: a real actor that answers by script.
+//! The session of a bench: a real actor with scripted answers.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -10,14 +10,14 @@ use holdpoint_common::{AskRequest, Tasks};
 
 use crate::ask::{Answering, AskReply, ToolRequest};
 
-/// A session's stand-in, on a thread of its own.
+/// The substitute for a session, on its own thread.
 pub(super) struct Session {
     actor: Addr<Answerer>,
     thread: JoinHandle<()>,
 }
 
 impl Session {
-    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn start(answers: Vec<AskReply>) -> Self {
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -27,7 +27,7 @@ impl Session {
                     answers: answers.into(),
                     asked: Vec::new(),
                     open: VecDeque::new(),
-                    looking: Vec::new(),
+                    ask_waiters: Vec::new(),
                     tasks: Tasks::default(),
                     attended: true,
                     cut: false,
@@ -43,30 +43,31 @@ impl Session {
         self.actor.downgrade().recipient()
     }
 
-    /// Lets all open asks, and those to come, read as interrupted.
+    /// Answers all open asks, and all later ones, with *Interrupted*.
     pub(super) fn drop_asks(&self) {
         self.actor.do_send(DropAsks);
     }
 
-    /// Lets asks without an answer read as interrupted from now on, except an open one that the test was shown.
+    /// From now on, answers asks without a scripted answer with *Interrupted*, except an open one
+    /// that the test has seen.
     pub(super) fn leave(&self) {
         self.actor.do_send(Leave);
     }
 
-    /// Waits for an ask without an answer, and shows it.
-    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    /// Waits for an ask without a scripted answer and returns it.
+    #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn wait_asked(&self) -> AskRequest {
         let (tell, told) = mpsc::channel();
-        self.actor.do_send(Look(tell));
+        self.actor.do_send(WaitAsk(tell));
         told.recv_timeout(super::patience()).expect("an ask is raised")
     }
 
     /// The oldest open ask.
-    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn open(&self) -> Option<AskRequest> {
         let (tell, told) = mpsc::channel();
         self.actor.do_send(GetOpen(tell));
-        told.recv().expect("the actor lives until it is stopped")
+        told.recv().expect("the actor runs until it is stopped")
     }
 
     /// Answers the oldest open ask, or the next one if none is open.
@@ -74,12 +75,12 @@ impl Session {
         self.actor.do_send(Answer(reply));
     }
 
-    /// Ends it and says what was asked.
-    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    /// Stops the actor and returns all asks.
+    #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn stop(self) -> Vec<AskRequest> {
         let (tell, told) = mpsc::channel();
         self.actor.do_send(Stop(tell));
-        let asked = told.recv().expect("the actor lives until it is told to stop");
+        let asked = told.recv().expect("the actor runs until it is stopped");
         drop(self.actor);
         let _ = self.thread.join();
         asked
@@ -89,22 +90,21 @@ impl Session {
 struct Answerer {
     answers: VecDeque<AskReply>,
     asked: Vec<AskRequest>,
-    /// Asks without an answer, kept until one is given or the call is cut.
+    /// Asks without an answer, kept until they get one or the call is cut.
     open: VecDeque<Open>,
-    /// Waiting for an open ask.
-    looking: Vec<mpsc::Sender<AskRequest>>,
-    /// The tasks and notes as tools have left them.
+    /// Callers that wait for an open ask.
+    ask_waiters: Vec<mpsc::Sender<AskRequest>>,
     tasks: Tasks,
-    /// The test may still answer. Without it, an ask that has no scripted answer reads as interrupted.
+    /// The test may still answer. If not, an ask without a scripted answer is interrupted.
     attended: bool,
-    /// Every ask reads as interrupted, scripted answer or not.
+    /// Every ask is interrupted, even if it has a scripted answer.
     cut: bool,
 }
 
 struct Open {
     request: AskRequest,
     answering: Answering,
-    /// The test has seen it.
+    /// The test has seen the ask.
     shown: bool,
 }
 
@@ -131,8 +131,8 @@ impl Handler<ToolRequest> for Answerer {
             Some(reply) => answering.answer(reply),
             None if !self.attended => answering.answer(AskReply::Interrupted),
             None => {
-                let shown = !self.looking.is_empty();
-                self.looking.drain(..).for_each(|looking| drop(looking.send(request.clone())));
+                let shown = !self.ask_waiters.is_empty();
+                self.ask_waiters.drain(..).for_each(|looking| drop(looking.send(request.clone())));
                 self.open.push_back(Open { request, answering, shown });
             }
         }
@@ -141,18 +141,18 @@ impl Handler<ToolRequest> for Answerer {
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Look(mpsc::Sender<AskRequest>);
+struct WaitAsk(mpsc::Sender<AskRequest>);
 
-impl Handler<Look> for Answerer {
+impl Handler<WaitAsk> for Answerer {
     type Result = ();
 
-    fn handle(&mut self, Look(tell): Look, _: &mut Context<Self>) {
+    fn handle(&mut self, WaitAsk(tell): WaitAsk, _: &mut Context<Self>) {
         match self.open.front_mut() {
             Some(open) => {
                 open.shown = true;
                 let _ = tell.send(open.request.clone());
             }
-            None => self.looking.push(tell),
+            None => self.ask_waiters.push(tell),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What ignore files say: `.ignore` anywhere, and where there is a git repository `.gitignore` and its own exclusions.
+//! Ignore files: `.ignore` anywhere, and in a git repository `.gitignore` and `.git/info/exclude`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,30 +8,33 @@ use std::sync::Arc;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{Entry, Kind};
-use crate::place::{Place, Spot};
+use crate::place::{OpenParent, Place};
 
-/// Bytes of an ignore file that are looked at.
+/// The most bytes read of an ignore file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What is looked for in a folder: for all, then for git.
-const OF_ALL: [&str; 3] = [".ignore", ".gitignore", ".git"];
+/// The entries that define the rules of a folder. Only the last two, which are git's, count above
+/// the workspace.
+const RULE_ENTRIES: [&str; 3] = [".ignore", ".gitignore", ".git"];
 
-/// What the ignore files of a folder and of those above it say.
+/// The ignore rules of a folder and of those above it.
 #[derive(Debug)]
 pub(super) struct Ignores {
     above: Option<Arc<Ignores>>,
-    /// `.ignore`: it outweighs what git is told.
+    /// The rules of `.ignore`, which take precedence over git's.
     plain: Gitignore,
-    /// `.gitignore`, and then `.git/info/exclude`. Both count only in a repository.
+    /// The rules of `.gitignore`, then those of `.git/info/exclude`. Both count only in a
+    /// repository.
     git: Gitignore,
     exclude: Gitignore,
-    /// A repository begins here: what lies above is not its.
+    /// A repository begins here. The git rules of folders above do not apply.
     is_repository: bool,
 }
 
 impl Ignores {
-    /// What holds for a folder by those above it. In a repository these go up to where it begins, even above the
-    /// workspace: there, nothing but what git is told is read, and it serves for nothing but to leave files out.
+    /// The rules that a folder inherits from those above it. In a repository, these reach up to its
+    /// root, even above the workspace. There, only git's files are read, and only to leave files
+    /// out.
     pub(super) fn above(place: &Place, root: &Path) -> Option<Arc<Self>> {
         let first = if place.is_inside() { root } else { place.path() };
         let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
@@ -51,17 +54,17 @@ impl Ignores {
                 };
                 Some(Entry { name: name.into(), kind, ignored: false })
             };
-            let names: &[_] = if folder.starts_with(first) { &OF_ALL } else { &OF_ALL[1..] };
+            let names: &[_] = if folder.starts_with(first) { &RULE_ENTRIES } else { &RULE_ENTRIES[1..] };
             let entries: Vec<_> = names.iter().copied().filter_map(entry).collect();
             ignores = Self::below(ignores.as_ref(), folder, &entries, |path| {
-                let file = Spot::of(&folder.join(path))?.open()?;
+                let file = OpenParent::open_existing(&folder.join(path))?.open()?;
                 file.map(|(file, _)| file).ok_or_else(|| io::ErrorKind::NotFound.into())
             });
         }
         ignores
     }
 
-    /// What holds in a folder in which these lie, `open` opening what lies there.
+    /// The rules of a folder with these entries. `open` opens a path relative to the folder.
     pub(super) fn below(
         above: Option<&Arc<Self>>,
         folder: &Path,
@@ -88,7 +91,7 @@ impl Ignores {
         }))
     }
 
-    /// Whether a path is ignored: an absolute one, no folder above which is.
+    /// Whether an absolute path is ignored. The folders above it must not be ignored.
     pub(super) fn is_ignored(ignores: Option<&Arc<Self>>, path: &Path, is_folder: bool) -> bool {
         let levels = || std::iter::successors(ignores, |level| level.above.as_ref());
         let in_repository = levels().any(|level| level.is_repository);
@@ -110,7 +113,7 @@ impl Ignores {
     }
 }
 
-/// The rules of an ignore file; lines that are none are passed over, as git does.
+/// The rules of an ignore file. Like git, this skips invalid lines.
 fn rules(folder: &Path, file: File) -> Gitignore {
     let mut builder = GitignoreBuilder::new(folder);
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! Patterns of file names, as the search tools take them.
+//! The path patterns of the search tools.
 
 use std::path::Path;
 
@@ -7,23 +7,23 @@ use globset::{GlobBuilder, GlobMatcher};
 use crate::error::ToolError;
 use crate::place::Place;
 
-/// A pattern of paths below a folder.
+/// A pattern for paths below a folder.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     matcher: GlobMatcher,
-    /// It began with `!`: all but these.
+    /// The pattern began with `!` and matches all other paths.
     inverted: bool,
-    /// It began with `/`, and not with the folder.
+    /// The pattern began with `/`, but not with the path of the folder.
     absolute: bool,
 }
 
 impl Pattern {
-    /// Reads a pattern: `*` and `?` stand for anything but `/`, `**` for folders, `[…]` and `{…,…}` for a choice.
-    /// Without a `/` it is a name, in any folder; with one at its end, all in that folder. After `!`, what does not
-    /// match does.
+    /// Parses a pattern. `*` and `?` match anything but `/`, `**` matches folders, and `[…]` and
+    /// `{…,…}` match a choice. A pattern without `/` matches a name in any folder, and one that
+    /// ends in `/` matches everything in that folder. A leading `!` inverts the pattern.
     ///
     /// # Errors
-    /// [`ToolError::Input`] if it is none.
+    /// [`ToolError::Input`] if the pattern is invalid.
     pub(crate) fn new(pattern: &str) -> Result<Self, ToolError> {
         let (inverted, glob) = inverted(pattern);
         let absolute = glob.starts_with('/');
@@ -32,7 +32,7 @@ impl Pattern {
             return Err(ToolError::input("the pattern is empty"));
         }
         if glob.split('/').any(|part| part == "..") {
-            return Err(ToolError::input(format!("{pattern}: a pattern has no `..`; begin at another path")));
+            return Err(ToolError::input(format!("{pattern}: a pattern can't contain `..`; search another path")));
         }
         let full = match (glob.trim_end_matches('/').contains('/'), glob.ends_with('/')) {
             (false, false) => format!("**/{glob}"),
@@ -46,33 +46,33 @@ impl Pattern {
         Ok(Self { matcher: glob.compile_matcher(), inverted, absolute })
     }
 
-    /// The same below a folder, for one that may begin with where that is.
+    /// Parses a pattern that may begin with the path of `folder`.
     ///
     /// # Errors
-    /// [`ToolError::Input`] if it is none.
+    /// [`ToolError::Input`] if the pattern is invalid.
     pub(crate) fn below(pattern: &str, folder: &Place) -> Result<Self, ToolError> {
         let (inverted, glob) = inverted(pattern);
         let below = |folder: &Path| glob.strip_prefix(folder.to_str()?)?.strip_prefix('/');
-        match below(folder.path()).or_else(|| below(folder.named())) {
-            // What is left is one below the folder still, and not in any.
+        match below(folder.path()).or_else(|| below(folder.given_path())) {
+            // The leading `/` keeps a single name from matching in all folders.
             Some(rest) => Self::new(&format!("{}/{rest}", if inverted { "!" } else { "" }))
                 .map(|pattern| Self { absolute: false, ..pattern }),
             None => Self::new(pattern),
         }
     }
 
-    /// What may be wrong with it if nothing is found.
+    /// The likely mistake in a pattern that finds no files.
     pub(crate) fn hint(&self) -> Option<&'static str> {
-        self.absolute.then_some("patterns of paths are relative to the folder that is searched")
+        self.absolute.then_some("patterns are relative to the searched folder")
     }
 
-    /// Whether a path below the folder matches.
+    /// Whether a path relative to the folder matches.
     pub(crate) fn matches(&self, path: &Path) -> bool {
         self.matcher.is_match(path) != self.inverted
     }
 }
 
-/// Whether a pattern stands for all that it does not match, and without the sign for that.
+/// Whether a pattern is inverted, and the pattern without its `!`.
 fn inverted(pattern: &str) -> (bool, &str) {
     pattern.strip_prefix('!').map_or((false, pattern), |rest| (true, rest))
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stands_for_itself_in_any_folder() {
+    fn patterns_without_a_slash_match_in_any_folder() {
         for (pattern, path, matches) in [
             ("*.rs", "a.rs", true),
             ("*.rs", "x/y/a.rs", true),

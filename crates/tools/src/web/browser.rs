@@ -1,4 +1,4 @@
-//! One running browser: started on a thread of its own, used by any number of calls, ended with all its processes.
+//! One browser process and its thread: start, leases, and the end of all its processes.
 
 mod drive;
 mod launch;
@@ -19,106 +19,99 @@ pub(super) use program::find_program;
 use super::cdp::Client;
 use super::error::WebError;
 use super::guard::Guard;
-use super::running::Roll;
+use super::running::RunningList;
 use crate::ask::Subject;
-use crate::background::Background;
+use crate::background::BackgroundJobs;
 use crate::process::Processes;
 
-/// What a browser is started with.
-pub(super) struct Plan {
-    /// The program.
+/// The settings and resources that a browser starts with.
+pub(super) struct LaunchPlan {
     pub(super) program: PathBuf,
-    /// It has a window.
     pub(super) visible: bool,
-    /// Its own sandbox is on.
+    /// Whether Chromium's own sandbox is on.
     pub(super) sandbox: bool,
-    /// Its environment: this and nothing else.
+    /// The complete environment; the browser inherits no other variable.
     pub(super) env: Vec<(String, String)>,
-    /// Where it reaches the network.
     pub(super) guard: Guard,
-    /// Where folders of browsers are.
+    /// The folder that holds the browsers' own folders.
     pub(super) folders: PathBuf,
-    /// After how long without use it is ended.
+    /// The time without a lease after which the browser ends.
     pub(super) idle: Duration,
-    /// Its processes: none has been started.
+    /// An empty process group; the browser is its first process.
     pub(super) processes: Processes,
-    /// Held until nothing of it is left.
-    pub(super) keep: Background,
-    /// Where it is listed while it runs.
-    pub(super) roll: Roll,
+    /// Kept until the browser's last process has ended.
+    pub(super) keep: BackgroundJobs,
+    /// The list that shows the browser while it runs.
+    pub(super) running_list: RunningList,
 }
 
-/// A browser that has been started.
+/// A browser that was started and may still be starting.
 #[derive(Debug)]
 pub(super) struct Browser {
     visible: bool,
     processes: Processes,
-    /// It is of no use any more.
+    /// Cancelled when the browser can no longer be used.
     ended: CancellationToken,
-    /// What is asked before there is a page is about it.
+    /// The subject of asks that are raised before a tab exists.
     subject: Subject,
     state: watch::Receiver<State>,
     uses: watch::Sender<usize>,
 }
 
-/// How far it is.
 #[derive(Debug, Clone)]
 enum State {
     Starting,
-    Up(Arc<Up>),
+    Connected(Arc<BrowserConnection>),
     Failed(Arc<str>),
 }
 
-/// A browser that answers.
+/// The connection to a browser that is up.
 #[derive(Debug)]
-pub(super) struct Up {
-    /// The way to it.
+pub(super) struct BrowserConnection {
     pub(super) chrome: Client,
-    /// Where what nobody waits for is done.
+    /// The browser's own runtime, for commands that no caller waits for.
     pub(super) runtime: Handle,
-    /// Where it reaches the network.
     pub(super) guard: Arc<Guard>,
-    /// Its debugging port on 127.0.0.1.
+    /// The DevTools port on 127.0.0.1.
     pub(super) port: u16,
 }
 
-/// A browser in use. While there is one, it does not end for want of use; a browser that is still starting ends when
-/// there is none.
+/// The right to use a browser. A browser without leases ends at once if it is still starting, and
+/// after [`LaunchPlan::idle`] otherwise.
 #[derive(Debug)]
 pub(super) struct Lease(Arc<Browser>);
 
 impl Browser {
-    /// Starts one, and returns at once.
+    /// Starts a browser on a new thread and returns without waiting for it.
     ///
     /// # Errors
-    /// There are no threads.
-    pub(super) fn start(plan: Plan) -> Result<Arc<Self>, WebError> {
-        let (tell_state, state) = watch::channel(State::Starting);
+    /// The thread can't be spawned.
+    pub(super) fn start(plan: LaunchPlan) -> Result<Arc<Self>, WebError> {
+        let (state_sender, state) = watch::channel(State::Starting);
         let (uses, used) = watch::channel(0);
         let ended = CancellationToken::new();
         let (kept, subject) = Subject::new();
         let (visible, processes) = (plan.visible, plan.processes.clone());
         let browser = Self { visible, processes, ended: ended.clone(), subject, state, uses };
-        let life = launch::Life { plan, ended, kept, used, state: tell_state };
+        let life = launch::BrowserThread { plan, ended, kept, used, state: state_sender };
         let thread = thread::Builder::new().name("browser".to_owned()).spawn(move || life.run());
-        thread.map_err(|error| WebError::failed(format!("no thread for the browser: {error}")))?;
+        thread.map_err(|error| WebError::failed(format!("can't start a thread for the browser: {error}")))?;
         Ok(Arc::new(browser))
     }
 
-    /// Whether it can still be used, and where a window is needed, has one.
+    /// Whether the browser can still be used and, if `visible`, has a window.
     pub(super) fn serves(&self, visible: bool) -> bool {
-        // One that did not start is known to before its end is.
+        // A failed start sets `State::Failed` before it cancels `ended`.
         let failed = matches!(*self.state.borrow(), State::Failed(_));
         !failed && !self.ended.is_cancelled() && (self.visible || !visible)
     }
 
-    /// Uses it.
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
         self.uses.send_modify(|uses| *uses += 1);
         Lease(Arc::clone(self))
     }
 
-    /// Begins to end it with all its processes. Returns at once.
+    /// Starts to end the browser and all its processes, without waiting for them.
     pub(super) fn end(&self) {
         self.ended.cancel();
         self.processes.end();
@@ -132,22 +125,22 @@ impl Drop for Browser {
 }
 
 impl Lease {
-    /// Cancelled once the browser is of no use any more.
+    /// Cancelled when the browser can no longer be used.
     pub(super) fn ended(&self) -> &CancellationToken {
         &self.0.ended
     }
 
-    /// What an ask is about that has no page yet.
+    /// The subject of asks that are raised before a tab exists.
     pub(super) fn subject(&self) -> &Subject {
         &self.0.subject
     }
 
-    /// Waits until it answers.
-    pub(super) async fn up(&self) -> Result<Arc<Up>, WebError> {
+    /// Waits until the browser is up or has failed to start.
+    pub(super) async fn connection(&self) -> Result<Arc<BrowserConnection>, WebError> {
         let mut state = self.0.state.clone();
         let state = state.wait_for(|state| !matches!(state, State::Starting)).await;
         match state.map(|state| state.clone()) {
-            Ok(State::Up(up)) => Ok(up),
+            Ok(State::Connected(up)) => Ok(up),
             Ok(State::Failed(why)) => Err(WebError::failed(why.as_ref())),
             Ok(State::Starting) | Err(_) => Err(WebError::Ended),
         }

@@ -1,4 +1,4 @@
-//! The browsers of all sessions of a program, one a session, each started when it is first needed.
+//! The browsers of a process: one for each session, started on first use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use super::running::{Running, RunningBrowser};
 use super::session_browser::{SessionBrowser, Shared};
 use super::tool::Web;
 
-/// The browsers of all sessions of a program. Clones are the same.
+/// The browsers of all sessions of a program. Clones share one set of browsers.
 ///
 /// ```
 /// use holdpoint_common::WebSettings;
 /// use holdpoint_tools::Toolbox;
 /// use holdpoint_tools::web::Browsers;
 ///
-/// let browsers = Browsers::new(WebSettings::default(), std::env::temp_dir().join("holdpoint-web")).unwrap();
+/// let browsers =
+///     Browsers::new(WebSettings::default(), std::env::temp_dir().join("holdpoint-web")).unwrap();
 /// let tools = Toolbox::new().with(browsers.of_session("s1".parse().unwrap()));
 /// assert_eq!(tools.specs().next().unwrap().name, "web");
 /// assert!(browsers.running().is_empty(), "a browser is started when it is first needed");
@@ -27,19 +28,19 @@ use super::tool::Web;
 pub struct Browsers(Arc<Shared>);
 
 impl Browsers {
-    /// By these settings. In `folder`, which is made if need be, are the browsers' own folders and the screenshots; it
-    /// is for this user alone.
+    /// Creates the browsers' shared state from `settings`. `folder` holds the browsers' own folders
+    /// and the screenshots; it is created with mode 0700 when it is first needed.
     ///
     /// # Errors
-    /// [`RuleError`] if a host that the settings allow or deny is none.
+    /// [`RuleError`] if an entry of `web.allow` or `web.deny` is not a host.
     pub fn new(settings: WebSettings, folder: PathBuf) -> Result<Self, RuleError> {
         Self::with_resolver(settings, folder, Arc::new(SystemResolver))
     }
 
-    /// The same, with names looked up by `resolver`.
+    /// Like [`new`](Self::new), with names looked up by `resolver`.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// The same as for [`new`](Self::new).
     pub fn with_resolver(
         settings: WebSettings,
         folder: PathBuf,
@@ -50,25 +51,27 @@ impl Browsers {
         Ok(Self(Arc::new(Shared { settings, folder, resolver, running, own })))
     }
 
-    /// Makes the tool `web` for one session, for [`Toolbox::with`](crate::Toolbox::with). The session's browser ends when
-    /// this and all it has made are dropped.
+    /// Returns a constructor of the tool `web` for one session, for
+    /// [`Toolbox::with`](crate::Toolbox::with). The session's browser ends when the constructor and
+    /// all tools that it made are dropped.
     pub fn of_session(&self, session: SessionId) -> impl FnMut() -> Web + Send + use<> {
         let settings = &self.0.settings;
-        // They were right before.
+        // `with_resolver` has checked the rules.
         let rules = Rules::new(&settings.allow, &settings.deny).unwrap_or_default();
         let shared = Arc::clone(&self.0);
         let browser = Arc::new(SessionBrowser::new(shared, session, rules));
         move || Web::new(Arc::clone(&browser))
     }
 
-    /// Removes what browsers of killed processes have left. Starting a browser does that, too.
+    /// Removes the browser folders that killed processes have left. Starting a browser does this
+    /// too.
     pub fn sweep(&self) {
         if let Err(error) = profile::sweep(&self.0.folder) {
-            tracing::warn!(folder = %self.0.folder.display(), %error, "what browsers have left can't be looked for");
+            tracing::warn!(folder = %self.0.folder.display(), %error, "looking for leftover browser folders failed");
         }
     }
 
-    /// Those that run now.
+    /// The browsers that are running now.
     #[must_use]
     pub fn running(&self) -> Vec<RunningBrowser> {
         self.0.running.list()

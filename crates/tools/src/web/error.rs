@@ -1,4 +1,4 @@
-//! What can go wrong with a page, and what of it a model is told.
+//! The errors of page visits, with their text for the model.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use thiserror::Error;
 use super::cdp::CdpError;
 use crate::error::ToolError;
 
-/// Why a page could not be had.
+/// The error of a visit.
 #[derive(Debug, Error)]
 pub(super) enum WebError {
     /// The turn was cut.
     #[error("interrupted")]
     Interrupted,
     /// The browser, or the connection to its page, has ended.
-    #[error("the browser has ended; the next call starts another one")]
+    #[error("the browser has ended; the next call starts a new one")]
     Ended,
-    /// The page is not there any more, though its browser is.
+    /// The page was closed or crashed while its browser still runs.
     #[error("the page {how} before it was read")]
     Gone {
-        /// What became of it.
+        /// "crashed" or "was closed".
         how: &'static str,
     },
-    /// It took too long.
+    /// A time limit was reached.
     #[error("{what} took more than {} s", limit.as_secs())]
     Late {
-        /// What did.
+        /// The work that took too long.
         what: &'static str,
-        /// What it may take.
+        /// The time limit of the work.
         limit: Duration,
     },
-    /// The browser refuses.
-    #[error("the browser says: {0}")]
+    /// The browser answered with an error.
+    #[error("browser error: {0}")]
     Browser(CdpError),
-    /// Something else.
+    /// Any other failure, described for the model.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,47 +1,48 @@
-//! Looking for a text in a page: where it is, with the words around it.
+//! Text search in a page, which reports each match with the text around it.
 
 use std::fmt::Write;
 
 use tokio::sync::oneshot;
 
 use super::error::WebError;
-use super::page::look;
+use super::page::evaluate;
 use super::read::shown_text;
 use super::tab::Tab;
 
-/// Matches that are shown.
-const SHOWN: usize = 20;
+/// How many matches are shown.
+const MAX_MATCHES: usize = 20;
 
-/// Characters that are shown on each side of a match.
+/// How many characters are shown on each side of a match.
 const AROUND: usize = 160;
 
-/// Characters of a page that are looked through.
-const MOST: usize = 8 * 1024 * 1024;
+/// How many characters of a page are searched.
+const MAX_SEARCHED_CHARS: usize = 8 * 1024 * 1024;
 
-/// Where the text is in the page as it is now, in words. It is looked for on a thread of its own: that takes a while, and
-/// the call may be over before.
+/// Searches the page's current text and describes the matches. The search runs on its own thread
+/// and stops when the call ends.
 pub(super) async fn find(tab: &Tab, text: &str) -> Result<String, WebError> {
-    let page: String = look(tab, shown_text(MOST)).await?;
+    let page: String = evaluate(tab, shown_text(MAX_SEARCHED_CHARS)).await?;
     let text = text.to_owned();
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let search = move || {
-        let report = report(&page, &text, || !tell.is_closed());
-        tell.send(report)
+        let report = report(&page, &text, || !sender.is_closed());
+        sender.send(report)
     };
     let thread = std::thread::Builder::new().name("page search".to_owned()).spawn(search);
-    thread.map_err(|error| WebError::failed(format!("no thread to look for it: {error}")))?;
-    told.await.map_err(|_| WebError::failed("the page could not be looked through"))
+    thread.map_err(|error| WebError::failed(format!("can't start a thread for the search: {error}")))?;
+    receiver.await.map_err(|_| WebError::failed("the search of the page failed"))
 }
 
-/// What is found as long as `goes_on`: then nobody wants to know.
+/// Describes the matches. Once `goes_on` returns false, the search stops, since the report is no
+/// longer needed.
 fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
     let mut places = places(page, text, goes_on);
-    let matches: Vec<_> = places.by_ref().take(SHOWN).collect();
+    let matches: Vec<_> = places.by_ref().take(MAX_MATCHES).collect();
     let all = matches.len() + places.count();
     let mut said = match all {
-        0 => format!("{text:?} is not on the page, which shows {} characters", page.chars().count()),
-        1 => format!("{text:?} is there once:"),
-        many => format!("{text:?} is there {many} times:"),
+        0 => format!("{text:?} was not found on the page, which has {} characters", page.chars().count()),
+        1 => format!("{text:?} was found once:"),
+        many => format!("{text:?} was found {many} times:"),
     };
     for (number, &(start, end)) in matches.iter().enumerate() {
         let before = page[..start].char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
@@ -50,13 +51,13 @@ fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
         // Writing to a string does not fail.
         let _ = write!(said, "\n{}. …{before}**{found}**{after}…", number + 1);
     }
-    if all > SHOWN {
-        let _ = write!(said, "\nThese are the first {SHOWN}.");
+    if all > MAX_MATCHES {
+        let _ = write!(said, "\nOnly the first {MAX_MATCHES} are shown.");
     }
     said
 }
 
-/// Where a text is in a page, in any case of letters, from where to where.
+/// The byte ranges of all matches, ignoring case and without overlaps.
 fn places<'a>(
     page: &'a str,
     text: &'a str,
@@ -73,7 +74,8 @@ fn places<'a>(
     })
 }
 
-/// Whether a page begins with this text, and how many bytes of it that is. A space stands for any white space.
+/// The length in bytes of `text` at the start of `page`, ignoring case, or `None` if it is not
+/// there. White space in `text` matches any white space.
 fn begins(page: &str, text: &str) -> Option<usize> {
     let mut rest = page;
     for wanted in text.split_whitespace().enumerate().flat_map(|(n, word)| {
@@ -105,26 +107,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_found_in_any_case_and_over_lines() {
+    fn matches_ignore_case_and_span_lines() {
         let page = "Straße\nÜber den\n  Wolken. über DEN wolken!";
         let (count, report) =
             (|page, text| places(page, text, || true).count(), |page, text| report(page, text, || true));
         assert_eq!(count(page, "über den wolken"), 2);
-        assert_eq!(count(page, "STRASSE"), 0, "as it is written");
-        assert_eq!(count("aaaa", "aa"), 2, "none twice");
-        assert!(report(page, "wolken").contains("is there 2 times"));
-        assert!(report(page, "x").contains("not on the page"));
-        assert!(report(&"é ".repeat(1_000), "é").contains("is there 1000 times"));
+        assert_eq!(count(page, "STRASSE"), 0, "no match for another spelling");
+        assert_eq!(count("aaaa", "aa"), 2, "matches do not overlap");
+        assert!(report(page, "wolken").contains("was found 2 times"));
+        assert!(report(page, "x").contains("was not found on the page"));
+        assert!(report(&"é ".repeat(1_000), "é").contains("was found 1000 times"));
     }
 
     #[test]
-    fn what_nobody_waits_for_is_not_looked_for() {
+    fn an_abandoned_search_stops() {
         let looked_at = std::cell::Cell::new(0);
         let goes_on = || {
             looked_at.set(looked_at.get() + 1);
             looked_at.get() < 10
         };
-        assert!(report(&"a".repeat(1_000), "b", goes_on).contains("not on the page"));
+        assert!(report(&"a".repeat(1_000), "b", goes_on).contains("was not found on the page"));
         assert!(looked_at.get() < 20, "{} places", looked_at.get());
     }
 }

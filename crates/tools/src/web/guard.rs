@@ -1,10 +1,12 @@
-//! Where the browser may go: addresses are judged, and a proxy on loopback dials nothing but what was judged.
+//! The guard of a browser: a proxy on 127.0.0.1 that judges every connection before it dials.
 //!
-//! Everybody's addresses may be reached. Loopback and private networks are asked about, once for a host and a session:
-//! people debug their own servers. Link-local addresses, where clouds keep the keys of their machines, and those that
-//! are no host's are never dialled. It is the address that counts and never its name: a name is looked up here, each of
-//! its addresses is judged, and one of these very addresses is dialled. What pages load, where they redirect to and
-//! what their scripts fetch comes the same way, for Chromium has no other.
+//! Public addresses need no approval. Loopback and private networks need the user's approval, once
+//! for a host and a session, because users debug their own servers. Link-local addresses, where
+//! clouds keep the keys of their machines, and addresses that belong to no host are never dialled.
+//!
+//! The guard judges addresses, not names: it looks a name up itself, judges each of the addresses,
+//! and dials only those. Subresources, redirects and requests of scripts take the same path,
+//! because Chromium has no other connection to the network.
 
 mod address;
 mod host;
@@ -27,23 +29,23 @@ use tokio_util::sync::CancellationToken;
 
 use judge::Judge;
 pub use ledger::Ledger;
-use own::Kept;
 pub use own::OwnPorts;
+use own::ReservedPort;
 pub(super) use proxy::GUARD;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{RuleError, Rules};
-pub use verdict::{Ask, Refusal, Refusals, Verdict, Why};
+pub use verdict::{Ask, Refusal, RefusalReason, Refusals, Verdict};
 
-/// How many names are looked up at once; further ones wait.
+/// How many names are looked up at once; other lookups wait.
 const MAX_LOOKUPS: usize = 16;
 
-/// What Chromium would ask its makers for, a tab in sight or not.
+/// Chromium features that contact its vendor on their own, whether or not a tab is visible.
 const OWN_TRAFFIC: [&str; 5] =
     ["OptimizationHints", "NetworkTimeServiceQuerying", "PreconnectToSearch", "SearchEnginePreconnect2", "AimEnabled"];
 
-/// The way of one browser to the network: a proxy on 127.0.0.1, through which it dials everything.
+/// The proxy on 127.0.0.1 that is one browser's only connection to the network.
 ///
-/// It has a thread of its own, which ends when this is dropped, and with it every connection.
+/// Its thread and all its connections end when this is dropped.
 pub struct Guard {
     address: SocketAddr,
     judge: Arc<Judge>,
@@ -51,49 +53,50 @@ pub struct Guard {
     end: CancellationToken,
     thread: Option<JoinHandle<()>>,
     own: OwnPorts,
-    /// Ports of its browser, and its own.
-    kept: Mutex<Vec<Kept>>,
+    /// The guard's own port and those passed to `forbid_port`.
+    kept: Mutex<Vec<ReservedPort>>,
 }
 
-/// Why a guard could not be started.
+/// The error of a guard that could not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GuardError {
-    /// Nothing can be listened on.
+    /// The proxy can't listen on 127.0.0.1.
     #[error("the browser's proxy can't listen on 127.0.0.1")]
     Listen(#[source] std::io::Error),
-    /// There is no thread or no runtime for it.
+    /// The proxy's thread or runtime could not be created.
     #[error("the browser's proxy can't be started")]
     Start(#[source] std::io::Error),
 }
 
 impl Guard {
-    /// Listens on a free port of 127.0.0.1. Names are looked up as the system does it.
+    /// Starts a guard on a free port of 127.0.0.1 that uses the system's name resolution.
     ///
     /// # Errors
-    /// [`GuardError`].
+    /// [`GuardError`] if the proxy can't listen or can't be started.
     pub fn start(rules: Rules) -> Result<Self, GuardError> {
         Self::start_with(rules, Arc::new(SystemResolver))
     }
 
-    /// The same, with names looked up by `resolver`.
+    /// Like [`start`](Self::start), with names looked up by `resolver`.
     ///
     /// # Errors
-    /// [`GuardError`].
+    /// [`GuardError`] if the proxy can't listen or can't be started.
     pub fn start_with(rules: Rules, resolver: Arc<dyn Resolve>) -> Result<Self, GuardError> {
         Self::start_among(rules, resolver, OwnPorts::default())
     }
 
-    /// The same, one of several: what `own` has of any of them is out of reach for the pages of all.
+    /// Like [`start_with`](Self::start_with), as one of several guards that share `own`: no page of
+    /// any of them can reach these ports.
     ///
     /// # Errors
-    /// [`GuardError`].
+    /// [`GuardError`] if the proxy can't listen or can't be started.
     pub fn start_among(rules: Rules, resolver: Arc<dyn Resolve>, own: OwnPorts) -> Result<Self, GuardError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GuardError::Listen)?;
         let address = listener.local_addr().map_err(GuardError::Listen)?;
         listener.set_nonblocking(true).map_err(GuardError::Listen)?;
         let judge = Arc::new(Judge::new(rules, resolver, own.clone()));
-        let kept = Mutex::new(vec![own.keep(address.port())]);
+        let kept = Mutex::new(vec![own.reserve(address.port())]);
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime.enable_io().enable_time().max_blocking_threads(MAX_LOOKUPS).build();
         let runtime = runtime.map_err(GuardError::Start)?;
@@ -108,27 +111,29 @@ impl Guard {
         Ok(Self { address, judge, runtime: handle, end, thread: Some(thread), own, kept })
     }
 
-    /// Where it listens.
+    /// The address the proxy listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What Chromium has to be started with, so that this is its only way to the network, and pages alone take it. (Of
-    /// several `--disable-features` it reads the last.)
+    /// The arguments that make the proxy Chromium's only connection to the network and disable
+    /// traffic that no page asked for. Chromium honours only the last `--disable-features`, so this
+    /// must be the only one.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         vec![
             format!("--proxy-server=http://{}", self.address),
-            // Loopback goes through it too, which Chromium spares its proxies.
+            // By default, Chromium bypasses the proxy for loopback addresses.
             "--proxy-bypass-list=<-loopback>".to_owned(),
-            // With a proxy it looks nothing up itself; should it ever, it finds nothing.
+            // With a proxy, Chromium resolves no names itself; if it ever does, this makes the
+            // lookup fail.
             format!("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {}", self.address.ip()),
-            // A proxy of http takes no UDP: neither QUIC nor WebRTC may have any.
+            // An HTTP proxy carries no UDP, so disable QUIC and WebRTC over UDP.
             "--disable-quic".to_owned(),
             "--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
-            // It asks nobody on its own: no updates, no hints, no time, no search engine that might be needed or may be
-            // asked in other ways, and no accounts and messages (a port that it never dials).
+            // Disable the browser's own requests: component updates, hints, network time, search
+            // engine features, accounts and messaging. Port 1 is one that Chromium never dials.
             "--component-updater=url-source=data:,".to_owned(),
             format!("--disable-features={}", OWN_TRAFFIC.join(",")),
             "--gcm-checkin-url=http://127.0.0.1:1/".to_owned(),
@@ -136,55 +141,56 @@ impl Guard {
         ]
     }
 
-    /// Whether a page may be opened, before it is: for http and https, and as its host is now. A redirect, or what the
-    /// page loads, is judged when it comes.
+    /// Judges whether an http or https page may be opened, with its host's current addresses.
+    /// Redirects and subresources are judged when they are requested.
     ///
-    /// The host's addresses are found first, which takes 5 s at most. A future of its own, for any runtime.
+    /// Finding the addresses takes up to 5 s. The future can run on any runtime.
     pub fn judge(&self, url: &str) -> impl Future<Output = Verdict> + Send + 'static + use<> {
         let (judge, url) = (self.judge.clone(), url.to_owned());
         let judged = self.runtime.spawn(async move { judge.page(&url).await });
-        async { judged.await.unwrap_or(Verdict::Refused { why: Why::Ended }) }
+        async { judged.await.unwrap_or(Verdict::Refused { why: RefusalReason::Ended }) }
     }
 
-    /// A person has allowed what was asked: this host, at these addresses, whatever the port, for this session.
+    /// Records the user's approval of an ask: its host at its addresses, on any port, for the
+    /// session.
     pub fn allow(&self, ask: &Ask) {
         self.judge.rules().allow(ask, None);
     }
 
-    /// The same at one port alone.
+    /// Records an approval like [`allow`](Self::allow), but for one port only.
     pub fn allow_port(&self, ask: &Ask, port: u16) {
         self.judge.rules().allow(ask, Some(port));
     }
 
-    /// Keeps a port of this machine out of reach of every page as long as this guard is there, whatever is allowed: the
-    /// browser's own debugging port.
+    /// Makes a port of this machine unreachable for every page while this guard exists, even if a
+    /// rule allows it. Used for the browser's debugging port.
     pub fn forbid_port(&self, port: u16) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(self.own.keep(port));
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(self.own.reserve(port));
     }
 
-    /// Begins to write down what is not let through, or does not answer.
+    /// Opens a ledger, which records the connections that are refused or fail from now on.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.judge.ledgers().open()
     }
 }
 
-/// Whether a page may be opened, as far as its address tells: none where a name would have to be looked up far away,
-/// which says the name to others. May block, for 5 s at most.
-pub(super) fn at_sight(rules: &Rules, resolver: Arc<dyn Resolve>, own: &OwnPorts, url: &str) -> Option<Verdict> {
-    Judge::new(rules.clone(), resolver, own.clone()).at_sight(url)
+/// Judges a page without looking its name up at a remote resolver, which would disclose the name.
+/// Returns `None` if that lookup is necessary. May block for up to 5 s.
+pub(super) fn judge_locally(rules: &Rules, resolver: Arc<dyn Resolve>, own: &OwnPorts, url: &str) -> Option<Verdict> {
+    Judge::new(rules.clone(), resolver, own.clone()).judge_locally(url)
 }
 
 fn run(runtime: Runtime, listener: tokio::net::TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {
     runtime.block_on(ended.run_until_cancelled(proxy::serve(listener, judge)));
-    // A name that is still being looked up is not waited for.
+    // Does not wait for a lookup that is still running.
     runtime.shutdown_background();
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.end.cancel();
-        // Should it have panicked, there is nobody left to be told.
+        // A panic of the thread can't be reported from here.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! A page in a tab: loaded as far as it does, and looked into from outside of its own scripts.
+//! Page loading, and evaluation of expressions that the page's own scripts can't influence.
 
 use std::time::Duration;
 
@@ -15,29 +15,30 @@ use super::error::WebError;
 use super::guard::GUARD;
 use super::tab::Tab;
 
-/// How a browser says that a page was not to be loaded after all.
+/// The error of a load that was abandoned, as for a download.
 const ABORTED: &str = "net::ERR_ABORTED";
 
-/// How long it may then take to say that it is a download.
+/// How long the browser may take to report a download after [`ABORTED`].
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// How long a page that is still loading may take to be stopped. One whose scripts never rest can't be.
+/// How long it may take to stop a page that is still loading. A page with a busy script can't be
+/// stopped.
 const STOPPED: Duration = Duration::from_secs(3);
 
-/// How far a page was loaded.
+/// The result of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// All of it is there.
+pub(super) enum LoadResult {
+    /// The page is complete.
     Whole,
-    /// It would have gone on: loading was stopped.
+    /// The page was still loading at the time limit and was stopped.
     Stopped,
 }
 
-/// Loads a page, for so long at most.
+/// Loads a page, and stops it if it is still loading after `within`.
 ///
 /// # Errors
-/// It does not load, nothing of it came in time, or it is a download.
-pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arrival, WebError> {
+/// The page can't be loaded, is a download, or no part of it arrived in time.
+pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<LoadResult, WebError> {
     let mut failure = std::pin::pin!(failure(tab));
     let loaded = tokio::select! {
         biased;
@@ -46,7 +47,8 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
         loaded = navigate(tab, url) => Some(loaded?),
         () = tokio::time::sleep(within) => None,
     };
-    // That it is loaded is told before what came with it: by the answer to one more question, that is told, too.
+    // The load event may precede events about the page's requests. Those have arrived when the
+    // browser answers one more command.
     if loaded.is_some() {
         tab.up.chrome.execute(GetVersion {}).await?;
     }
@@ -54,81 +56,82 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
         return Err(failed(tab, url, &error).await);
     }
     match loaded {
-        Some(None) => Ok(Arrival::Whole),
+        Some(None) => Ok(LoadResult::Whole),
         Some(Some(error)) => Err(not_loaded(tab, url, &error)),
         None => match tokio::time::timeout(STOPPED, stop(tab)).await {
             Ok(address) => match address?.as_str() {
                 "about:blank" => Err(WebError::Late { what: "the answer of the page's server", limit: within }),
-                _ => Ok(Arrival::Stopped),
+                _ => Ok(LoadResult::Stopped),
             },
-            Err(_) => Err(WebError::failed(format!("{url} can't be read: its scripts never rest"))),
+            Err(_) => Err(WebError::failed(format!("{url} can't be read: its scripts never stop running"))),
         },
     }
 }
 
-/// Goes there, and waits until all of it is there; or what the browser says was wrong.
+/// Navigates to `url` and waits until the page is loaded. Returns the browser's error, if any.
 async fn navigate(tab: &Tab, url: &str) -> Result<Option<String>, CdpError> {
-    // The document that was loaded last.
-    let (tell, mut told) = watch::channel(None);
+    // The loader id of the last document that was loaded.
+    let (sender, mut receiver) = watch::channel(None);
     let frame = tab.id.clone();
     let _listening = tab.page.listen(move |event| {
         if let Some(loaded) = event.read::<LifecycleEvent>()
             && (loaded.name.as_str(), &loaded.frame_id) == ("load", &frame)
         {
-            tell.send_replace(Some(loaded.loader_id));
+            sender.send_replace(Some(loaded.loader_id));
         } else if event.read::<FrameStoppedLoading>().is_some_and(|stopped| stopped.frame_id == frame) {
-            // Also where scripts have stopped it: then it does not load.
-            tell.send_modify(|_| ());
+            // Wakes the waiter too: if a script stops the load, there is no `load` event.
+            sender.send_modify(|_| ());
         }
     });
     let begun = tab.page.execute(Navigate { url }).await?;
     if begun.error_text.is_some() {
         return Ok(begun.error_text);
     }
-    // An event before this answer may have been of the previous page.
-    let is_loaded = begun.loader_id.is_some() && *told.borrow_and_update() == begun.loader_id;
+    // Events before this answer may belong to the previous page.
+    let is_loaded = begun.loader_id.is_some() && *receiver.borrow_and_update() == begun.loader_id;
     if !is_loaded {
-        told.changed().await.map_err(|_| CdpError::Ended)?;
+        receiver.changed().await.map_err(|_| CdpError::Ended)?;
     }
     Ok(None)
 }
 
-/// Stops a page that is still loading, and says where it is.
+/// Stops loading and returns the page's current address.
 async fn stop(tab: &Tab) -> Result<String, WebError> {
     tab.page.execute(StopLoading {}).await?;
-    look(tab, "location.href").await
+    evaluate(tab, "location.href").await
 }
 
-/// Why a page is not loaded whose loading has ended like this.
+/// The error for a page whose load ended with `error`.
 async fn failed(tab: &Tab, url: &str, error: &str) -> WebError {
-    // What is downloaded, or has no content, ends like one that can't be had, too.
+    // A download or an empty response ends a load like a failure.
     match tokio::time::timeout(SETTLED, tab.download()).await {
         Ok(name) if error == ABORTED => is_download(url, &name),
         _ => not_loaded(tab, url, error),
     }
 }
 
-/// Waits until the page itself can't be loaded, and says why.
+/// Waits until the page's own document fails to load, and returns the error.
 fn failure(tab: &Tab) -> impl Future<Output = String> + use<> {
-    let (tell, mut told) = watch::channel(None);
+    let (sender, mut receiver) = watch::channel(None);
     let frame = tab.id.clone();
     let mut document = None;
     let listening = tab.page.listen(move |event| {
         let error = ending(event, &frame, &mut document);
         if error.is_some() {
-            tell.send_replace(error);
+            sender.send_replace(error);
         }
     });
     async move {
         let _listening = listening;
-        match told.wait_for(Option::is_some).await.map(|error| error.clone()) {
+        match receiver.wait_for(Option::is_some).await.map(|error| error.clone()) {
             Ok(Some(error)) => error,
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }
 }
 
-/// Why the document of this frame can't be loaded, if the event says so. `document` is the request for it.
+/// The error of the document of this frame, if the event reports one. `document` is the id of its
+/// request.
 fn ending(event: &Event<'_>, frame: &str, document: &mut Option<String>) -> Option<String> {
     if let Some(sent) = event.read::<RequestWillBeSent>()
         && sent.r#type.as_deref() == Some("Document")
@@ -148,12 +151,13 @@ fn ending(event: &Event<'_>, frame: &str, document: &mut Option<String>) -> Opti
     None
 }
 
-/// Whether it is no server that answers but our own guard.
+/// Whether the answer is the guard's own page.
 fn is_of_guard(response: &Response) -> bool {
     response.headers.keys().any(|field| field.eq_ignore_ascii_case(GUARD.as_str()))
 }
 
-/// Why a page could not be loaded: what was not let through says more than the browser does.
+/// The error for a page that could not be loaded. The guard's reasons are more precise than the
+/// browser's.
 fn not_loaded(tab: &Tab, url: &str, error: &str) -> WebError {
     let refused = tab.ledger.refused().hosts;
     let whys: Vec<_> = refused.iter().map(|refusal| format!("{}: {}", refusal.host, refusal.why)).collect();
@@ -165,15 +169,16 @@ fn is_download(url: &str, name: &str) -> WebError {
     WebError::failed(format!("{url} is a download (`{name}`), and downloads are refused"))
 }
 
-/// What an expression comes to in the page, as JSON. It sees the document but nothing of the page's scripts, which
-/// can't pretend anything.
+/// Evaluates an expression in the page and deserializes its value from JSON. It runs in an isolated
+/// world, which shares the document but no script objects with the page, so the page's scripts
+/// can't falsify the result.
 ///
 /// # Errors
-/// It throws, or the page is gone.
-pub(super) async fn look<T: DeserializeOwned>(tab: &Tab, expression: impl Into<String>) -> Result<T, WebError> {
+/// The expression throws, or the page is gone.
+pub(super) async fn evaluate<T: DeserializeOwned>(tab: &Tab, expression: impl Into<String>) -> Result<T, WebError> {
     let world = CreateIsolatedWorld { frame_id: &tab.id, world_name: "holdpoint" };
     let context_id = tab.page.execute(world).await?.execution_context_id;
-    // An answer with half a character in it would not arrive.
+    // The browser does not send an answer that contains a lone surrogate.
     let expression = expression.into();
     let whole = "(_, value) => value?.toWellFormed?.() ?? value";
     let expression = format!("JSON.parse(JSON.stringify({expression}, {whole}))");

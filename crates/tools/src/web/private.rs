@@ -1,4 +1,4 @@
-//! Private hosts: what a person is told before the browser reaches one, once for a host and a session.
+//! The Confirm before a browser reaches a private host, once for a host and a session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,14 +8,14 @@ use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 use super::guard::Ask;
 use crate::shown;
 
-/// The questions of a session: one at a time about a host, so that a call that wants to go there as well waits for the
-/// answer instead of asking, too.
+/// The locks for a session's asks about private hosts. Only one ask about a host is open at a time:
+/// other calls wait for its answer instead of asking again.
 #[derive(Debug, Default)]
-pub(super) struct Questions(Mutex<HashMap<String, Weak<Turn<()>>>>);
+pub(super) struct AskLocks(Mutex<HashMap<String, Weak<Turn<()>>>>);
 
-impl Questions {
-    /// Waits until nobody asks about this host.
-    pub(super) async fn turn(&self, host: &str) -> OwnedMutexGuard<()> {
+impl AskLocks {
+    /// Waits until no other call asks about this host.
+    pub(super) async fn lock_host(&self, host: &str) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| turn.strong_count() > 0);
@@ -27,17 +27,18 @@ impl Questions {
     }
 }
 
-/// The question about it alone.
+/// The message of an ask that is about the host alone.
 pub(super) fn question(ask: &Ask) -> String {
     format!("Let the browser reach {}?", shown::line(&ask.host))
 }
 
-/// What agreeing means. Of two lines, so that no line of anybody else's can say it.
-pub(super) fn meaning(ask: &Ask) -> String {
+/// The consequence of an approval. The text has two lines, so that an address or other input, which
+/// is shown on one line, can't imitate it.
+pub(super) fn consequence(ask: &Ask) -> String {
     let addresses: Vec<_> = ask.addresses.iter().map(ToString::to_string).collect();
     format!(
-        "{} is on this machine or in a private network: {}\nIf you agree, pages of this session's browser reach it, at any \
-         port, until the session ends.",
+        "{} is on this machine or in a private network: {}\nIf you approve, pages in this session's browser can reach \
+         it on any port until the session ends.",
         shown::line(&ask.host),
         addresses.join(", ")
     )

@@ -1,4 +1,4 @@
-//! The folder of one browser: private, its name not to be guessed, and gone when the browser is.
+//! The private folder of a browser, with an unguessable name, which is removed with the browser.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -7,26 +7,26 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// What the names of browsers' folders begin with.
+/// The prefix of the folders' names.
 const PREFIX: &str = "browser-";
 
-/// In each folder, held locked by the process that made it.
+/// The lock file in each folder, locked by the process that made the folder.
 const LOCK: &str = "lock";
 
-/// The folder of one browser. Removed when dropped; where this process is killed, by whoever makes the next one beside
-/// it.
+/// The folder of one browser, removed when dropped. After a kill, the next `make` or `sweep` in the
+/// same place removes it.
 #[derive(Debug)]
 pub(super) struct Profile {
     folder: TempDir,
-    /// Locked as long as this process lives, so that nobody removes it.
+    /// Locked until this process ends, so that no other process removes the folder.
     _lock: File,
 }
 
 impl Profile {
-    /// Makes one in `place`, and removes there what killed processes have left.
+    /// Makes a folder in `place`, and removes the folders that killed processes have left there.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub(super) fn make(place: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(place)?;
         let _making = alone(place)?;
@@ -38,7 +38,6 @@ impl Profile {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -52,7 +51,7 @@ impl Drop for Profile {
     }
 }
 
-/// Removes what killed processes have left, if there is such a place.
+/// Removes the folders that killed processes have left in `place`, if it exists.
 pub(super) fn sweep(place: &Path) -> io::Result<()> {
     if !place.exists() {
         return Ok(());
@@ -61,7 +60,7 @@ pub(super) fn sweep(place: &Path) -> io::Result<()> {
     remove_left(place)
 }
 
-/// Held while folders without a locked file may be seen: those that are just being made.
+/// Locks `place`, because a folder that is being made does not have a locked file yet.
 fn alone(place: &Path) -> io::Result<File> {
     let lock = lock_file(&place.join(LOCK))?;
     lock.lock()?;
@@ -78,7 +77,7 @@ fn remove_left(place: &Path) -> io::Result<()> {
         if lock.is_ok_and(|lock| lock.try_lock().is_ok())
             && let Err(error) = fs::remove_dir_all(entry.path())
         {
-            // Its browser may be just ending. The next sweep finds it.
+            // The browser may still be ending; the next sweep removes its folder.
             tracing::debug!(folder = %entry.path().display(), %error, "a browser's folder can't be removed yet");
         }
     }

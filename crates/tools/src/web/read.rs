@@ -1,4 +1,4 @@
-//! The text of a page: its main part as Markdown, its title and its links.
+//! The content of a page: its main text as Markdown, its title and its links.
 
 use std::fmt::Write;
 
@@ -9,44 +9,45 @@ use tokio::sync::oneshot;
 
 use super::error::WebError;
 use super::location;
-use super::page::look;
+use super::page::evaluate;
 use super::tab::Tab;
 
-/// How deep elements may lie in one another where a page is turned into Markdown: as deep as a browser's own parser lets
-/// them. Only scripts make deeper ones, and what reads HTML needs stack, and time, for each level.
+/// The deepest nesting of elements that is converted to Markdown, which is the limit of a browser's
+/// own parser. Only scripts make deeper documents, and converting costs stack and time for each
+/// level.
 const DEEPEST: usize = 512;
 
-/// How many levels a parser adds to what is written: `html` and `body`.
+/// How many levels a parser adds to a fragment: `html` and `body`.
 const IMPLIED: usize = 2;
 
-/// Bytes of the stack for that.
+/// The stack size in bytes of the thread that converts HTML.
 const STACK: usize = 32 * 1024 * 1024;
 
-/// How many times the text that is returned is looked at, to tell the main part of it.
+/// How much text is read from a page to find its main part, as a multiple of the text to return.
 const BEGINNING: usize = 2;
 
-/// How many characters of text are looked at for that at least.
+/// How many characters of text are read for that at least.
 const LEAST: usize = 64 * 1024;
 
-/// Sees what there is of the document, in a copy that loads and runs nothing: of its beginning, as much as has so many
-/// characters of text.
-const LOOK: &str = include_str!("read/look.js");
+/// A script that copies the beginning of the document, up to a number of characters of text. The
+/// copy loads and runs nothing.
+const READ_SCRIPT: &str = include_str!("read/look.js");
 
-/// A page as it is read.
+/// The content of a page, as [`READ_SCRIPT`] returns it.
 #[derive(Debug, Deserialize)]
-pub(super) struct Read {
-    /// Where it is now.
+pub(super) struct PageContent {
+    /// The page's current address.
     pub(super) url: String,
     pub(super) title: String,
-    /// Its HTTP status; 0 if there is none.
+    /// The HTTP status, or 0 if unknown.
     pub(super) status: u16,
-    /// Without what is no text.
+    /// The HTML of the beginning, without elements that hold no text.
     html: String,
-    /// As it is shown; only where it is no HTML.
+    /// The text as shown, for documents that are not HTML.
     text: Option<String>,
-    /// More of it was there.
+    /// Whether the page has more content.
     cut: bool,
-    /// The first that lead elsewhere.
+    /// The first links to other pages.
     links: Vec<Link>,
     #[serde(rename = "allLinks")]
     all_links: usize,
@@ -58,19 +59,19 @@ struct Link {
     url: String,
 }
 
-impl Read {
-    /// Looks at the page of a tab as it is now, for at most so many bytes of its text.
-    pub(super) async fn of(tab: &Tab, most: usize) -> Result<Self, WebError> {
-        look(tab, format!("({LOOK})({})", LEAST.max(BEGINNING * most))).await
+impl PageContent {
+    /// Reads the page of a tab, enough for `most` bytes of its text.
+    pub(super) async fn from_tab(tab: &Tab, most: usize) -> Result<Self, WebError> {
+        evaluate(tab, format!("({READ_SCRIPT})({})", LEAST.max(BEGINNING * most))).await
     }
 
-    /// Its text, at most so many bytes of it, and its links.
+    /// The page's text, up to `most` bytes, followed by its links.
     pub(super) async fn text(mut self, tab: &Tab, most: usize) -> Result<String, WebError> {
         let text = match self.text.take() {
             Some(text) => text,
             None => match markdown(std::mem::take(&mut self.html), self.url.clone()).await {
                 Some(text) => text,
-                None => look(tab, shown_text(4 * most)).await?,
+                None => evaluate(tab, shown_text(4 * most)).await?,
             },
         };
         let text = text.trim();
@@ -79,10 +80,8 @@ impl Read {
         if kept < all || self.cut {
             let whole = if self.cut { "a longer page".to_owned() } else { format!("{all} bytes") };
             // Writing to a string does not fail.
-            let _ = write!(
-                said,
-                "\n\n[cut: these are the first {kept} bytes of {whole}; find_in_page looks through all of it]"
-            );
+            let _ =
+                write!(said, "\n\n[cut: these are the first {kept} bytes of {whole}; find_in_page searches all of it]");
         }
         if !self.links.is_empty() {
             said.push_str("\n\nLinks:\n");
@@ -97,23 +96,23 @@ impl Read {
     }
 }
 
-/// The expression for a page's text as it is shown, at most so many characters of it.
+/// The expression for the text that a page shows, up to `most` characters.
 pub(super) fn shown_text(most: usize) -> String {
     format!("((document.body || document.documentElement || {{}}).innerText || '').slice(0, {most})")
 }
 
-/// The main part of a page as Markdown; nothing where it can't be told. On a thread of its own: it takes a while, and
-/// the call may be over before.
+/// The main part of a page as Markdown, or `None` if it can't be found. The conversion runs on its
+/// own thread, because the call may end before it does.
 async fn markdown(html: String, url: String) -> Option<String> {
     if levels_written(&html) > DEEPEST {
         return None;
     }
-    let (tell, told) = oneshot::channel();
-    let convert = move || tell.send(to_markdown(&html, &url));
+    let (sender, receiver) = oneshot::channel();
+    let convert = move || sender.send(to_markdown(&html, &url));
     let thread = std::thread::Builder::new().name("page text".to_owned()).stack_size(STACK).spawn(convert);
     thread.ok()?;
-    // A panic in there is no text.
-    told.await.ok()?
+    // After a panic in the thread there is no text.
+    receiver.await.ok()?
 }
 
 fn to_markdown(html: &str, url: &str) -> Option<String> {
@@ -123,13 +122,13 @@ fn to_markdown(html: &str, url: &str) -> Option<String> {
         return None;
     }
     let mut page = Readability::with_document(page, Some(url), Some(config)).ok()?;
-    // An index, a form, an application: all of it counts.
+    // An index, a form or an application has no main part, so all of it is returned.
     if !page.is_probably_readable() {
         return Some(whole(&page.doc));
     }
     match page.parse() {
         Ok(article) => Some(article.text_content.to_string()),
-        // The attempt has taken parts away.
+        // The failed attempt has removed parts of the document.
         Err(_) => Some(whole(&Document::from(html))),
     }
 }
@@ -138,8 +137,9 @@ fn whole(page: &Document) -> String {
     page.md(Some(&["head"])).to_string()
 }
 
-/// How deep elements lie in one another, as a browser writes them: each with its end, and `<` for nothing else outside of
-/// quotes. Of what is written otherwise, only the tree says it for certain; but that takes time to parse.
+/// The nesting depth of HTML as a browser serializes it: every element has an end tag, and `<`
+/// outside of quotes only starts a tag. For other HTML only the parsed tree gives the depth, at the
+/// cost of parsing.
 fn levels_written(html: &str) -> usize {
     const EMPTY: [&str; 14] =
         ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"];
@@ -163,7 +163,7 @@ fn levels_written(html: &str) -> usize {
     most
 }
 
-/// What comes after the tag whose attributes these are.
+/// The text after the tag whose attributes begin here.
 fn after_tag(attributes: &str) -> &str {
     let mut rest = attributes;
     while let Some(at) = rest.find(['>', '"', '\'']) {
@@ -178,7 +178,7 @@ fn after_tag(attributes: &str) -> &str {
     ""
 }
 
-/// How deep elements lie in one another. Calls itself for none of them.
+/// The nesting depth of the elements. Uses a loop, because recursion could overflow the stack.
 fn levels(page: &Document) -> usize {
     let mut most = 0;
     let mut waiting = vec![(page.root(), 0)];
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_counted_as_elements_lie() {
+    fn nesting_levels_are_counted() {
         let both = |html: &str| (levels_written(html), levels(&Document::from(html)));
         assert_eq!(both("text"), (0, IMPLIED));
         assert_eq!(both("<p>a<br>b<img src='x'></p><p><b>c</b></p>"), (2, IMPLIED + 2));
@@ -204,9 +204,9 @@ mod tests {
         assert_eq!(levels_written(&"<b>".repeat(100_000)), 100_000);
     }
 
-    /// As a page may have it written that has made its elements by script.
+    /// HTML with end tags hidden in attributes or raw text, as a script can produce it.
     #[tokio::test]
-    async fn m_e7_web_levels_can_not_be_hidden_from_whoever_walks_them() {
+    async fn m_e7_web_markup_can_not_hide_nesting_levels() {
         const HIDDEN: usize = 2_000;
         let page =
             |hides| format!("<p>begin {}deep{}", format!("<div>{hides}").repeat(HIDDEN), "</div>".repeat(HIDDEN));
@@ -220,17 +220,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn m_e7_web_what_lies_deeper_than_any_parser_takes_it_is_not_walked() {
+    async fn m_e7_web_too_deep_documents_are_not_converted() {
         let page = |deep| format!("<p>begin {}deep{}</p>", "<div>".repeat(deep - 1), "</div>".repeat(deep - 1));
         let text = |deep| markdown(page(deep), "http://x/".to_owned());
         assert!(text(DEEPEST).await.is_some_and(|text| text.contains("deep")));
         assert_eq!(text(DEEPEST + 1).await, None);
     }
 
-    /// What parses, walks and writes HTML calls itself for each level: in a thread that is not made for that, this
-    /// ends the whole program.
+    /// Parsing, walking and serializing HTML are recursive: on a thread with a small stack, this
+    /// would abort the process.
     #[test]
-    fn as_deep_as_it_may_be_it_is_read() {
+    fn a_document_at_the_depth_limit_is_converted() {
         let text =
             |page: String| std::thread::Builder::new().stack_size(STACK).spawn(move || to_markdown(&page, "http://x/"));
         for element in ["div", "b", "table", "li", "blockquote"] {

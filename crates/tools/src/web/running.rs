@@ -1,44 +1,44 @@
-//! The list of the browsers that run, for whoever shows it.
+//! The list of the browsers that are running, for display.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_common::SessionId;
 
-/// A browser that runs.
+/// A browser that is running, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningBrowser {
-    /// Whose it is.
+    /// The session that uses the browser.
     pub session: SessionId,
-    /// Its process.
+    /// The id of the browser's process.
     pub pid: u32,
-    /// Where it is debugged: `127.0.0.1:PORT`.
+    /// The address of its DevTools, as `127.0.0.1:PORT`.
     pub debugging: String,
-    /// It has a window.
+    /// Whether the browser has a window.
     pub visible: bool,
-    /// Its own sandbox is on.
+    /// Whether Chromium's own sandbox is on.
     pub sandbox: bool,
 }
 
-/// All browsers that run. Clones are the same.
+/// All running browsers. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Running(Arc<Mutex<Vec<RunningBrowser>>>);
 
-/// Where one session's browsers are listed.
+/// Adds the browsers of one session to the list.
 #[derive(Debug, Clone)]
-pub(super) struct Roll {
+pub(super) struct RunningList {
     running: Running,
     session: SessionId,
 }
 
-/// A browser that is listed, as long as this is there.
+/// Keeps a browser listed until dropped.
 pub(super) struct Listed {
     running: Running,
     pid: u32,
 }
 
 impl Running {
-    pub(super) fn roll(&self, session: SessionId) -> Roll {
-        Roll { running: self.clone(), session }
+    pub(super) fn list_for(&self, session: SessionId) -> RunningList {
+        RunningList { running: self.clone(), session }
     }
 
     pub(super) fn list(&self) -> Vec<RunningBrowser> {
@@ -50,8 +50,8 @@ impl Running {
     }
 }
 
-impl Roll {
-    /// Lists a browser that answers at `ws://HOST:PORT/…`.
+impl RunningList {
+    /// Lists a browser with the DevTools address `ws://HOST:PORT/…`.
     pub(super) fn enter(&self, pid: u32, address: &str, visible: bool, sandbox: bool) -> Listed {
         let debugging = address.split('/').nth(2).unwrap_or(address).to_owned();
         let session = self.session.clone();

@@ -1,4 +1,4 @@
-//! A picture of a page, kept in a file.
+//! Screenshots of pages, saved as files.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -14,45 +14,46 @@ use super::cdp::protocol::{CaptureScreenshot, GetLayoutMetrics, Viewport};
 use super::error::WebError;
 use super::tab::Tab;
 
-/// Pixels of a picture on each side: what graphics can hold.
+/// The largest width and height of a picture in pixels, which is the limit of graphics hardware.
 const LONGEST: f64 = 16_384.0;
 
-/// Pictures that are kept, the oldest out first.
-const KEPT: usize = 200;
+/// How many pictures are kept; the oldest are removed first.
+const MAX_SCREENSHOTS: usize = 200;
 
-/// A picture that was kept.
+/// A saved picture.
 pub(super) struct Picture {
     pub(super) path: PathBuf,
     pub(super) width: u32,
     pub(super) height: u32,
-    /// The page is larger than that.
+    /// Whether the page is larger than the picture.
     pub(super) cut: bool,
 }
 
-/// Takes a picture of the page as it is now, and keeps it in `folder`.
+/// Takes a picture of the page as it is now, and saves it in `folder`.
 pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Picture, WebError> {
     let whole = tab.page.execute(GetLayoutMetrics {}).await?.css_content_size;
     let (width, height) = (whole.width.min(LONGEST), whole.height.min(LONGEST));
     let clip = full_page.then_some(Viewport { x: 0.0, y: 0.0, width, height, scale: 1.0 });
     let taken = tab.page.execute(CaptureScreenshot { format: "png", capture_beyond_viewport: full_page, clip }).await?;
     let png = STANDARD.decode(&taken.data).map_err(|error| WebError::failed(error.to_string()))?;
-    let path = keep(folder, &png)
-        .map_err(|error| WebError::failed(format!("the picture can't be written to {}: {error}", folder.display())))?;
-    // They stand in the head of every PNG.
+    let path = save_png(folder, &png).map_err(|error| {
+        WebError::failed(format!("the screenshot can't be written to {}: {error}", folder.display()))
+    })?;
+    // The header of a PNG holds its width and height at these offsets.
     let [width, height] =
         [16, 20].map(|at| png.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes));
     Ok(Picture { path, width, height, cut: full_page && whole.width.max(whole.height) > LONGEST })
 }
 
-fn keep(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
+fn save_png(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut old: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
     old.retain(|path| path.extension().is_some_and(|kind| kind == "png"));
-    // Their names begin with when they were taken.
+    // File names begin with a timestamp.
     old.sort();
-    for path in old.iter().take(old.len().saturating_sub(KEPT - 1)) {
+    for path in old.iter().take(old.len().saturating_sub(MAX_SCREENSHOTS - 1)) {
         match fs::remove_file(path) {
-            // Another session was quicker.
+            // Another session has removed it first.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             removed => removed?,
         }
@@ -72,14 +73,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m_e7_web_sessions_make_room_for_pictures_at_the_same_time() {
+    fn m_e7_web_concurrent_sessions_remove_old_screenshots() {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..20 {
-            for n in 0..2 * KEPT {
+            for n in 0..2 * MAX_SCREENSHOTS {
                 fs::write(folder.path().join(format!("0-{n:03}.png")), "").unwrap();
             }
             std::thread::scope(|scope| {
-                let keep = || keep(folder.path(), b"png").unwrap();
+                let keep = || save_png(folder.path(), b"png").unwrap();
                 let threads = [scope.spawn(keep), scope.spawn(keep)];
                 threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
             });

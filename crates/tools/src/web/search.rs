@@ -1,4 +1,4 @@
-//! Searching the web: the user's search engine, opened like any page, and its results.
+//! Web search: the address of a query at the user's search engine, and the results on its page.
 
 use std::fmt::Write;
 
@@ -8,68 +8,71 @@ use url::form_urlencoded::byte_serialize;
 
 use super::error::WebError;
 use super::location;
-use super::page::look;
+use super::page::evaluate;
 use super::tab::Tab;
 
-/// Results that are returned.
-const MOST: usize = 20;
+/// How many results are returned.
+const MAX_RESULTS: usize = 20;
 
-/// Characters of what is said about one.
-const ABOUT: usize = 500;
+/// How many characters of a result's title or text are returned.
+const MAX_FIELD_CHARS: usize = 500;
 
-/// One result.
 #[derive(Debug, Deserialize)]
-struct Found {
+struct SearchResult {
     #[serde(default)]
     title: String,
     #[serde(default)]
     url: String,
-    /// SearXNG calls it so.
+    /// SearXNG names this field `content`.
     #[serde(default, alias = "content")]
     text: Option<String>,
 }
 
-/// What SearXNG answers, as far as it is used.
+/// The fields of SearXNG's answer that are used.
 #[derive(Debug, Deserialize)]
-struct Answer {
-    results: Vec<Found>,
+struct SearchResponse {
+    results: Vec<SearchResult>,
 }
 
-/// Where the engine answers this query.
+/// The address of the engine's results for this query.
 ///
 /// # Errors
 /// No engine is configured.
 pub(super) fn address(search: &WebSearch, query: &str) -> Result<String, WebError> {
     let Some(url) = &search.url else {
         return Err(WebError::failed(
-            "no search engine is configured: web.search.url in the configuration names one. Without it, open pages by their \
-             address",
+            "no search engine is configured: the user can set web.search.url in the configuration. Without it, open \
+             pages by their URL",
         ));
     };
     let query: String = byte_serialize(query.as_bytes()).collect();
     Ok(url.replace("{query}", &query))
 }
 
-/// The results on the engine's page as it is now, in words.
+/// Reads the results from the engine's page and describes them for the model.
 pub(super) async fn results(tab: &Tab, search: &WebSearch) -> Result<String, WebError> {
     let found = match &search.html {
-        Some(mapping) => look(tab, picked(mapping)).await?,
+        Some(mapping) => evaluate(tab, picked(mapping)).await?,
         None => {
-            let text: String = look(tab, "document.body.innerText").await?;
-            let answer: Result<Answer, _> = serde_json::from_str(&text);
+            let text: String = evaluate(tab, "document.body.innerText").await?;
+            let answer: Result<SearchResponse, _> = serde_json::from_str(&text);
             answer
-                .map_err(|error| WebError::failed(format!("the search engine does not answer as SearXNG: {error}")))?
+                .map_err(|error| {
+                    WebError::failed(format!(
+                        "the answer of the search engine is not in the format of SearXNG: {error}"
+                    ))
+                })?
                 .results
         }
     };
     Ok(report(&found))
 }
 
-/// The expression that picks results out of a page.
+/// The expression that extracts the results from a page.
 fn picked(WebSearchHtml { result, link, text }: &WebSearchHtml) -> String {
     let [result, link, text] = [Some(result), Some(link), text.as_ref()].map(|selector| serde_json::json!(selector));
     format!(
-        "[...document.querySelectorAll({result})].slice(0, {MOST}).map(result => {{
+        "[...document.querySelectorAll({result})].slice(0, {MAX_RESULTS}).map(result => {{
             const link = result.matches({link}) ? result : result.querySelector({link});
             const about = {text} && result.querySelector({text});
             return link && {{ title: link.innerText, url: link.href, text: about && about.innerText }};
@@ -77,12 +80,12 @@ fn picked(WebSearchHtml { result, link, text }: &WebSearchHtml) -> String {
     )
 }
 
-fn report(found: &[Found]) -> String {
+fn report(found: &[SearchResult]) -> String {
     if found.is_empty() {
-        return "nothing was found".to_owned();
+        return "no results".to_owned();
     }
     let mut said = String::new();
-    for (number, Found { title, url, text }) in found.iter().take(MOST).enumerate() {
+    for (number, SearchResult { title, url, text }) in found.iter().take(MAX_RESULTS).enumerate() {
         let [title, text] = [title.as_str(), text.as_deref().unwrap_or_default()].map(one_line);
         // Writing to a string does not fail.
         let _ = writeln!(said, "{}. {title}\n   {}", number + 1, location::brief(url));
@@ -95,5 +98,5 @@ fn report(found: &[Found]) -> String {
 
 fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
-    words.join(" ").chars().take(ABOUT).collect()
+    words.join(" ").chars().take(MAX_FIELD_CHARS).collect()
 }

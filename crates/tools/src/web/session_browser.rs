@@ -1,4 +1,4 @@
-//! The browser of one session: started for the first call that needs it, in another way once a person has to see it.
+//! The browser of one session, started on first use and replaced once a call needs a window.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use holdpoint_common::{SessionId, WebSettings};
 
-use super::browser::{Browser, Lease, Plan, find_program};
+use super::browser::{Browser, LaunchPlan, Lease, find_program};
 use super::error::WebError;
-use super::guard::{Guard, OwnPorts, Resolve, Rules, Verdict, at_sight};
-use super::private::Questions;
+use super::guard::{Guard, OwnPorts, Resolve, Rules, Verdict, judge_locally};
+use super::private::AskLocks;
 use super::running::Running;
 use crate::context::ToolContext;
 use crate::environment::outside;
 
-/// What the browsers of a program have in common.
+/// The state that all browsers of a process share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) settings: WebSettings,
@@ -24,50 +24,49 @@ pub(super) struct Shared {
     pub(super) own: OwnPorts,
 }
 
-/// The browser of one session, and what was allowed in it. Ends with the last instance of the session's tool.
+/// The browser of one session and its approvals. The browser ends with the session's last tool
+/// instance.
 #[derive(Debug)]
 pub(super) struct SessionBrowser {
     shared: Arc<Shared>,
     session: SessionId,
     rules: Rules,
-    questions: Questions,
+    ask_locks: AskLocks,
     current: Mutex<Option<Arc<Browser>>>,
 }
 
 impl SessionBrowser {
-    /// One that is started when it is first needed.
     pub(super) fn new(shared: Arc<Shared>, session: SessionId, rules: Rules) -> Self {
-        Self { shared, session, rules, questions: Questions::default(), current: Mutex::default() }
+        Self { shared, session, rules, ask_locks: AskLocks::default(), current: Mutex::default() }
     }
 
     pub(super) fn settings(&self) -> &WebSettings {
         &self.shared.settings
     }
 
-    /// How long a page may take to load.
+    /// The time limit for loading a page.
     pub(super) fn load(&self) -> Duration {
         Duration::from_secs(self.settings().load_s.into())
     }
 
-    /// Whether a page may be opened, as far as that can be told before anybody has agreed. May block.
-    pub(super) fn at_sight(&self, url: &str) -> Option<Verdict> {
-        at_sight(&self.rules, Arc::clone(&self.shared.resolver), &self.shared.own, url)
+    /// Judges a page as far as possible before the user approves. May block.
+    pub(super) fn judge_locally(&self, url: &str) -> Option<Verdict> {
+        judge_locally(&self.rules, Arc::clone(&self.shared.resolver), &self.shared.own, url)
     }
 
-    /// The questions about private hosts.
-    pub(super) fn questions(&self) -> &Questions {
-        &self.questions
+    pub(super) fn ask_locks(&self) -> &AskLocks {
+        &self.ask_locks
     }
 
-    /// Where screenshots are kept.
+    /// The folder of screenshots, which all sessions share.
     pub(super) fn screenshots(&self) -> PathBuf {
         self.shared.folder.join("screenshots")
     }
 
-    /// The session's browser, with a window if there has to be one; started if need be.
+    /// Leases the session's browser, with a window if `visible`, and starts it if necessary.
     ///
-    /// A visible one takes the place of one without a window, which ends when its last call does. It then serves all
-    /// calls: what the user did in it, say to log in, holds for them.
+    /// A browser with a window replaces one without, which ends after its last call. All later
+    /// calls use the new one, so a login by the user in it applies to them.
     pub(super) fn lease(&self, visible: bool, context: &ToolContext) -> Result<Lease, WebError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(browser) = current.as_ref().filter(|browser| browser.serves(visible)) {
@@ -79,20 +78,20 @@ impl SessionBrowser {
         Ok(lease)
     }
 
-    fn plan(&self, visible: bool, context: &ToolContext) -> Result<Plan, WebError> {
+    fn plan(&self, visible: bool, context: &ToolContext) -> Result<LaunchPlan, WebError> {
         let Shared { settings, folder, resolver, running, own } = &*self.shared;
         let workspace = context.workspace();
         let mut env = outside(workspace.env(), workspace.root());
         if visible {
             if workspace.display().is_empty() && cfg!(target_os = "linux") {
                 return Err(WebError::failed(
-                    "there is no display for a visible window. With web.pause_headless = true in the configuration, \
-                     which is the user's, a page is paused without one, and reached by the address of its developer \
-                     tools. Without `pause`, and with `headless`, a page needs no window",
+                    "there is no display for a visible window. The user can set web.pause_headless = true in the \
+                     configuration: then a page is paused without a window, and the user reaches it at the address of \
+                     its developer tools. With `headless` and without `pause`, a page needs no window",
                 ));
             }
             env.extend(workspace.display().iter().cloned());
-            // The browser has another home.
+            // The browser gets another `HOME`, where it would not find the user's X authority file.
             let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.clone());
             if let Some(home) = home
                 && !env.iter().any(|(name, _)| name == "XAUTHORITY")
@@ -103,18 +102,18 @@ impl SessionBrowser {
         let program = find_program(settings.chromium.as_deref(), workspace.env(), workspace.root())?;
         let guard = Guard::start_among(self.rules.clone(), Arc::clone(resolver), own.clone())
             .map_err(|error| WebError::failed(error.to_string()))?;
-        Ok(Plan {
+        Ok(LaunchPlan {
             program,
             visible,
-            // As root it does not start with it.
+            // Chromium's sandbox does not work as root.
             sandbox: settings.sandbox.unwrap_or_else(|| !rustix::process::geteuid().is_root()),
             env,
             guard,
             folders: folder.clone(),
             idle: Duration::from_secs(u64::from(settings.idle_minutes) * 60),
-            processes: context.processes().like(),
+            processes: context.processes().with_same_settings(),
             keep: context.background().clone(),
-            roll: running.roll(self.session.clone()),
+            running_list: running.list_for(self.session.clone()),
         })
     }
 }

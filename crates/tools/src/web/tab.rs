@@ -1,4 +1,4 @@
-//! One tab of a browser: opened empty, closed when dropped, gone with its browser or its window.
+//! A tab of a browser, which is closed when dropped and ends with its browser or its window.
 
 mod watch;
 
@@ -7,50 +7,51 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::browser::Up;
+use super::browser::BrowserConnection;
 use super::cdp::protocol::{
     CreateTarget, EnableNetwork, EnablePage, GetTargetInfo, HandleJavaScriptDialog, SetLifecycleEventsEnabled,
 };
-use super::cdp::{Client, Listening};
+use super::cdp::{Client, ListenerGuard};
 use super::error::WebError;
 use super::guard::Ledger;
 use crate::ask::Subject;
-use watch::{Doings, Watch};
+use watch::{Incidents, TabListener};
 
-/// A tab. Closed when dropped, with all that its page has opened.
+/// A tab. Dropping it closes it and all windows that its page has opened.
 #[derive(Debug)]
 pub(super) struct Tab {
     pub(super) page: Client,
-    /// The page's target, and its main frame: they have the same id.
+    /// The id of the page's target, which is also the id of its main frame.
     pub(super) id: String,
-    pub(super) up: Arc<Up>,
-    /// What of its page's was not let through.
+    pub(super) up: Arc<BrowserConnection>,
+    /// The connections of the page that were refused or failed.
     pub(super) ledger: Arc<Ledger>,
-    /// What a pause with it is about.
+    /// The subject of a pause on this page.
     pub(super) subject: Subject,
-    doings: Arc<Doings>,
-    /// Cancelled when it is gone, as its subject is.
+    incidents: Arc<Incidents>,
+    /// Cancelled when the tab ends, together with its subject.
     gone: CancellationToken,
     /// The listeners for the browser's events and the page's.
-    _watched: [Listening; 2],
+    _watched: [ListenerGuard; 2],
 }
 
 impl Tab {
-    /// Opens an empty one, in a window of its own; in the background unless it is to be seen.
+    /// Opens an empty tab in its own window, in the background unless `visible`.
     ///
-    /// Done on the browser's own thread: if nobody waits for it any more, it is closed again and not forgotten.
-    pub(super) async fn open(up: &Arc<Up>, seen: bool) -> Result<Self, WebError> {
-        let (tell, told) = oneshot::channel();
+    /// The work runs on the browser's own thread: if the caller stops waiting, the tab is closed
+    /// and does not leak.
+    pub(super) async fn open(up: &Arc<BrowserConnection>, visible: bool) -> Result<Self, WebError> {
+        let (sender, receiver) = oneshot::channel();
         let up = Arc::clone(up);
-        up.runtime.clone().spawn(async move { tell.send(Self::make(up, seen).await) });
-        told.await.map_err(|_| WebError::Ended)?
+        up.runtime.clone().spawn(async move { sender.send(Self::make(up, visible).await) });
+        receiver.await.map_err(|_| WebError::Ended)?
     }
 
-    async fn make(up: Arc<Up>, seen: bool) -> Result<Self, WebError> {
-        // Where there is no window yet, a tab alone can't be opened.
-        let blank = CreateTarget { url: "about:blank", new_window: true, background: !seen };
+    async fn make(up: Arc<BrowserConnection>, visible: bool) -> Result<Self, WebError> {
+        // The browser may not have a window yet in which it could open a tab.
+        let blank = CreateTarget { url: "about:blank", new_window: true, background: !visible };
         let id = up.chrome.execute(blank).await?.target_id;
-        let doings = Doings::of(id.clone());
+        let doings = Incidents::for_tab(id.clone());
         let page = match up.chrome.attach(&id).await {
             Ok(page) => page,
             Err(error) => {
@@ -61,25 +62,26 @@ impl Tab {
         let ledger = Arc::new(up.guard.ledger());
         let (kept, subject) = Subject::new();
         let gone = CancellationToken::new();
-        let watch = Watch::new(id.clone(), page.clone(), &up, &ledger, &doings, (kept, gone.clone().drop_guard()));
-        let tab = Self { page, id, up, ledger, subject, doings, gone, _watched: watch.listen() };
+        let watch =
+            TabListener::new(id.clone(), page.clone(), &up, &ledger, &doings, (kept, gone.clone().drop_guard()));
+        let tab = Self { page, id, up, ledger, subject, incidents: doings, gone, _watched: watch.listen() };
         tab.page.execute(EnablePage {}).await?;
         tab.page.execute(SetLifecycleEventsEnabled { enabled: true }).await?;
         tab.page.execute(EnableNetwork {}).await?;
         Ok(tab)
     }
 
-    /// Where the page is.
+    /// The page's current address.
     pub(super) async fn url(&self) -> Result<String, WebError> {
         Ok(self.up.chrome.execute(GetTargetInfo { target_id: &self.id }).await?.target_info.url)
     }
 
-    /// Does something with the page, until that is gone.
+    /// Runs `work` until the page is gone.
     pub(super) async fn with<T>(&self, work: impl Future<Output = Result<T, WebError>>) -> Result<T, WebError> {
         tokio::select! {
             biased;
             done = work => match done {
-                // The end of its connection is noticed here first.
+                // The page's connection ends shortly before `gone` is cancelled.
                 Err(WebError::Ended) => self.gone.cancelled().await,
                 done => return done,
             },
@@ -88,30 +90,30 @@ impl Tab {
         Err(self.why_gone())
     }
 
-    /// Why it is gone, if not with its browser.
+    /// The error for a tab that ended while its browser still runs.
     pub(super) fn why_gone(&self) -> WebError {
-        WebError::Gone { how: if self.doings.has_crashed() { "crashed" } else { "was closed" } }
+        WebError::Gone { how: if self.incidents.has_crashed() { "crashed" } else { "was closed" } }
     }
 
-    /// Waits until the page wants something to be downloaded, and says what.
+    /// Waits until the page starts a download, and returns the file name.
     pub(super) async fn download(&self) -> String {
-        self.doings.download().await
+        self.incidents.download().await
     }
 
-    /// From now on a person has the page, or no longer.
+    /// Starts or ends a pause, during which the user controls the page.
     pub(super) async fn set_paused(&self, paused: bool) {
-        // Until it is gone, nothing of the page can be read.
-        if self.doings.set_paused(paused) && !paused {
+        // An open dialog blocks reading the page, so it is dismissed.
+        if self.incidents.set_paused(paused) && !paused {
             let _ = self.page.execute(HandleJavaScriptDialog { accept: false }).await;
         }
     }
 
-    /// What the page has done unasked, in words.
-    pub(super) fn told(&self) -> Vec<String> {
-        self.doings.told()
+    /// Descriptions of the page's unrequested actions.
+    pub(super) fn incidents(&self) -> Vec<String> {
+        self.incidents.descriptions()
     }
 
-    /// Where its page is debugged by a browser of the user's.
+    /// The DevTools address of the page, for the user's own browser.
     pub(super) fn developer_tools(&self) -> String {
         let (port, id) = (self.up.port, &self.id);
         format!("http://127.0.0.1:{port}/devtools/inspector.html?ws=127.0.0.1:{port}/devtools/page/{id}")
@@ -120,6 +122,6 @@ impl Tab {
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        self.doings.close(&self.up);
+        self.incidents.close(&self.up);
     }
 }

@@ -1,4 +1,4 @@
-//! One visit to a page: a browser, the way there, the page, the person who looks at it, and what is read in the end.
+//! One visit to a page: lease a browser, get approval, load the page, pause on it, and read it.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use holdpoint_common::{PauseKind, PauseResponse, WebAction, WebRequest};
 use url::Url;
 
-use super::browser::{LAUNCH_WITHIN, Lease, Up};
+use super::browser::{BrowserConnection, LAUNCH_WITHIN, Lease};
 use super::error::WebError;
 use super::find::find;
 use super::guard::{Ask, Verdict};
 use super::location;
-use super::page::{Arrival, load};
+use super::page::{LoadResult, load};
 use super::private;
-use super::read::Read;
+use super::read::PageContent;
 use super::screenshot;
 use super::search;
 use super::session_browser::SessionBrowser;
@@ -24,17 +24,18 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::shown;
 
-/// How long the browser may take for what it does at once: to open a tab, to say where something is.
-const AT_ONCE: Duration = Duration::from_secs(10);
+/// The time limit for short browser commands, such as opening a tab.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a page may take to be read. One whose scripts never rest can't be.
+/// The time limit for reading a page. A page with a busy script can't be read.
 const READ_WITHIN: Duration = Duration::from_secs(20);
 
-/// What is said of a page that shows no text.
-const NO_TEXT: &str = "[no text is shown there: it may be empty, a picture, or a document such as a PDF; `screenshot` shows what there is]";
+/// The text that is returned for a page without text.
+const NO_TEXT: &str =
+    "[the page shows no text: it may be empty, a picture, or a document such as a PDF; `screenshot` shows it]";
 
-/// How long a person may take.
-const FOR_EVER: Duration = Duration::MAX;
+/// No time limit, for waiting on the user.
+const NO_LIMIT: Duration = Duration::MAX;
 
 /// One call of the tool.
 pub(super) struct Visit<'a> {
@@ -60,26 +61,26 @@ impl<'a> Visit<'a> {
         Ok(Self { session, context, request, url, waiting: Waiting::new(context)? })
     }
 
-    /// What it brought, for the model.
+    /// Visits the page and returns the result for the model.
     pub(super) fn run(&self) -> Result<String, ToolError> {
         let settings = self.session.settings();
         let visible = self.request.is_visible(settings);
         let lease = self.session.lease(visible, self.context)?;
-        let up = self.waiting.wait(lease.ended(), ("the start of the browser", LAUNCH_WITHIN), lease.up())?;
-        self.go(&lease, &up)?;
-        let tab = ("a new tab", AT_ONCE);
+        let up = self.waiting.wait(lease.ended(), ("starting the browser", LAUNCH_WITHIN), lease.connection())?;
+        self.approve_host(&lease, &up)?;
+        let tab = ("opening a tab", COMMAND_LIMIT);
         let tab = self.waiting.wait(lease.ended(), tab, Tab::open(&up, self.request.pause))?;
         let within = self.session.load();
-        let loading = ("loading the page", within + AT_ONCE);
+        let loading = ("loading the page", within + COMMAND_LIMIT);
         let arrival = self.wait(&lease, &tab, loading, load(&tab, &self.url, within))?;
         if self.request.pause {
             self.pause(&lease, &tab)?;
         }
-        let said = self.wait(&lease, &tab, ("reading the page", READ_WITHIN), self.bring(&tab, arrival))?;
+        let said = self.wait(&lease, &tab, ("reading the page", READ_WITHIN), self.read_result(&tab, arrival))?;
         Ok(said)
     }
 
-    /// Waits for what is done with a page.
+    /// Waits for work on a page.
     fn wait<T>(
         &self,
         lease: &Lease,
@@ -90,14 +91,15 @@ impl<'a> Visit<'a> {
         self.waiting.wait(lease.ended(), limit, tab.with(work))
     }
 
-    /// Asks whoever has to be asked before the browser goes there.
-    fn go(&self, lease: &Lease, up: &Arc<Up>) -> Result<(), ToolError> {
+    /// Gets the user's approval for a private host, if it is needed.
+    fn approve_host(&self, lease: &Lease, up: &Arc<BrowserConnection>) -> Result<(), ToolError> {
         let Some(ask) = self.question(lease, up)? else { return Ok(()) };
-        let turn = async { Ok(self.session.questions().turn(&ask.host).await) };
-        let _turn = self.waiting.wait(lease.ended(), ("another call's question", FOR_EVER), turn)?;
-        // Another call may have been told yes by now.
+        let turn = async { Ok(self.session.ask_locks().lock_host(&ask.host).await) };
+        let _turn = self.waiting.wait(lease.ended(), ("waiting for the ask of another call", NO_LIMIT), turn)?;
+        // Another call may have received the approval while this one waited.
         let Some(ask) = self.question(lease, up)? else { return Ok(()) };
-        // A search engine was named by the user: it, and not what else its host serves.
+        // The user has configured the search engine, so its port needs no approval; other ports of
+        // its host do.
         if matches!(self.request.action, WebAction::Search { .. }) {
             let url = Url::parse(&self.url).ok();
             if let Some(port) = url.and_then(|url| url.port_or_known_default()) {
@@ -105,11 +107,11 @@ impl<'a> Visit<'a> {
             }
             return Ok(());
         }
-        if !self.context.is_approved(&private::meaning(&ask)) {
-            let details = format!("{}\n{}", shown::line(&self.url), private::meaning(&ask));
+        if !self.context.is_approved(&private::consequence(&ask)) {
+            let details = format!("{}\n{}", shown::line(&self.url), private::consequence(&ask));
             let question = private::question(&ask);
             match self.context.pause_about(lease.subject(), PauseKind::Confirm, question, Some(details)) {
-                Some(response) => agreed(response)?,
+                Some(response) => check_response(response)?,
                 None => return Err(WebError::Ended.into()),
             }
         }
@@ -117,19 +119,19 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// What a person has to agree to before the browser goes there, if anything.
-    fn question(&self, lease: &Lease, up: &Arc<Up>) -> Result<Option<Ask>, ToolError> {
+    /// The host that the user has to approve first, if any.
+    fn question(&self, lease: &Lease, up: &Arc<BrowserConnection>) -> Result<Option<Ask>, ToolError> {
         let judging = async { Ok(up.guard.judge(&self.url).await) };
-        match self.waiting.wait(lease.ended(), ("finding the host", AT_ONCE), judging)? {
-            Verdict::Go => Ok(None),
+        match self.waiting.wait(lease.ended(), ("looking up the host", COMMAND_LIMIT), judging)? {
+            Verdict::Allow => Ok(None),
             Verdict::Ask(ask) => Ok(Some(ask)),
-            Verdict::Refused { why } => Err(ToolError::failed(format!("{} is not opened: {why}", self.url))),
+            Verdict::Refused { why } => Err(ToolError::failed(format!("{} can't be opened: {why}", self.url))),
         }
     }
 
-    /// Lets a person have the page, until they go on.
+    /// Pauses on the page until the user continues.
     fn pause(&self, lease: &Lease, tab: &Tab) -> Result<(), ToolError> {
-        let at_once = ("the page", AT_ONCE);
+        let at_once = ("the answer of the page", COMMAND_LIMIT);
         let url = self.wait(lease, tab, at_once, async {
             tab.set_paused(true).await;
             tab.url().await
@@ -139,12 +141,12 @@ impl<'a> Visit<'a> {
         let message = match &self.request.action {
             WebAction::Search { query } => format!("Results loaded: {}", shown::line(query)),
             WebAction::OpenPage { .. } => format!("Page loaded: {url}"),
-            WebAction::FindInPage { text, .. } => format!("Page loaded, to look for {:?}: {url}", shown::line(text)),
-            WebAction::Screenshot { .. } => format!("Page loaded, to take its picture: {url}"),
+            WebAction::FindInPage { text, .. } => format!("Page loaded, to find {:?}: {url}", shown::line(text)),
+            WebAction::Screenshot { .. } => format!("Page loaded, to take a screenshot: {url}"),
         };
         let details = format!("Developer tools: {}", tab.developer_tools());
         match self.context.pause_about(&tab.subject, PauseKind::Continue, message, Some(details)) {
-            Some(response) => agreed(response)?,
+            Some(response) => check_response(response)?,
             None if lease.ended().is_cancelled() => return Err(WebError::Ended.into()),
             None => return Err(tab.why_gone().into()),
         }
@@ -155,14 +157,14 @@ impl<'a> Visit<'a> {
         Ok(back?)
     }
 
-    /// What is to be had of the page as it is now.
-    async fn bring(&self, tab: &Tab, arrival: Arrival) -> Result<String, WebError> {
+    /// Reads the page and returns the result of the action.
+    async fn read_result(&self, tab: &Tab, arrival: LoadResult) -> Result<String, WebError> {
         let settings = self.session.settings();
         let most = match self.request.action {
             WebAction::OpenPage { .. } => settings.max_text_bytes as usize,
             _ => 0,
         };
-        let page = Read::of(tab, most).await?;
+        let page = PageContent::from_tab(tab, most).await?;
         let mut said = String::new();
         if !page.title.is_empty() {
             said.push_str(&format!("# {}\n", page.title));
@@ -182,38 +184,38 @@ impl<'a> Visit<'a> {
             WebAction::FindInPage { text, .. } => said.push_str(&find(tab, text).await?),
             WebAction::Screenshot { full_page, .. } => {
                 let picture = screenshot::take(tab, *full_page, &self.session.screenshots()).await?;
-                let cut = if picture.cut { "; the page is larger than that" } else { "" };
+                let cut = if picture.cut { "; the page is larger" } else { "" };
                 let (path, width, height) = (picture.path.display(), picture.width, picture.height);
-                // First: of a result, clients show the first line.
-                said.insert_str(0, &format!("The picture is in {path} ({width} × {height} pixels{cut}).\n\n"));
+                // At the beginning, because clients show the first line of a result.
+                said.insert_str(0, &format!("Screenshot saved to {path} ({width} × {height} pixels{cut}).\n\n"));
                 said.truncate(said.trim_end().len());
             }
         }
         Ok(said)
     }
 
-    /// What has to be known besides.
-    fn notes(&self, tab: &Tab, arrival: Arrival, status: u16) -> Vec<String> {
+    /// Remarks for the model: status, incidents and refused connections.
+    fn notes(&self, tab: &Tab, arrival: LoadResult, status: u16) -> Vec<String> {
         let mut notes = Vec::new();
         if status >= 400 {
             notes.push(format!("the server answered with HTTP status {status}"));
         }
-        if arrival == Arrival::Stopped {
+        if arrival == LoadResult::Stopped {
             let within = self.session.settings().load_s;
-            notes.push(format!("the page was still loading after {within} s and was stopped: there may be more of it"));
+            notes.push(format!("the page was still loading after {within} s and was stopped: it may be incomplete"));
         }
-        notes.extend(tab.told().into_iter().map(|what| format!("the page did something unasked: {what}")));
+        notes.extend(tab.incidents().into_iter().map(|what| format!("page action: {what}")));
         let refused = tab.ledger.refused();
-        notes.extend(refused.hosts.iter().map(|refusal| format!("not let through: {}: {}", refusal.host, refusal.why)));
+        notes.extend(refused.hosts.iter().map(|refusal| format!("no connection to {}: {}", refusal.host, refusal.why)));
         if refused.more > 0 {
-            notes.push(format!("{} more were not let through", refused.more));
+            notes.push(format!("{} more connections were not made", refused.more));
         }
         notes
     }
 }
 
-/// Whether it goes on after an answer.
-fn agreed(response: PauseResponse) -> Result<(), ToolError> {
+/// Turns the user's answer into a result: an approval or resume lets the call continue.
+fn check_response(response: PauseResponse) -> Result<(), ToolError> {
     match response {
         PauseResponse::Approved | PauseResponse::Resumed => Ok(()),
         PauseResponse::Denied { reason } => Err(ToolError::Denied { reason }),

@@ -1,4 +1,5 @@
-//! How a call waits for its browser: until what it waits for is there, or any of all that may come between.
+//! Waiting of a call for its browser, until the work is done, the turn is cut, the browser ends, or
+//! the time limit is reached.
 
 use std::time::Duration;
 
@@ -8,22 +9,21 @@ use tokio_util::sync::CancellationToken;
 use super::error::WebError;
 use crate::context::ToolContext;
 
-/// What one call waits with. A call has its own thread, and blocks it.
+/// The runtime on which a call waits. A call has its own thread, so it can block.
 pub(super) struct Waiting<'a> {
     runtime: Runtime,
     context: &'a ToolContext,
 }
 
 impl<'a> Waiting<'a> {
-    /// For the call of this context: it ends when its turn is cut.
     pub(super) fn new(context: &'a ToolContext) -> Result<Self, WebError> {
         let runtime = Builder::new_current_thread().enable_time().build();
-        let runtime = runtime.map_err(|error| WebError::failed(format!("nothing to wait with: {error}")))?;
+        let runtime = runtime.map_err(|error| WebError::failed(format!("can't create a runtime: {error}")))?;
         Ok(Self { runtime, context })
     }
 
-    /// Waits for `work`, until the turn is cut, the browser has ended, or the limit is over: where the browser is gone,
-    /// an answer to a command never comes.
+    /// Waits for `work` until the turn is cut, the browser has ended, or the limit is reached. A
+    /// browser that is gone never answers a command.
     pub(super) fn wait<T>(
         &self,
         ended: &CancellationToken,
@@ -35,7 +35,8 @@ impl<'a> Waiting<'a> {
                 biased;
                 () = self.context.cancelled() => Err(WebError::Interrupted),
                 done = work => match done {
-                    // What the end of a browser brings about depends on where it is noticed first.
+                    // Several errors can result from the end of a browser, depending on which is
+                    // noticed first.
                     Err(WebError::Browser(_) | WebError::Gone { .. }) if ended.is_cancelled() => Err(WebError::Ended),
                     done => done,
                 },

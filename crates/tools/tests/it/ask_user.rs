@@ -1,4 +1,4 @@
-//! `ask_user`: what it asks, what the model is told, and what it refuses to ask.
+//! `ask_user`: the questions, the answers that the model receives, and the calls that are refused.
 
 use holdpoint_common::{AskRequest, QuestionReply, QuestionResponse};
 use holdpoint_tools::testing::{Bench, Called};
@@ -37,7 +37,8 @@ fn m_e4_a_skipped_question_is_named_to_the_model() {
         QuestionReply { id: "why".into(), answer: Some("so".into()) },
     ];
     let outcome = ask(two(), QuestionResponse::Replied { replies }).result.unwrap();
-    let said = "{\"colour\":null,\"why\":\"so\"}\nThe user skipped the questions answered with null. Go on without.";
+    let said = "{\"colour\":null,\"why\":\"so\"}\nThe user skipped the questions answered with null. Continue without \
+                these answers.";
     assert_eq!(outcome.output, said);
 }
 
@@ -52,25 +53,25 @@ fn m_e4_a_plain_question_is_accepted() {
 }
 
 #[test]
-fn m_e4_declined_is_an_answer_and_nobody_there_an_error() {
+fn m_e4_declined_is_a_result_and_no_user_is_an_error() {
     let declined = ask(two(), QuestionResponse::Declined).result.unwrap();
     assert!(declined.output.contains("declined") && !declined.failed);
     let error = ask(two(), QuestionResponse::Unanswerable).result.unwrap_err();
-    assert!(matches!(&error, ToolError::Failed { message } if message.contains("nobody is there")), "{error}");
+    assert!(matches!(&error, ToolError::Failed { message } if message.contains("no user can answer")), "{error}");
     assert!(matches!(ask(two(), QuestionResponse::Interrupted).result, Err(ToolError::Interrupted)));
     let unanswered = Bench::new().call(AskUser::new(), two());
     assert!(matches!(unanswered.result, Err(ToolError::Interrupted)) && unanswered.asked.len() == 1);
 }
 
 #[test]
-fn m_e4_a_cut_wakes_it() {
+fn m_e4_a_cut_ends_the_question() {
     let calling = Bench::new().start(AskUser::new(), two());
     calling.cut();
     assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
 }
 
 #[test]
-fn m_e4_bounds_are_kept_and_told() {
+fn m_e4_input_over_a_limit_is_refused_with_the_limit() {
     let bench = Bench::new();
     let with = |field: &str, value: Value| {
         let mut question = json!({"id": "a", "header": "A", "question": "A?"});
@@ -81,25 +82,28 @@ fn m_e4_bounds_are_kept_and_told() {
     let many = |count: usize| Value::from(vec![json!({"id": "a", "header": "A", "question": "A?"}); count]);
     for (input, expected) in [
         (json!({}), "`questions` is missing"),
-        (json!({"questions": []}), "1 to 3 questions, not 0"),
-        (json!({"questions": many(4)}), "1 to 3 questions, not 4"),
+        (json!({"questions": []}), "expected 1 to 3 questions, got 0"),
+        (json!({"questions": many(4)}), "expected 1 to 3 questions, got 4"),
         (json!({"questions": many(2)}), "two questions have the id `a`"),
         (json!({"questions": many(1), "question": "A?"}), "not both"),
         (json!({"question": " \n"}), "question 1: the question is empty"),
         (with("id", json!("")), "question 1: the id is empty"),
         (with("header", json!(" ")), "question 1: the header is empty"),
         (with("question", json!("")), "question 1: the question is empty"),
-        (with("id", json!("é".repeat(65))), "the id is 65 characters long; 64 are the most"),
-        (with("header", json!("x".repeat(41))), "the header is 41 characters long; 40 are the most"),
-        (with("question", json!("x".repeat(2001))), "the question is 2001 characters long; 2000 are the most"),
-        (with("options", json!([option("a")])), "there can be no options, or 2 to 3, not 1"),
-        (with("options", json!(vec![option("a"); 4])), "there can be no options, or 2 to 3, not 4"),
+        (with("id", json!("é".repeat(65))), "the id is 65 characters long; the limit is 64"),
+        (with("header", json!("x".repeat(41))), "the header is 41 characters long; the limit is 40"),
+        (with("question", json!("x".repeat(2001))), "the question is 2001 characters long; the limit is 2000"),
+        (with("options", json!([option("a")])), "expected no options or 2 to 3, got 1"),
+        (with("options", json!(vec![option("a"); 4])), "expected no options or 2 to 3, got 4"),
         (with("options", json!([option("a"), option(" a")])), "two options have the label"),
         (with("options", json!([option("a"), option("")])), "an option's label is empty"),
-        (with("options", json!([option("a"), option(&"x".repeat(101))])), "label is 101 characters long; 100"),
+        (
+            with("options", json!([option("a"), option(&"x".repeat(101))])),
+            "label is 101 characters long; the limit is 100",
+        ),
         (
             with("options", json!([option("a"), {"label": "b", "description": "x".repeat(501)}])),
-            "description is 501 characters long; 500",
+            "description is 501 characters long; the limit is 500",
         ),
         (json!({"question": "A?", "answer": "b"}), "unknown field `answer`"),
         (json!({"questions": [{"id": "a", "question": "A?"}]}), "missing field `header`"),

@@ -1,4 +1,5 @@
-//! Background jobs: started, listed, read from a point, stopped; bounded; ended with their turn and their session.
+//! Background jobs: started, listed, read from a position, stopped, bounded, and ended with their
+//! turn and their session.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -18,7 +19,7 @@ fn jobs(bench: &Bench, input: Value) -> Result<String, String> {
     bench.call(Jobs::new(), input).result.map(|outcome| outcome.output).map_err(|error| error.to_string())
 }
 
-/// Reads from a byte on until what comes contains `wanted`, and says where to go on.
+/// Reads from a byte until the output contains `wanted`. Returns the output and the next position.
 fn read_until(bench: &Bench, job: u64, mut from: u64, wanted: &str) -> (String, u64) {
     let mut all = String::new();
     loop {
@@ -29,7 +30,7 @@ fn read_until(bench: &Bench, job: u64, mut from: u64, wanted: &str) -> (String, 
         if all.contains(wanted) {
             return (all, from);
         }
-        assert!(told.contains("running"), "{wanted:?} did not come: {all:?} [{told}");
+        assert!(told.contains("running"), "{wanted:?} is missing: {all:?} [{told}");
     }
 }
 
@@ -42,13 +43,13 @@ fn m_e7_a_background_job_is_listed_read_from_a_point_and_stopped() {
     let job = start(&bench, "echo one; while read -r word; do echo \"$word\"; done < say; sleep 1000").unwrap();
     let (text, from) = read_until(&bench, job, 0, "one");
     assert_eq!((text.as_str(), from), ("one\n", 4));
-    // Nothing new has come: without a time to wait, that is the answer.
+    // Without a wait, a read without new output returns at once.
     let read = jobs(&bench, json!({"action": "read", "job": job, "from": from})).unwrap();
     assert_eq!(read, "[bytes 4 to 4 of 4; running]");
     fs::write(bench.root().join("say"), "two\nthree\n").unwrap();
     let (text, from) = read_until(&bench, job, from, "three");
     assert_eq!((text.as_str(), from), ("two\nthree\n", 14));
-    // Without a place, the newest.
+    // Without a position, the newest output is read.
     assert!(
         jobs(&bench, json!({"action": "read", "job": job})).unwrap().starts_with("one\ntwo\nthree\n[bytes 0 to 14")
     );
@@ -58,7 +59,9 @@ fn m_e7_a_background_job_is_listed_read_from_a_point_and_stopped() {
     assert_eq!(jobs(&bench, json!({"action": "stop", "job": job})).unwrap(), format!("[job {job}: stopped]"));
     assert_eq!(census.living(), []);
     assert!(jobs(&bench, json!({"action": "list"})).unwrap().starts_with(&format!("job {job}: stopped; ")));
-    // Its output can still be read, and stopping it again says how it ended.
+    let age = || bench.background().list()[0].age;
+    assert_eq!(age(), age(), "an ended job does not get older");
+    // The output of a stopped job can still be read, and stopping it again reports its end.
     let read = jobs(&bench, json!({"action": "read", "job": job, "from": 4, "wait_ms": 20_000})).unwrap();
     assert_eq!(read, "two\nthree\n[bytes 4 to 14 of 14; stopped]");
     assert_eq!(jobs(&bench, json!({"action": "stop", "job": job})).unwrap(), format!("[job {job}: stopped]"));
@@ -71,7 +74,7 @@ fn m_e7_a_background_job_is_listed_read_from_a_point_and_stopped() {
 }
 
 #[test]
-fn m_e7_a_job_says_how_it_ended() {
+fn m_e7_the_end_of_a_job_is_reported() {
     let bench = Bench::new();
     let ended = |command: &str, more: Value| {
         let mut input = json!({"command": command, "background": true});
@@ -88,7 +91,7 @@ fn m_e7_a_job_says_how_it_ended() {
 /// Waits until the job is over, and reads its newest output.
 fn read_until_over(bench: &Bench, job: u64) -> String {
     loop {
-        // Past all that it will ever write: only its end ends the wait.
+        // The position is past any output, so that only the end of the job ends the wait.
         let read = jobs(bench, json!({"action": "read", "job": job, "from": u64::MAX / 2, "wait_ms": 20_000})).unwrap();
         if !read.contains("running") {
             return jobs(bench, json!({"action": "read", "job": job})).unwrap();
@@ -97,28 +100,28 @@ fn read_until_over(bench: &Bench, job: u64) -> String {
 }
 
 #[test]
-fn m_e7_a_flood_is_kept_from_its_end_and_the_loss_is_told() {
+fn m_e7_the_newest_output_of_a_flood_is_kept_and_the_dropped_bytes_counted() {
     let bench = Bench::new();
     let job = start(&bench, "seq 1 400000").unwrap();
     let read = read_until_over(&bench, job);
     assert!(read.contains("\n399999\n400000\n["), "{}", &read[read.len() - 200..]);
     let read = jobs(&bench, json!({"action": "read", "job": job, "from": 0})).unwrap();
-    assert!(read.contains("bytes before that are no longer kept; go on with from "), "{}", &read[read.len() - 200..]);
+    assert!(read.contains("earlier bytes are no longer kept; continue with from="), "{}", &read[read.len() - 200..]);
     assert!(read.len() < 20 * 1024);
 }
 
 #[test]
-fn m_e7_only_so_many_run_at_once_and_the_refusal_says_so() {
+fn m_e7_the_number_of_running_jobs_is_limited() {
     let bench = Bench::new();
     let first = start(&bench, "sleep 1000").unwrap();
     for _ in 1..MAX_JOBS {
         start(&bench, "sleep 1000").unwrap();
     }
     let error = start(&bench, "sleep 1000").unwrap_err().to_string();
-    assert_eq!(error, "the job could not be started: 8 background jobs run already: stop one first");
+    assert_eq!(error, "the job could not be started: 8 background jobs are already running: stop one first");
     jobs(&bench, json!({"action": "stop", "job": first})).unwrap();
     start(&bench, "sleep 1000").unwrap();
-    // Those that are over do not pile up.
+    // Ended jobs do not accumulate.
     for _ in 0..30 {
         let job = bench.background().list().iter().rev().find(|job| job.end.is_none()).unwrap().id;
         bench.background().stop(job);
@@ -141,11 +144,11 @@ fn m_e7_a_cut_ends_the_jobs_of_its_turn_and_none_starts_after_it() {
     assert_eq!(census.living(), []);
     assert_eq!(bench.background().list()[0].end, Some(JobEnd::Interrupted));
     let error = start(&bench, "sleep 1000").unwrap_err().to_string();
-    assert!(error.contains("the turn is over"), "{error}");
+    assert!(error.contains("the turn has ended"), "{error}");
 }
 
 #[test]
-fn t_p11_jobs_end_with_their_session_with_all_they_have_started() {
+fn t_p11_jobs_and_their_processes_end_with_the_session() {
     let census = Census::new();
     let bench = Bench::new().env("HOLDPOINT_TEST", census.mark());
     for _ in 0..3 {
@@ -163,7 +166,7 @@ fn a_call_that_waits_for_output_wakes_at_the_cut() {
     let job = start(&bench, "sleep 1000").unwrap();
     let calling = bench.start(Jobs::new(), json!({"action": "read", "job": job, "from": 0, "wait_ms": 60_000}));
     calling.cut();
-    // As the session does: the token first.
+    // Like a session: the token first.
     bench.background().cut(TurnId(7));
     assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
     let error = jobs(&bench, json!({"action": "read", "job": job, "wait_ms": 60_001})).unwrap_err();

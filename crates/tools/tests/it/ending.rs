@@ -1,4 +1,5 @@
-//! Nothing that a command starts lives on: ended at a cut, at its time-out, at its own end, with its owner.
+//! No process of a command outlives it: all end at a cut, at a timeout, at the command's own end,
+//! and with their owner.
 #![cfg(target_os = "linux")]
 
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ use serde_json::json;
 
 const GRACE: Duration = Duration::from_millis(300);
 
-/// What a command leaves running, and how many processes that are at least.
+/// Commands that leave processes running, and the least number of these processes.
 const TREES: [(&str, &str, usize); 13] = [
     ("plain", "sleep 1000 & sleep 1000 &", 2),
     ("setsid", "setsid sleep 1000 & setsid --fork sleep 1000", 2),
@@ -36,7 +37,8 @@ fn bench(census: &Census) -> Bench {
     Bench::new().grace(GRACE).env("HOLDPOINT_TEST", census.mark())
 }
 
-/// The script of a tree. `sleep` refuses an argument that is no number, so a mark there needs another program.
+/// The script of a tree. `sleep` refuses an argument that is not a number, so a mark there needs
+/// another program.
 fn script(tree: &str, census: &Census) -> String {
     let marked = format!("$(type -p bash) -c 'sleep 1000; :' {}", census.mark());
     tree.replace("$(type -p sleep) 1000 $MARK_AS_ARGUMENT", &marked)
@@ -50,7 +52,7 @@ fn t_p2_nothing_is_left_after_a_cut() {
         let command = format!("{}\necho ready; sleep 1000", script(tree, &census));
         let calling = bench.start(Shell::new(), json!({ "command": command }));
         calling.wait_for("ready");
-        // The supervisor and the last sleep, which bash has become, as well.
+        // Also the supervisor, and the last sleep, which has replaced bash.
         census.wait_living(count + 2);
         calling.cut();
         let called = calling.wait();
@@ -67,7 +69,7 @@ fn t_p2_nothing_is_left_after_a_time_out() {
         let census = Census::new();
         let bench = bench(&census);
         let command = format!("{}\nsleep 1000", script(tree, &census));
-        // A busy machine may need more time to start all of it.
+        // A busy machine may need more time to start all processes.
         for timeout in [150, 1_500, 15_000, 150_000] {
             let called = bench.call(Shell::new(), json!({ "command": command, "timeout_ms": timeout }));
             assert_eq!(census.living(), [], "{name}");
@@ -93,15 +95,16 @@ fn t_p2_nothing_is_left_after_the_end_of_the_command() {
         let bench = bench(&census);
         let since = Instant::now();
         let called = bench.call(Shell::new(), json!({ "command": format!("{}\nexit 0", script(tree, &census)) }));
-        // t-P4: whatever holds the output open would do so for 1,000 s.
-        assert!(since.elapsed() < patience(), "{name}: it waited for what holds its output open");
+        // t-P4: a process that holds the output open would do so for 1,000 s.
+        assert!(since.elapsed() < patience(), "{name}: the call waited for a process that holds its output open");
         assert_eq!(census.living(), [], "{name}");
         assert!(!called.result.as_ref().unwrap().failed, "{name}: {:?}", called.result);
         assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
     }
 }
 
-/// A program whose first thread ends while another one goes on, with a child: as a zombie it is no more than half dead.
+/// A program that ends its first thread while another one continues, with a child: it looks like a
+/// zombie but is alive.
 const FIRST_THREAD_ENDS: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -132,7 +135,7 @@ int main(int count, char **arguments) {
 fn m_c2_a_program_whose_first_thread_has_ended_is_ended_too() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("first_thread_ends");
-    // Whoever can build this test has it.
+    // Every machine that can build this test has `cc`.
     let mut cc = std::process::Command::new("cc");
     let mut cc = cc.args(["-pthread", "-x", "c", "-", "-o"]).arg(&program).stdin(Stdio::piped()).spawn().unwrap();
     cc.stdin.take().unwrap().write_all(FIRST_THREAD_ENDS.as_bytes()).unwrap();
@@ -154,9 +157,10 @@ fn m_c2_a_program_whose_first_thread_has_ended_is_ended_too() {
 }
 
 #[test]
-fn t_p2_what_ends_by_itself_is_let_end() {
+fn t_p2_processes_that_end_by_themselves_are_not_killed() {
     let bench = Bench::new();
-    // The command ends when what it leaves is about to: that takes no time to speak of, on a busy machine neither.
+    // The command ends just before the process it leaves, which then needs almost no time, even on
+    // a busy machine.
     let command = "exec 3> >(touch up; exec cat > log); until [ -e up ]; do :; done; echo kept >&3";
     let called = bench.call(Shell::new(), json!({ "command": command }));
     assert_eq!(std::fs::read_to_string(bench.root().join("log")).unwrap(), "kept\n");
@@ -190,7 +194,8 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
     for round in 0..rounds {
         let census = Census::new();
         let mut owner = owner(&census, &format!("{}\nsleep 1000", script(&all.join("\n"), &census)));
-        // A moment, not a wait: spread over the time that all of it takes to start.
+        // Not a wait for an event: the moments are spread over the time that all processes take to
+        // start.
         std::thread::sleep(Duration::from_micros((round * 7_919) % 60_000));
         owner.kill().unwrap();
         owner.wait().unwrap();
@@ -198,16 +203,16 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
     }
 }
 
-/// Another process that runs `command` with the shell tool, until it is killed.
+/// Starts another process that runs `command` with the shell tool until it is killed.
 fn owner(census: &Census, command: &str) -> Child {
     let mut owner = again("owner").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    // Not by its environment: its own process does not count.
+    // The mark is not in its environment, because the owner itself must not be counted.
     let order = json!({ "mark": census.mark(), "command": command });
     writeln!(owner.stdin.as_mut().unwrap(), "{order}").unwrap();
     owner
 }
 
-/// That process: calls the tool.
+/// The owner process: calls the tool.
 fn owned() {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).unwrap();
@@ -242,7 +247,8 @@ fn t_p3_a_command_has_the_grace_to_end_by_itself() {
     calling.wait_for("ready");
     calling.processes.end();
     let called = calling.wait();
-    // The command that bash runs at that moment gets TERM too, in the trap as well; bash may report it.
+    // The command that bash runs at that moment also receives TERM, even inside the trap; bash may
+    // report this.
     let own: Vec<_> = called.output.lines().filter(|line| *line != "Terminated").collect();
     assert_eq!(own, ["ready", "told", "bye"]);
     assert_eq!(called.processes.killed, 0);
@@ -250,7 +256,7 @@ fn t_p3_a_command_has_the_grace_to_end_by_itself() {
 }
 
 #[test]
-fn t_p3_a_stopped_command_is_told_too() {
+fn t_p3_a_stopped_command_gets_term_too() {
     let bench = Bench::new().grace(patience());
     let calling =
         bench.start(Shell::new(), json!({"command": "trap 'echo told; exit 0' TERM; echo ready; kill -STOP $$"}));
@@ -265,7 +271,7 @@ fn t_p3_a_stopped_command_is_told_too() {
     }
     calling.processes.end();
     let called = calling.wait();
-    // Still stopped, it would have been killed at the end of its grace.
+    // If it were still stopped, it would have been killed at the end of its grace.
     assert!(called.output.ends_with("told\n"), "{}", called.output);
     assert_eq!(called.processes.killed, 0, "{:?}", called.processes);
 }
@@ -289,7 +295,7 @@ fn t_p3_after_the_grace_it_is_killed() {
             return;
         }
     }
-    panic!("TERM comes first");
+    panic!("TERM was not sent before KILL");
 }
 
 #[test]
@@ -316,7 +322,7 @@ fn t_p10_another_call_of_the_same_program_is_untouched() {
 }
 
 #[test]
-fn a_killed_supervisor_is_stood_in_for() {
+fn the_owner_ends_the_tree_of_a_killed_supervisor() {
     let census = Census::new();
     let bench = bench(&census);
     let command = "set -m; sleep 1000 & sleep 1000 & sleep 0.1; kill -KILL $PPID; sleep 1000";
@@ -328,7 +334,7 @@ fn a_killed_supervisor_is_stood_in_for() {
 }
 
 #[test]
-fn a_supervisor_killed_at_once_is_stood_in_for() {
+fn the_owner_ends_the_tree_of_a_supervisor_killed_at_start() {
     for _ in 0..20 {
         let census = Census::new();
         let called = bench(&census).call(Shell::new(), json!({"command": "kill -KILL $PPID; sleep 1000"}));
@@ -337,9 +343,10 @@ fn a_supervisor_killed_at_once_is_stood_in_for() {
     }
 }
 
-/// Whoever ends the daemon by a part of its name does not end by it those that then end what it has started.
+/// Ending the daemon by a part of its name must not end the supervisors, which then end its
+/// processes.
 #[test]
-fn m_c2_a_supervisor_does_not_go_by_the_name_of_its_owner() {
+fn m_c2_a_supervisor_has_its_own_process_name() {
     let census = Census::new();
     let bench = bench(&census);
     let calling = bench.start(Shell::new(), json!({ "command": "echo ready; sleep 1000" }));
@@ -356,13 +363,13 @@ fn m_c2_a_stopped_supervisor_does_not_keep_its_program_alive() {
     let stopped = "setsid sleep 1000 & echo ready; until [ -e up ]; do :; done; kill -STOP $PPID;";
     for (name, command, count) in [
         ("once", format!("{stopped} sleep 1000"), 2),
-        // Nothing asks it to end, and it has no time to do what its supervisor is there for.
+        // The program ignores TERM and leaves its supervisor no time to work.
         ("ever again", format!("trap '' TERM; {stopped} while :; do kill -STOP $PPID; done"), 2),
     ] {
         let census = Census::new();
         let bench = bench(&census);
         let calling = bench.start(Shell::new(), json!({ "command": command }));
-        // What is said comes when the program has been started.
+        // Output arrives only after the program was started.
         calling.wait_for("ready");
         std::fs::write(bench.root().join("up"), "").unwrap();
         wait_stopped(census.living()[0].0);
@@ -376,7 +383,7 @@ fn m_c2_a_stopped_supervisor_does_not_keep_its_program_alive() {
 }
 
 #[test]
-fn m_c2_a_supervisor_that_is_stopped_at_once_goes_on() {
+fn m_c2_a_supervisor_stopped_at_start_is_woken() {
     for _ in 0..20 {
         let census = Census::new();
         let bench = bench(&census);
@@ -421,15 +428,15 @@ fn a_supervisor_that_is_asked_to_end_ends_all() {
         assert_eq!(census.living(), [], "{signal}");
         assert!(called.result.unwrap().failed, "{signal}");
         let EndedProcesses { terminated, killed, .. } = called.processes;
-        assert_eq!((terminated, killed), (2, 0), "{signal}: each is told before");
+        assert_eq!((terminated, killed), (2, 0), "{signal}: each gets TERM first");
     }
 }
 
 #[test]
-fn m_c2_what_is_still_starting_at_the_cut_does_not_start() {
+fn m_c2_a_program_that_is_starting_at_the_cut_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    // One that takes its time: what it is to start is sent meanwhile, or not yet.
+    // A slow supervisor: it has received only a part of its order, or none.
     let supervisor = slow_supervisor(path, "touch begun; until [ -e up ]; do :; done");
     let processes = Processes::new(Supervisor::Program(supervisor), GRACE);
     let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
@@ -444,12 +451,13 @@ fn m_c2_what_is_still_starting_at_the_cut_does_not_start() {
     processes.end();
     std::fs::write(path.join("up"), "").unwrap();
     let error = starting.join().unwrap().unwrap_err();
-    assert!(error.to_string().contains("the call is over"), "{error}");
+    assert!(error.to_string().contains("the call has ended"), "{error}");
     assert_eq!(processes.finish(), EndedProcesses::default());
     assert!(!path.join("ran").exists());
 }
 
-/// A start that is under way needs no descriptor any more: that there is none can't make it fail half done.
+/// A start that has begun needs no further descriptor, so that a lack of them can't leave it half
+/// done.
 #[test]
 fn m_c2_a_program_that_has_been_ordered_starts_without_another_descriptor() {
     if !in_own_process() {
@@ -457,7 +465,7 @@ fn m_c2_a_program_that_has_been_ordered_starts_without_another_descriptor() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    // One that takes its time: what it is to start has been sent, as far as there is room for it.
+    // A slow supervisor: as much of its order has been sent as there is room for.
     let script = "until read -t 0; do :; done; mkdir begun; until [ -e up ]; do :; done";
     let processes = Processes::new(Supervisor::Program(slow_supervisor(path, script)), GRACE);
     // More than there is room for.
@@ -473,7 +481,7 @@ fn m_c2_a_program_that_has_been_ordered_starts_without_another_descriptor() {
         std::thread::yield_now();
     }
     limit(100);
-    // All but one.
+    // All descriptors but one.
     let mut taken: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
     taken.pop();
     std::fs::create_dir(path.join("up")).unwrap();
@@ -484,9 +492,10 @@ fn m_c2_a_program_that_has_been_ordered_starts_without_another_descriptor() {
     assert_no_child();
 }
 
-/// However few descriptors there are: what is said not to have started has not run, and nothing is left of it.
+/// With any number of descriptors, a program that is reported as not started has not run, and no
+/// process of it is left.
 #[test]
-fn m_c2_what_can_not_be_started_for_want_of_descriptors_is_not_half_started() {
+fn m_c2_a_start_without_free_descriptors_leaves_no_process() {
     if !in_own_process() {
         return;
     }
@@ -526,7 +535,7 @@ fn m_c2_what_can_not_be_started_for_want_of_descriptors_is_not_half_started() {
     }
 }
 
-/// How many descriptors there may be; how many there might before.
+/// Limits the number of descriptors. Returns the limit before.
 fn limit(most: u64) -> u64 {
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..before }).unwrap();
@@ -539,19 +548,19 @@ fn assert_no_child() {
     assert_eq!(child.map(drop), Err(rustix::io::Errno::CHILD));
 }
 
-/// A supervisor that does this first.
+/// A supervisor that runs the commands `first` before it starts to work.
 fn slow_supervisor(folder: &Path, first: &str) -> PathBuf {
     let (script, supervisor) = (folder.join("script"), folder.join("supervisor"));
     let this = std::env::current_exe().unwrap();
     let text = format!("#!/bin/bash\n{first}; exec -a {SUPERVISOR_NAME} {}", this.display());
     std::fs::write(&script, text).unwrap();
-    // Copied by another program: what one of ours has open to write it, even for a moment, can't be run.
+    // Copied by another program: a file that this process has open for writing can't be run.
     let mut install = std::process::Command::new("install");
     assert!(install.args(["-m", "700"]).arg(script).arg(&supervisor).status().unwrap().success());
     supervisor
 }
 
-/// What a program writes to is its own: when it has closed that, whoever reads knows.
+/// The supervisor does not hold the output: a reader sees that the program has closed it.
 #[test]
 fn a_supervisor_keeps_nothing_open_that_its_program_has_closed() {
     let census = Census::new();
@@ -564,8 +573,8 @@ fn a_supervisor_keeps_nothing_open_that_its_program_has_closed() {
     let args = vec!["-c".into(), script.into()];
     let mut process = processes.spawn(ProcessSpec { program: "/bin/sh".into(), args, cwd: "/".into(), env }).unwrap();
     let read = process.read_by(&mut [0; 16], Some(Instant::now() + patience())).unwrap();
-    assert!(matches!(read, Read::Ended), "it is held open");
-    assert!(!census.living().is_empty(), "it lives");
+    assert!(matches!(read, Read::Ended), "the output is held open");
+    assert!(!census.living().is_empty(), "the program is alive");
     processes.end();
     assert_eq!(processes.finish().left, [] as [u32; 0]);
     assert_eq!(census.living(), []);

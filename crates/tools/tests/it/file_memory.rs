@@ -1,4 +1,4 @@
-//! Files that are none, or huge, are plain errors in little memory.
+//! Paths that are not regular files, or that are huge, are plain errors in little memory.
 #![cfg(target_os = "linux")]
 
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use holdpoint_tools::testing::{Bench, in_own_process};
 use holdpoint_tools::{EditFile, Glob, Grep, ListDir, ReadFile, Tool, WriteFile};
 use serde_json::{Value, json};
 
-/// KiB that this program has held at most since [`forget_peak`].
+/// The most KiB that this program has held since [`forget_peak`].
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -20,19 +20,19 @@ fn peak() -> u64 {
 }
 
 fn forget_peak() {
-    // Where that can't be, less is noticed.
+    // Where this is not possible, the test detects less.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// As a session does: judges, then calls; what the model is told.
-fn told<T: Tool + 'static>(bench: &Bench, tool: T, input: &Value) -> Result<String, String> {
+/// Judges and calls like a session, and returns the text that the model receives.
+fn outcome_text<T: Tool + 'static>(bench: &Bench, tool: T, input: &Value) -> Result<String, String> {
     let called = tool.intent(input, bench.workspace()).map_err(|error| error.to_string());
     let called = called.and_then(|_| bench.call(tool, input.clone()).result.map_err(|error| error.to_string()));
     Ok(called?.output)
 }
 
 #[test]
-fn t_d8_what_is_no_file_or_huge_is_a_plain_error_in_little_memory() {
+fn t_d8_non_files_and_huge_files_are_errors_with_little_memory() {
     if !in_own_process() {
         return;
     }
@@ -50,13 +50,14 @@ fn t_d8_what_is_no_file_or_huge_is_a_plain_error_in_little_memory() {
     symlink("/dev/zero", root.join("zero")).unwrap();
     let name = OsStr::from_bytes(b"not\xffutf8");
     fs::write(root.join(name), "x").unwrap();
-    // An ignore file that never ends, and one that is never written to.
+    // An endless ignore file, and one that is never written to.
     fs::create_dir_all(root.join("trap/.git/info")).unwrap();
     assert!(Command::new("mkfifo").arg(root.join("trap/.gitignore")).status().unwrap().success());
     symlink("/dev/zero", root.join("trap/.ignore")).unwrap();
     symlink("/dev/zero", root.join("trap/.git/info/exclude")).unwrap();
 
-    // Much to show: a match in every 41st line, each line as long as is shown.
+    // Much text to show: a match in every 41st line, and each line as long as the limit for shown
+    // lines.
     let (other, wanted) = (format!("{}\n", "z".repeat(499)), format!("{}\n", "needle".repeat(83)));
     fs::create_dir(root.join("much")).unwrap();
     fs::write(root.join("much/0"), format!("{}{wanted}{}", other.repeat(20), other.repeat(20)).repeat(1_400)).unwrap();
@@ -64,8 +65,8 @@ fn t_d8_what_is_no_file_or_huge_is_a_plain_error_in_little_memory() {
         fs::hard_link(root.join("much/0"), root.join(format!("much/{link}"))).unwrap();
     }
 
-    // All code has been run once.
-    let _ = told(&bench, Grep::new(), &json!({"pattern": "x", "path": "folder"}));
+    // Runs all the code once before measuring.
+    let _ = outcome_text(&bench, Grep::new(), &json!({"pattern": "x", "path": "folder"}));
     forget_peak();
     let before = peak();
     let is_root = rustix::process::geteuid().is_root();
@@ -81,11 +82,11 @@ fn t_d8_what_is_no_file_or_huge_is_a_plain_error_in_little_memory() {
     ] {
         let edit = json!({"path": path, "old_string": "x", "new_string": "y"});
         let results = [
-            ("read_file", told(&bench, ReadFile::new(), &json!({ "path": path }))),
-            ("edit_file", told(&bench, EditFile::new(), &edit)),
-            ("grep", told(&bench, Grep::new(), &json!({"path": path, "pattern": "needle"}))),
-            ("glob", told(&bench, Glob::new(), &json!({"path": path, "pattern": "*"}))),
-            ("list_dir", told(&bench, ListDir::new(), &json!({ "path": path }))),
+            ("read_file", outcome_text(&bench, ReadFile::new(), &json!({ "path": path }))),
+            ("edit_file", outcome_text(&bench, EditFile::new(), &edit)),
+            ("grep", outcome_text(&bench, Grep::new(), &json!({"path": path, "pattern": "needle"}))),
+            ("glob", outcome_text(&bench, Glob::new(), &json!({"path": path, "pattern": "*"}))),
+            ("list_dir", outcome_text(&bench, ListDir::new(), &json!({ "path": path }))),
         ];
         for (tool, result) in results {
             let is_folder = path == "folder" && matches!(tool, "grep" | "glob" | "list_dir");
@@ -100,21 +101,21 @@ fn t_d8_what_is_no_file_or_huge_is_a_plain_error_in_little_memory() {
             }
         }
         if !matches!(path, "sparse" | "unreadable") && !path.contains('\u{fffd}') {
-            let error = told(&bench, WriteFile::new(), &json!({"path": path, "content": "x"})).unwrap_err();
+            let error = outcome_text(&bench, WriteFile::new(), &json!({"path": path, "content": "x"})).unwrap_err();
             assert!(error.contains(why), "write_file {path}: {error}");
         }
     }
-    let found = told(&bench, Grep::new(), &json!({"pattern": "^y", "output": "files"})).unwrap();
-    assert!(found.contains("1 binary file passed over") && found.contains("lines being too long"), "{found}");
-    assert!(told(&bench, ListDir::new(), &json!({"depth": 3})).unwrap().contains("not\u{fffd}utf8"));
-    assert!(told(&bench, Glob::new(), &json!({"pattern": "*"})).unwrap().contains("sparse"));
+    let found = outcome_text(&bench, Grep::new(), &json!({"pattern": "^y", "output": "files"})).unwrap();
+    assert!(found.contains("1 binary file skipped") && found.contains("lines that are too long"), "{found}");
+    assert!(outcome_text(&bench, ListDir::new(), &json!({"depth": 3})).unwrap().contains("not\u{fffd}utf8"));
+    assert!(outcome_text(&bench, Glob::new(), &json!({"pattern": "*"})).unwrap().contains("sparse"));
     assert!(
-        told(&bench, ReadFile::new(), &json!({"path": "line"}))
+        outcome_text(&bench, ReadFile::new(), &json!({"path": "line"}))
             .unwrap()
-            .ends_with("is longer than 65536 bytes and cut]\n")
+            .ends_with("is longer than 65536 bytes and was cut]\n")
     );
     let much = json!({"pattern": "needle", "path": "much", "context": 20, "limit": 2_000});
-    let found = told(&bench, Grep::new(), &much).unwrap();
+    let found = outcome_text(&bench, Grep::new(), &much).unwrap();
     assert!(found.len() > 64 * 1024 && found.contains("there may be more"), "{}", found.len());
     let grown = peak() - before;
     assert!(grown <= 32 * 1024, "{grown} KiB more");

@@ -1,4 +1,4 @@
-//! The file tools: what they show, write and change, where, and what they refuse.
+//! The file tools: their output, their changes, their paths and their errors.
 #![cfg(unix)]
 
 mod changed;

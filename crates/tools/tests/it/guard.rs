@@ -1,7 +1,8 @@
-//! Where the browser may go: what is judged, what is dialled, and what Chromium can't get round.
+//! The browser's network access: the pages that are judged, the addresses that are dialled, and
+//! pages that try to evade the guard in Chromium.
 
 mod addresses;
-// All of 127.0.0.0/8 is this machine there, and nowhere else.
+// Only on Linux are all addresses of 127.0.0.0/8 local.
 #[cfg(target_os = "linux")]
 mod chromium;
 mod client;
@@ -12,15 +13,15 @@ mod properties;
 mod proxy;
 mod server;
 
-use holdpoint_tools::web::guard::{Ask, Guard, Verdict, Why};
+use holdpoint_tools::web::guard::{Ask, Guard, RefusalReason, Verdict};
 
-/// What a guard says of a page.
+/// The guard's verdict on a page.
 fn judge(guard: &Guard, url: &str) -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(guard.judge(url))
 }
 
-/// What a person is asked about a page.
+/// The question to the user about a page.
 fn asked(guard: &Guard, url: &str) -> Ask {
     match judge(guard, url) {
         Verdict::Ask(ask) => ask,
@@ -28,15 +29,15 @@ fn asked(guard: &Guard, url: &str) -> Ask {
     }
 }
 
-/// Why a page is refused.
-fn refused(guard: &Guard, url: &str) -> Why {
+/// The reason why a page is refused.
+fn refused(guard: &Guard, url: &str) -> RefusalReason {
     match judge(guard, url) {
         Verdict::Refused { why } => why,
         other => panic!("{url}: {other:?}"),
     }
 }
 
-/// A person says yes to a page.
+/// Allows a page as the user would.
 fn allow(guard: &Guard, url: &str) {
     guard.allow(&asked(guard, url));
 }

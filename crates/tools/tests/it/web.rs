@@ -1,4 +1,4 @@
-//! The tool `web`: a real browser, real pages on a local server, real windows.
+//! Tests of the tool `web`, with a real browser, a local server and real windows.
 #![cfg(target_os = "linux")]
 
 mod devtools;

@@ -1,4 +1,4 @@
-//! The body of a request: JSON of a bounded size, whatever the client calls it.
+//! Request bodies: JSON of bounded size, whatever their content type.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,98 +17,98 @@ use holdpoint_common::{Limits, unknown};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::fault::Fault;
-use super::operation::{Operation, Takes};
+use super::error::ApiError;
+use super::operation::{DescribeInput, Operation};
 use crate::daemon::host::Host;
 
-/// Bytes that anything but a prompt may take: an environment, above all.
+/// The bytes for everything except a prompt, mostly an environment.
 const ROOM: usize = 4 * 1024 * 1024;
 
-/// Bytes that JSON takes for one byte of a prompt, at most (`\u001b`).
+/// The maximum number of JSON bytes for one byte of a prompt (`\u001b`).
 const ESCAPED: usize = 6;
 
-/// How long a body may take to come.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout for receiving a body.
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of a body that is read before its request is looked at.
+/// The maximum size of a body that is read before its request is handled, in bytes.
 const SMALL: usize = 64 * 1024;
 
-/// A body, read. None at all is read as `{}`, and so is `null`.
+/// The body of a request. A missing body and `null` are read as `{}`.
 pub(super) struct Body<T>(pub(super) T);
 
-/// Bytes of a body, at most.
+/// The maximum size of a body in bytes.
 pub(super) fn most(limits: &Limits) -> usize {
     limits.max_prompt_bytes.saturating_mul(ESCAPED).saturating_add(ROOM)
 }
 
-/// How long its body is, as a request says.
+/// The announced length of the request's body.
 fn announced(request: &HttpRequest) -> Option<u64> {
     request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Reads a small body before its request is looked at: a connection is of use after a refusal only if nothing of what
-/// was refused is left in it.
+/// Reads a small body before its request is handled: after a refusal, the connection can be used
+/// again only if nothing of the refused request is left in it.
 pub(in crate::daemon) async fn read_ahead<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
     if announced(request.request()).is_some_and(|length| (1..=SMALL as u64).contains(&length)) {
         let mut payload = request.take_payload();
-        let body = whole(request.request(), &mut payload, SMALL).await?;
+        let body = read_bytes(request.request(), &mut payload, SMALL).await?;
         request.set_payload(Payload::Stream { payload: Box::pin(once(ready(Ok(body)))) });
     }
     next.call(request).await
 }
 
-/// All of a body that comes, of at most so many bytes.
-pub(super) async fn whole(request: &HttpRequest, payload: &mut Payload, most: usize) -> Result<Bytes, Fault> {
+/// Reads a body of at most this many bytes.
+pub(super) async fn read_bytes(request: &HttpRequest, payload: &mut Payload, most: usize) -> Result<Bytes, ApiError> {
     if announced(request).is_some_and(|length| length > most as u64) {
-        return Err(Fault::too_large(most));
+        return Err(ApiError::too_large(most));
     }
     let reading = async {
         let mut whole = BytesMut::new();
         while let Some(piece) = payload.next().await {
-            let piece = piece.map_err(|error| Fault::malformed(format!("the body broke off: {error}")))?;
+            let piece = piece.map_err(|error| ApiError::malformed(format!("the body is incomplete: {error}")))?;
             if whole.len() + piece.len() > most {
-                return Err(Fault::too_large(most));
+                return Err(ApiError::too_large(most));
             }
             whole.extend_from_slice(&piece);
         }
         Ok(whole.freeze())
     };
-    tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| Err(Fault::too_slow()))
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(ApiError::too_slow()))
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let text = std::str::from_utf8(body)
-        .map_err(|error| Fault::malformed(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
+        .map_err(|error| ApiError::malformed(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
     if text.starts_with('\u{feff}') {
-        return Err(Fault::malformed("the body begins with a byte order mark"));
+        return Err(ApiError::malformed("the body begins with a byte order mark"));
     }
     let text = if matches!(text.trim_ascii(), "" | "null") { "{}" } else { text };
     let mut given = serde_json::Deserializer::from_str(text);
-    match unknown::read(&mut given).and_then(|read| given.end().map(|()| read)) {
+    match unknown::deserialize(&mut given).and_then(|read| given.end().map(|()| read)) {
         Ok((value, None)) => Ok(value),
-        // A rule under a wrong name would not be kept.
-        Ok((_, Some(path))) => Err(Fault::malformed(format!("the body has a field that nobody knows: `{path}`"))),
-        Err(error) => Err(Fault::malformed(format!("the body can't be read: {error}"))),
+        // An unknown field is an error: a rule under a wrong name would have no effect.
+        Ok((_, Some(path))) => Err(ApiError::malformed(format!("the body has an unknown field: `{path}`"))),
+        Err(error) => Err(ApiError::malformed(format!("the body can't be read: {error}"))),
     }
 }
 
 impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
-    type Error = Fault;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, Fault>>>>;
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
             let most = request.app_data::<Data<Host>>().map_or(ROOM, |host| most(&host.limits));
-            read(&whole(&request, &mut payload, most).await?).map(Self)
+            read(&read_bytes(&request, &mut payload, most).await?).map(Self)
         })
     }
 }
 
-impl<T: JsonSchema> Takes for Body<T> {
+impl<T: JsonSchema> DescribeInput for Body<T> {
     fn describe(operation: &mut Operation<'_>) {
         operation.body::<T>("application/json");
     }

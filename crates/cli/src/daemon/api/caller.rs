@@ -1,4 +1,5 @@
-//! Who asks: the client by the name it gives itself, its process by the kernel's word.
+//! The client of a request: its name as the client states it, and its process as the kernel reports
+//! it.
 
 use std::future::{Ready, ready};
 use std::sync::{Arc, Weak};
@@ -12,54 +13,55 @@ use holdpoint_common::{SessionId, Who};
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use percent_encoding::percent_decode;
 
-use super::fault::Fault;
-use super::operation::{Operation, Takes};
+use super::error::ApiError;
+use super::operation::{DescribeInput, Operation};
 use crate::daemon::connection::{Connection, MOST_STREAMS, StreamPlace};
 use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;
 
-/// Characters of a client's name that are kept.
+/// The maximum length of a client's name in characters.
 const NAME: usize = 64;
 
-/// What a client is called that says no name.
+/// The name of a client that sends none.
 const NAMELESS: &str = "http";
 
-/// A client that speaks this version.
+/// A client that speaks this version of the API.
 pub(super) struct Caller {
     pub(super) who: Who,
     pub(super) peer: Peer,
     pub(super) host: Data<Host>,
-    /// The connection it asks by.
+    /// The connection of the request.
     pub(super) connection: Weak<Connection>,
 }
 
-/// A client of whatever version: for what is the same in all of them.
+/// A client of any version, for requests that are the same in all versions.
 pub(super) struct AnyCaller(pub(super) Caller);
 
 impl Caller {
-    /// All sessions, as this client.
+    /// All sessions, as seen by this client.
     pub(super) fn sessions(&self) -> Sessions {
         self.host.sessions.clone().for_client(self.who.clone())
     }
 
-    /// The session of this id, as this client. One that is only saved is opened by whoever says what with.
+    /// The session with this id, as seen by this client. A saved session is not opened: that needs
+    /// the client's supplies.
     pub(super) async fn session(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         self.sessions().reach(id).await
     }
 
-    /// A place among the streams, for an answer that lasts.
+    /// Takes a place among the streams, for a long-lived response.
     ///
     /// # Errors
-    /// [`Fault`] if there is none.
-    pub(super) fn stream(&self) -> Result<StreamPlace, Fault> {
-        // A connection that is gone needs no answer.
+    /// Returns an [`ApiError`] if all places are taken.
+    pub(super) fn stream(&self) -> Result<StreamPlace, ApiError> {
+        // A connection that is gone needs no response.
         self.connection
             .upgrade()
             .and_then(|connection| connection.stream())
-            .ok_or_else(|| Fault::too_many_streams(MOST_STREAMS))
+            .ok_or_else(|| ApiError::too_many_streams(MOST_STREAMS))
     }
 
-    fn of(request: &HttpRequest) -> Option<Self> {
+    fn identify(request: &HttpRequest) -> Option<Self> {
         let connection = request.conn_data::<Arc<Connection>>()?;
         let peer = *request.conn_data::<Peer>()?;
         let host = request.app_data::<Data<Host>>()?.clone();
@@ -71,7 +73,7 @@ impl Caller {
     }
 }
 
-/// What the client calls itself; else what its program does, as `curl/8.5.0`.
+/// The name that the client gives itself, else the name of its program, such as `curl/8.5.0`.
 fn name(request: &HttpRequest) -> String {
     let text = |value: &HeaderValue| {
         let text = percent_decode(value.as_bytes()).decode_utf8_lossy();
@@ -84,15 +86,15 @@ fn name(request: &HttpRequest) -> String {
     own.or_else(program).unwrap_or_else(|| NAMELESS.to_owned())
 }
 
-fn version(request: &HttpRequest) -> Result<(), Fault> {
+fn version(request: &HttpRequest) -> Result<(), ApiError> {
     let Some(theirs) = request.headers().get(VERSION_HEADER) else { return Ok(()) };
     let theirs = String::from_utf8_lossy(theirs.as_bytes());
-    if theirs.trim().parse() == Ok(API_VERSION) { Ok(()) } else { Err(Fault::other_version(theirs.trim())) }
+    if theirs.trim().parse() == Ok(API_VERSION) { Ok(()) } else { Err(ApiError::other_version(theirs.trim())) }
 }
 
 impl FromRequest for Caller {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         match version(request) {
@@ -103,26 +105,28 @@ impl FromRequest for Caller {
 }
 
 impl FromRequest for AnyCaller {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(Caller::of(request).map(Self).ok_or_else(|| Fault::failed("it is not known who asks")))
+        ready(
+            Caller::identify(request).map(Self).ok_or_else(|| ApiError::failed("the client of the request is unknown")),
+        )
     }
 }
 
-impl Takes for Caller {
+impl DescribeInput for Caller {
     fn describe(operation: &mut Operation<'_>) {
         AnyCaller::describe(operation);
-        let what = "The version of the API that the client speaks; of another one it is refused (426).";
+        let what = "The API version that the client speaks. Any other version than the daemon's is refused with 426.";
         operation.header::<u32>(VERSION_HEADER, what);
     }
 }
 
-impl Takes for AnyCaller {
+impl DescribeInput for AnyCaller {
     fn describe(operation: &mut Operation<'_>) {
-        operation.header::<String>(CLIENT_HEADER, "What the client calls itself, as others are told.");
-        let what = "How its user's desktop is reached, for the command of `notify`: `DISPLAY=%3A0&…`, percent-encoded.";
+        operation.header::<String>(CLIENT_HEADER, "The name of the client, shown to other clients.");
+        let what = "The desktop variables for the `notify` command, percent-encoded: `DISPLAY=%3A0&…`.";
         operation.header::<String>(DESKTOP_HEADER, what);
     }
 }

@@ -1,4 +1,4 @@
-//! Streams: of one session's events, and of what becomes of all sessions.
+//! Streams of one session's events, and of the changes of all sessions.
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -13,28 +13,29 @@ use holdpoint_common::{Event, SessionId};
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle, Watch};
 
 use super::caller::Caller;
-use super::fault::Fault;
-use super::operation::{Gives, Operation, Takes};
+use super::error::ApiError;
+use super::operation::{DescribeInput, DescribeOutput, Operation};
 use super::parts::Id;
 use super::stream::{Gone, Stream, Writer};
 
-/// The header in which a client that comes back says the last number it has, as browsers do by themselves.
+/// The header in which a returning client sends the last number it has, as browsers do on their
+/// own.
 const LAST_EVENT: &str = "last-event-id";
 
-/// Events that are taken at once.
+/// The maximum number of events handled at once.
 const BATCH: usize = 256;
 
-/// How a client attaches: as the query says it, and the header.
-pub(super) struct Attaching(EventsQuery);
+/// The parameters of an attach, from the query and the header.
+pub(super) struct AttachParams(EventsQuery);
 
 /// The stream of one session's events.
 pub(super) struct Events(Stream);
 
-/// The stream of what becomes of all sessions.
+/// The stream of the changes of all sessions.
 pub(super) struct News(Stream);
 
 /// `GET sessions/{id}/events`: attaches. Closing the connection detaches.
-pub(super) async fn attach(caller: Caller, Id(id): Id, Attaching(query): Attaching) -> Result<Events, Fault> {
+pub(super) async fn attach(caller: Caller, Id(id): Id, AttachParams(query): AttachParams) -> Result<Events, ApiError> {
     let from = AttachFrom { limit: query.limit, ..AttachFrom::after(query.after.unwrap_or(0)) };
     let place = caller.stream()?;
     let attached = begin(&caller, &id, from).await;
@@ -45,20 +46,20 @@ pub(super) async fn attach(caller: Caller, Id(id): Id, Attaching(query): Attachi
     }
     let (session, attachment) = attached?;
     let (mut writer, stream) = Stream::new(caller.connection, place);
-    let mut stopping = caller.host.stopping.told();
+    let mut stopping = caller.host.stopping.subscribe();
     rt::spawn(async move {
         let end = tokio::select! {
             end = send_events(&mut writer, &session, attachment, query.snapshots) => end,
             () = stopping.over() => Ok(ClientEnd::Stopped),
         };
-        // Whoever is gone needs no last word.
+        // A client that is gone needs no end event.
         let Ok(end) = end else { return };
         let _ = send_end(&mut writer, if stopping.has_begun() { ClientEnd::Stopped } else { end }).await;
     });
     Ok(Events(stream))
 }
 
-async fn begin(caller: &Caller, id: &SessionId, from: AttachFrom) -> Result<(SessionHandle, Attachment), Fault> {
+async fn begin(caller: &Caller, id: &SessionId, from: AttachFrom) -> Result<(SessionHandle, Attachment), ApiError> {
     let session = caller.session(id).await?;
     let attachment = session.attach(from).await?;
     Ok((session, attachment))
@@ -81,9 +82,9 @@ async fn send_events(
     writer.flush().await?;
     while writer.wait(attachment.next_batch(&mut batch, BATCH)).await? > 0 {
         if snapshots {
-            // What is published by now has all that these events have changed.
+            // The published snapshot already includes the changes by these events.
             let now = session.snapshot();
-            // Whether it is saved, and who is attached, changes without a number.
+            // A change of the save state or of the clients has no number of its own.
             if now.seq >= shown.seq && !now.differs_in_number_only(&shown) {
                 writer.put(Some("snapshot"), None, &now).await?;
                 shown = now;
@@ -107,14 +108,14 @@ async fn put_events(writer: &mut Writer, batch: &mut Vec<Arc<Event>>) -> Result<
 }
 
 /// `GET events`: watches all sessions.
-pub(super) async fn watch(caller: Caller) -> Result<News, Fault> {
+pub(super) async fn watch(caller: Caller) -> Result<News, ApiError> {
     let place = caller.stream()?;
     let watch = caller.sessions().watch().await?;
     tracing::info!(peer = %caller.peer, client = caller.who.name, "watch");
     let (mut writer, stream) = Stream::new(caller.connection, place);
-    let mut stopping = caller.host.stopping.told();
+    let mut stopping = caller.host.stopping.subscribe();
     rt::spawn(async move {
-        // Whoever is gone needs no last word, and for the others the end is one.
+        // A client that is gone needs no end event, and for others the end of the stream is one.
         let _ = tokio::select! {
             sent = send_news(&mut writer, watch) => sent,
             () = stopping.over() => Ok(()),
@@ -134,26 +135,26 @@ async fn send_news(writer: &mut Writer, mut watch: Watch) -> Result<(), Gone> {
     Ok(())
 }
 
-impl FromRequest for Attaching {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+impl FromRequest for AttachParams {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(attaching(request).map(Self))
     }
 }
 
-fn attaching(request: &HttpRequest) -> Result<EventsQuery, Fault> {
+fn attaching(request: &HttpRequest) -> Result<EventsQuery, ApiError> {
     let mut query = query(request.query_string())?;
     if let Some(last) = request.headers().get(LAST_EVENT) {
         let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
-        query.after = Some(number.ok_or_else(|| Fault::malformed("Last-Event-ID is no number"))?);
+        query.after = Some(number.ok_or_else(|| ApiError::malformed("Last-Event-ID is not a number"))?);
     }
     Ok(query)
 }
 
-/// Reads a query; an error says which part of it is wrong.
-fn query(text: &str) -> Result<EventsQuery, Fault> {
+/// Parses a query. An error names the wrong part.
+fn query(text: &str) -> Result<EventsQuery, ApiError> {
     let read = |text: &str| Query::<EventsQuery>::from_query(text).map(Query::into_inner);
     read(text).map_err(|error| {
         let part = text.split('&').find(|part| read(part).is_err()).unwrap_or(text);
@@ -161,15 +162,15 @@ fn query(text: &str) -> Result<EventsQuery, Fault> {
             QueryPayloadError::Deserialize(why) => why.to_string(),
             error => error.to_string(),
         };
-        Fault::malformed(format!("the query can't be read at `{part}`: {why}"))
-            .hint("there are `after` and `limit`, whole numbers, and `snapshots`, true or false")
+        ApiError::malformed(format!("the query can't be read at `{part}`: {why}"))
+            .hint("the parameters are `after` and `limit`, whole numbers, and `snapshots`, true or false")
     })
 }
 
-impl Takes for Attaching {
+impl DescribeInput for AttachParams {
     fn describe(operation: &mut Operation<'_>) {
         operation.query::<EventsQuery>();
-        operation.header::<u64>(LAST_EVENT, "Only what comes after this number; goes before `after`.");
+        operation.header::<u64>(LAST_EVENT, "Send only events after this number. Takes precedence over `after`.");
     }
 }
 
@@ -189,19 +190,19 @@ impl Responder for News {
     }
 }
 
-impl Gives for Events {
+impl DescribeOutput for Events {
     fn describe(operation: &mut Operation<'_>) {
-        let what = "A stream of events. Here each is an object with the SSE fields `event` and `data`; `id` is the \
-                    number of a session's event. A line that begins with a colon, every 15 s, says no more than that the \
-                    stream is alive.";
+        let what = "A stream of events. The schema describes each event as an object with the SSE fields `event` and \
+                    `data`; `id` is the number of a session's event. A line that begins with a colon, sent every 15 s, \
+                    only shows that the stream is alive.";
         operation.answer::<StreamFrame>("200", "text/event-stream", what);
     }
 }
 
-impl Gives for News {
+impl DescribeOutput for News {
     fn describe(operation: &mut Operation<'_>) {
-        let what = "A stream: first every session as it is, then whichever has changed. Here each event is an object \
-                    with the SSE fields `event` and `data`.";
+        let what = "A stream: first every session in its current state, then each session that changes. The schema \
+                    describes each event as an object with the SSE fields `event` and `data`.";
         operation.answer::<SessionNews>("200", "text/event-stream", what);
     }
 }

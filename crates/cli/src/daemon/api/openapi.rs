@@ -1,5 +1,5 @@
-//! The description of all this, OpenAPI 3.1, as handlers' types have it. Schemas are those of the types themselves (JSON
-//! Schema 2020-12, which is what OpenAPI 3.1 takes).
+//! The description of the API as OpenAPI 3.1, derived from the types of the handlers. The schemas
+//! are those of the types themselves (JSON Schema 2020-12, as OpenAPI 3.1 requires).
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,14 @@ use serde_json::{Map, Value, json};
 use super::operation::Operation;
 use super::route::Resource;
 
-/// Where the schemas of types are within the document.
+/// The place of all schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
 
-/// Where those of requests are until both are merged.
+/// The place of the schemas of requests until both sets are merged.
 const REQUESTS: &str = "/components/requests";
 
-/// The schemas of both directions: a field with a default may be left out of a request, but an answer always has it.
+/// The schemas of both directions. They differ: a field with a default is optional in a request,
+/// but always present in a response.
 pub(super) struct Schemas {
     pub(super) requests: SchemaGenerator,
     pub(super) answers: SchemaGenerator,
@@ -35,8 +36,8 @@ impl Schemas {
         Self { requests, answers: settings(SCHEMAS).for_serialize().into_generator() }
     }
 
-    /// One map of all schemas. A type that is another one in requests has a second schema, `…Input`, and the references
-    /// of `paths` are led there.
+    /// Merges the schemas. A type with a different schema in requests has a second one, `…Input`,
+    /// and the references in `paths` are redirected to it.
     fn merge(mut self, paths: &mut Value) -> Map<String, Value> {
         let requests = self.requests.take_definitions(true);
         let mut schemas = self.answers.take_definitions(true);
@@ -66,7 +67,7 @@ fn renamed(name: &str, inputs: &BTreeSet<String>) -> String {
     format!("{name}{suffix}")
 }
 
-/// The same with references to requests' types as they are in the document.
+/// Redirects the references to types of requests to their final place.
 fn redirected(value: &Value, inputs: &BTreeSet<String>) -> Value {
     match value {
         Value::Object(object) => {
@@ -87,14 +88,14 @@ fn redirected(value: &Value, inputs: &BTreeSet<String>) -> Value {
     }
 }
 
-/// The whole document.
+/// Builds the whole document.
 pub(super) fn document(resources: &[Resource]) -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
     for resource in resources {
         let mut methods = Map::new();
         for route in resource.routes() {
-            let described = Operation::of(route.describe, route.what, &mut schemas);
+            let described = Operation::describe_with(route.describe, route.what, &mut schemas);
             methods.insert(route.method.as_str().to_ascii_lowercase(), described);
         }
         paths.insert(resource.path().to_owned(), Value::Object(methods));
@@ -104,11 +105,11 @@ pub(super) fn document(resources: &[Resource]) -> Value {
     json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "Holdpoint",
+            "title": "Holdpoint daemon API",
             "version": API_VERSION.to_string(),
-            "description": "What is said over the daemon's Unix socket. Nothing listens on TCP.",
+            "description": "The HTTP API of the daemon on its Unix socket. It does not listen on TCP.",
         },
-        // The same for all versions: a client of any version asks for the status there.
+        // All versions share this path: clients of any version request the status there.
         "servers": [{ "url": "/v1" }],
         "paths": paths,
         "components": { "schemas": schemas },

@@ -1,26 +1,26 @@
-//! What a handler takes and gives, as it is described: its signature is what is served and what is described, so that
-//! the two can't differ.
+//! Describes the input and the output of handlers. The description is derived from their
+//! signatures, so it can't differ from the code.
 
 use holdpoint_common::api::ErrorBody;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::fault::Fault;
+use super::error::ApiError;
 use super::openapi::Schemas;
 
-/// What a handler takes of a request.
-pub(super) trait Takes {
-    /// Adds it to the operation.
+/// The input of a handler, taken from the request.
+pub(super) trait DescribeInput {
+    /// Adds the input to the description.
     fn describe(operation: &mut Operation<'_>);
 }
 
-/// What a handler answers.
-pub(super) trait Gives {
-    /// Adds it to the operation.
+/// The output of a handler.
+pub(super) trait DescribeOutput {
+    /// Adds the output to the description.
     fn describe(operation: &mut Operation<'_>);
 }
 
-/// A method of a path, as it is described.
+/// The description of one method of a path.
 pub(super) struct Operation<'a> {
     schemas: &'a mut Schemas,
     parameters: Vec<Value>,
@@ -29,8 +29,8 @@ pub(super) struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// What a method takes and gives, with the schemas of its types among these.
-    pub(super) fn of(describe: fn(&mut Operation<'_>), what: &str, schemas: &'a mut Schemas) -> Value {
+    /// Describes a method, adding the schemas of its types to `schemas`.
+    pub(super) fn describe_with(describe: fn(&mut Operation<'_>), what: &str, schemas: &'a mut Schemas) -> Value {
         let mut operation = Operation { schemas, parameters: Vec::new(), body: None, answers: Map::new() };
         describe(&mut operation);
         let Operation { parameters, body, answers, .. } = operation;
@@ -45,17 +45,17 @@ impl<'a> Operation<'a> {
         described
     }
 
-    /// A part of the path.
+    /// Adds a parameter in the path.
     pub(super) fn part<T: JsonSchema>(&mut self, name: &str, what: &str) {
         self.parameter::<T>(name, "path", true, what);
     }
 
-    /// A header, which may be left out.
+    /// Adds an optional header.
     pub(super) fn header<T: JsonSchema>(&mut self, name: &str, what: &str) {
         self.parameter::<T>(name, "header", false, what);
     }
 
-    /// The fields of a type, each of which may be in the query.
+    /// Adds each field of a type as an optional parameter of the query.
     pub(super) fn query<T: JsonSchema>(&mut self) {
         let schema = SchemaGenerator::default().into_root_schema_for::<T>();
         for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -73,36 +73,36 @@ impl<'a> Operation<'a> {
         self.parameters.push(parameter);
     }
 
-    /// The request's body.
+    /// Sets the type of the request's body.
     pub(super) fn body<T: JsonSchema>(&mut self, media: &str) {
         let schema = self.schemas.requests.subschema_for::<T>();
         self.body = Some(json!({ "content": { media: { "schema": schema } } }));
     }
 
-    /// An answer of this status, with a body.
+    /// Adds a response with a body.
     pub(super) fn answer<T: JsonSchema>(&mut self, status: &str, media: &str, what: &str) {
         let schema = self.schemas.answers.subschema_for::<T>();
         let answer = json!({ "description": what, "content": { media: { "schema": schema } } });
         self.answers.insert(status.to_owned(), answer);
     }
 
-    /// An answer of this status, without one.
+    /// Adds a response without a body.
     pub(super) fn nothing(&mut self, status: &str, what: &str) {
         self.answers.insert(status.to_owned(), json!({ "description": what }));
     }
 }
 
-impl<T: Gives> Gives for Result<T, Fault> {
+impl<T: DescribeOutput> DescribeOutput for Result<T, ApiError> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
-        operation.answer::<ErrorBody>("default", "application/json", "What went wrong.");
+        operation.answer::<ErrorBody>("default", "application/json", "The error.");
     }
 }
 
-macro_rules! takes_all {
+macro_rules! describe_inputs {
     ($($one:ident)*) => {
-        impl<$($one: Takes),*> Takes for ($($one,)*) {
-            #[allow(unused_variables, reason = "of nothing there is nothing to describe")]
+        impl<$($one: DescribeInput),*> DescribeInput for ($($one,)*) {
+            #[allow(unused_variables, reason = "the empty tuple describes nothing")]
             fn describe(operation: &mut Operation<'_>) {
                 $($one::describe(operation);)*
             }
@@ -110,7 +110,7 @@ macro_rules! takes_all {
     };
 }
 
-takes_all!();
-takes_all!(A);
-takes_all!(A B);
-takes_all!(A B C);
+describe_inputs!();
+describe_inputs!(A);
+describe_inputs!(A B);
+describe_inputs!(A B C);

@@ -1,4 +1,4 @@
-//! What a path names: a session, or an ask.
+//! Path parameters: a session, a turn or an ask.
 
 use std::future::{Ready, ready};
 use std::str::FromStr;
@@ -9,36 +9,36 @@ use actix_web::{FromRequest, HttpRequest};
 use holdpoint_common::{AskId, SessionId, TurnId};
 use holdpoint_session::SessionError;
 
-use super::fault::Fault;
-use super::operation::{Operation, Takes};
+use super::error::ApiError;
+use super::operation::{DescribeInput, Operation};
 
-/// A session by whatever names it: its id, a unique prefix of one (4 characters or more), or its name.
-pub(super) struct What(pub(super) String);
+/// A session named by its id, a unique prefix of the id (4 characters or more), or its name.
+pub(super) struct SessionRef(pub(super) String);
 
-/// A session by its id.
+/// A session named by its id.
 pub(super) struct Id(pub(super) SessionId);
 
-/// An ask by its id.
+/// An ask named by its id.
 pub(super) struct AskPart(pub(super) AskId);
 
-/// A turn of a session, by their ids.
+/// A turn of a session, both named by their ids.
 pub(super) struct Turn(pub(super) SessionId, pub(super) TurnId);
 
-/// The one part of the path, as text.
-fn part(request: &HttpRequest) -> Result<String, Fault> {
+/// The only parameter of the path, as text.
+fn part(request: &HttpRequest) -> Result<String, ApiError> {
     let part = Path::<String>::from_request(request, &mut Payload::None).into_inner();
-    part.map(Path::into_inner).map_err(|error| Fault::malformed(format!("the path can't be read: {error}")))
+    part.map(Path::into_inner).map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")))
 }
 
-/// The one part of the path, as an id; what is none names nothing.
-fn id<T: FromStr>(request: &HttpRequest, unknown: impl Fn(String) -> Fault) -> Result<T, Fault> {
+/// The only parameter of the path, as an id. A text that is not an id gives the error of `unknown`.
+fn id<T: FromStr>(request: &HttpRequest, unknown: impl Fn(String) -> ApiError) -> Result<T, ApiError> {
     let text = part(request)?;
     text.parse().map_err(|_| unknown(text))
 }
 
-impl FromRequest for What {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+impl FromRequest for SessionRef {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(part(request).map(Self))
@@ -46,8 +46,8 @@ impl FromRequest for What {
 }
 
 impl FromRequest for Id {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(id(request, |what| SessionError::Unknown { what }.into()).map(Self))
@@ -55,21 +55,21 @@ impl FromRequest for Id {
 }
 
 impl FromRequest for AskPart {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(id(request, |what| Fault::malformed(format!("`{what}` is no ask id (session.number)"))).map(Self))
+        ready(id(request, |what| ApiError::malformed(format!("`{what}` is not an ask id (session.number)"))).map(Self))
     }
 }
 
 impl FromRequest for Turn {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let parts = Path::<(String, u64)>::from_request(request, &mut Payload::None).into_inner();
-        let turn = parts.map_err(|error| Fault::malformed(format!("the path can't be read: {error}")));
+        let turn = parts.map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")));
         ready(turn.and_then(|parts| {
             let (what, turn) = parts.into_inner();
             let id = what.parse().map_err(|_| SessionError::Unknown { what })?;
@@ -78,28 +78,28 @@ impl FromRequest for Turn {
     }
 }
 
-impl Takes for What {
+impl DescribeInput for SessionRef {
     fn describe(operation: &mut Operation<'_>) {
         operation
-            .part::<String>("what", "The session: its id, a unique prefix of one (4 characters or more), or its name.");
+            .part::<String>("what", "The session: its id, a unique prefix of it (4 characters or more), or its name.");
     }
 }
 
-impl Takes for Id {
+impl DescribeInput for Id {
     fn describe(operation: &mut Operation<'_>) {
-        operation.part::<SessionId>("id", "The session, by its id.");
+        operation.part::<SessionId>("id", "The id of the session.");
     }
 }
 
-impl Takes for Turn {
+impl DescribeInput for Turn {
     fn describe(operation: &mut Operation<'_>) {
         Id::describe(operation);
-        operation.part::<TurnId>("turn", "The turn, by its id.");
+        operation.part::<TurnId>("turn", "The id of the turn.");
     }
 }
 
-impl Takes for AskPart {
+impl DescribeInput for AskPart {
     fn describe(operation: &mut Operation<'_>) {
-        operation.part::<AskId>("ask", "The ask, by its id.");
+        operation.part::<AskId>("ask", "The id of the ask.");
     }
 }

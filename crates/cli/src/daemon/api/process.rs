@@ -1,4 +1,4 @@
-//! The daemon itself: how it is, how it is spoken to, and that it is to stop.
+//! Handlers for the daemon itself: its status, the description of its API, and stopping it.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::Value;
 
 use super::caller::AnyCaller;
-use super::fault::Fault;
+use super::error::ApiError;
 use super::openapi;
 use super::reply::{Done, Reply};
 use crate::daemon::status;
 
-/// How long the answer to `stop` has to get out.
+/// How long the response to `stop` has to be sent.
 const LAST_WORD: Duration = Duration::from_millis(20);
 
 /// `GET status`
-pub(super) async fn status(AnyCaller(caller): AnyCaller) -> Result<Reply<DaemonStatus>, Fault> {
-    Ok(Reply(status::of(&caller.host).await))
+pub(super) async fn status(AnyCaller(caller): AnyCaller) -> Result<Reply<DaemonStatus>, ApiError> {
+    Ok(Reply(status::daemon_status(&caller.host).await))
 }
 
 /// `GET openapi.json`
-pub(super) async fn openapi() -> Result<Reply<Value>, Fault> {
+pub(super) async fn openapi() -> Result<Reply<Value>, ApiError> {
     Ok(Reply(openapi::document(&super::resources())))
 }
 
-/// `POST stop`: as if TERM had come, which is the one way to stop.
-pub(super) async fn stop(AnyCaller(caller): AnyCaller) -> Result<Done, Fault> {
-    tracing::info!(peer = %caller.peer, client = caller.who.name, "told to stop");
+/// `POST stop`: sends TERM to this process, so that there is only one way to stop.
+pub(super) async fn stop(AnyCaller(caller): AnyCaller) -> Result<Done, ApiError> {
+    tracing::info!(peer = %caller.peer, client = caller.who.name, "asked to stop");
     rt::spawn(async {
         tokio::time::sleep(LAST_WORD).await;
         if let Err(error) = kill_process(getpid(), Signal::TERM) {

@@ -1,16 +1,16 @@
-//! What is answered when something was done.
+//! Responses to successful requests.
 
 use actix_web::body::BoxBody;
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::operation::{Gives, Operation};
+use super::operation::{DescribeOutput, Operation};
 
-/// This, as JSON.
+/// A value, sent as JSON.
 pub(super) struct Reply<T>(pub(super) T);
 
-/// It was done; there is nothing to be said about it.
+/// Success without a value.
 pub(super) struct Done;
 
 impl<T: Serialize> Responder for Reply<T> {
@@ -21,9 +21,9 @@ impl<T: Serialize> Responder for Reply<T> {
     }
 }
 
-impl<T: JsonSchema> Gives for Reply<T> {
+impl<T: JsonSchema> DescribeOutput for Reply<T> {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answer::<T>("200", "application/json", "It was done.");
+        operation.answer::<T>("200", "application/json", "Success.");
     }
 }
 
@@ -35,8 +35,8 @@ impl Responder for Done {
     }
 }
 
-impl Gives for Done {
+impl DescribeOutput for Done {
     fn describe(operation: &mut Operation<'_>) {
-        operation.nothing("204", "It was done.");
+        operation.nothing("204", "Success.");
     }
 }

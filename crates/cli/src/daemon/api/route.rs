@@ -1,12 +1,12 @@
-//! A path and what is done with it: served and described from the same handlers.
+//! Paths and their methods, served and described by the same handlers.
 
 use actix_web::http::Method;
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Responder, web};
 
-use super::fault::Fault;
-use super::operation::{Gives, Operation, Takes};
+use super::error::ApiError;
+use super::operation::{DescribeInput, DescribeOutput, Operation};
 
-/// A path and what is done with it.
+/// A path and its methods.
 pub(super) struct Resource {
     path: &'static str,
     routes: Vec<Route>,
@@ -15,44 +15,44 @@ pub(super) struct Resource {
 /// One method of a path.
 pub(super) struct Route {
     pub(super) method: Method,
-    /// What it does, in one sentence.
+    /// The summary of the method, one sentence.
     pub(super) what: &'static str,
     pub(super) describe: fn(&mut Operation<'_>),
     route: actix_web::Route,
 }
 
 impl Resource {
-    /// What is at this path.
+    /// A path without methods.
     pub(super) fn at(path: &'static str) -> Self {
         Self { path, routes: Vec::new() }
     }
 
-    /// Answers a GET.
+    /// Adds a handler for GET.
     pub(super) fn get<F, Args>(self, what: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
-        Args: FromRequest + Takes + 'static,
-        F::Output: Responder + Gives + 'static,
+        Args: FromRequest + DescribeInput + 'static,
+        F::Output: Responder + DescribeOutput + 'static,
     {
         self.on(Method::GET, what, handler)
     }
 
-    /// Answers a POST.
+    /// Adds a handler for POST.
     pub(super) fn post<F, Args>(self, what: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
-        Args: FromRequest + Takes + 'static,
-        F::Output: Responder + Gives + 'static,
+        Args: FromRequest + DescribeInput + 'static,
+        F::Output: Responder + DescribeOutput + 'static,
     {
         self.on(Method::POST, what, handler)
     }
 
-    /// Answers a DELETE.
+    /// Adds a handler for DELETE.
     pub(super) fn delete<F, Args>(self, what: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
-        Args: FromRequest + Takes + 'static,
-        F::Output: Responder + Gives + 'static,
+        Args: FromRequest + DescribeInput + 'static,
+        F::Output: Responder + DescribeOutput + 'static,
     {
         self.on(Method::DELETE, what, handler)
     }
@@ -60,8 +60,8 @@ impl Resource {
     fn on<F, Args>(mut self, method: Method, what: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
-        Args: FromRequest + Takes + 'static,
-        F::Output: Responder + Gives + 'static,
+        Args: FromRequest + DescribeInput + 'static,
+        F::Output: Responder + DescribeOutput + 'static,
     {
         let describe = |operation: &mut Operation<'_>| {
             Args::describe(operation);
@@ -80,10 +80,10 @@ impl Resource {
         &self.routes
     }
 
-    /// The same, for the server.
+    /// Converts the resource for the server.
     pub(super) fn into_service(self) -> actix_web::Resource {
         let other = web::to(|request: HttpRequest| async move {
-            Err::<HttpResponse, _>(Fault::no_such_method(request.method().as_str(), request.path()))
+            Err::<HttpResponse, _>(ApiError::no_such_method(request.method().as_str(), request.path()))
         });
         let resource = web::resource(self.path).default_service(other);
         self.routes.into_iter().fold(resource, |resource, route| resource.route(route.route))

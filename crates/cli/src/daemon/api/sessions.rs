@@ -1,27 +1,27 @@
-//! Sessions: listed, opened, looked at, renamed, closed, deleted.
+//! Handlers for sessions: list, open, look at, rename, change, close and delete.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::api::{CloseRequest, DebugRequest, ModelRequest, OpenRequest, RenameRequest, SessionList};
+use holdpoint_common::api::{ChangeModelRequest, CloseRequest, DebugRequest, OpenRequest, RenameRequest, SessionList};
 use holdpoint_common::{Snapshot, Supplies};
 use holdpoint_session::{OpenSession, SessionError};
 
 use super::body::Body;
 use super::caller::{AnyCaller, Caller};
-use super::fault::Fault;
-use super::parts::{Id, What};
+use super::error::ApiError;
+use super::parts::{Id, SessionRef};
 use super::reply::{Done, Reply};
 
 /// `GET sessions`
-pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionList>, Fault> {
+pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionList>, ApiError> {
     Ok(Reply(SessionList { sessions: caller.sessions().list().await? }))
 }
 
 /// `POST sessions`
-pub(super) async fn open(caller: Caller, Body(request): Body<OpenRequest>) -> Result<Reply<Arc<Snapshot>>, Fault> {
+pub(super) async fn open(caller: Caller, Body(request): Body<OpenRequest>) -> Result<Reply<Arc<Snapshot>>, ApiError> {
     let OpenRequest { workspace, name, model, asks, policy, rules, max_steps, max_turn_tokens, supplies } = request;
-    // The daemon's own folder means nothing to a client.
+    // The daemon would resolve a relative path in its own folder.
     if !Path::new(&workspace).is_absolute() {
         let message = "the path is not absolute".to_owned();
         return Err(SessionError::Workspace { path: workspace, message }.into());
@@ -40,19 +40,19 @@ pub(super) async fn open(caller: Caller, Body(request): Body<OpenRequest>) -> Re
 /// `POST sessions/{what}/open`
 pub(super) async fn reopen(
     caller: Caller,
-    What(what): What,
+    SessionRef(what): SessionRef,
     Body(supplies): Body<Supplies>,
-) -> Result<Reply<Arc<Snapshot>>, Fault> {
+) -> Result<Reply<Arc<Snapshot>>, ApiError> {
     Ok(Reply(caller.sessions().with_supplies(supplies).get(&what).await?.snapshot()))
 }
 
 /// `GET sessions/{what}`
-pub(super) async fn look(caller: Caller, What(what): What) -> Result<Reply<Arc<Snapshot>>, Fault> {
+pub(super) async fn look(caller: Caller, SessionRef(what): SessionRef) -> Result<Reply<Arc<Snapshot>>, ApiError> {
     Ok(Reply(caller.sessions().look(&what).await?))
 }
 
 /// `POST sessions/{id}/rename`
-pub(super) async fn rename(caller: Caller, Id(id): Id, Body(request): Body<RenameRequest>) -> Result<Done, Fault> {
+pub(super) async fn rename(caller: Caller, Id(id): Id, Body(request): Body<RenameRequest>) -> Result<Done, ApiError> {
     caller.sessions().rename(&id, request.name).await?;
     Ok(Done)
 }
@@ -61,21 +61,25 @@ pub(super) async fn rename(caller: Caller, Id(id): Id, Body(request): Body<Renam
 pub(super) async fn change_model(
     caller: Caller,
     Id(id): Id,
-    Body(ModelRequest { model, supplies }): Body<ModelRequest>,
-) -> Result<Done, Fault> {
+    Body(ChangeModelRequest { model, supplies }): Body<ChangeModelRequest>,
+) -> Result<Done, ApiError> {
     let sessions = caller.sessions().with_supplies(Supplies { models: supplies, ..Supplies::default() });
     sessions.reach(&id).await?.change_model(model).await?;
     Ok(Done)
 }
 
 /// `POST sessions/{id}/debug`
-pub(super) async fn change_debug(caller: Caller, Id(id): Id, Body(request): Body<DebugRequest>) -> Result<Done, Fault> {
+pub(super) async fn change_debug(
+    caller: Caller,
+    Id(id): Id,
+    Body(request): Body<DebugRequest>,
+) -> Result<Done, ApiError> {
     caller.session(&id).await?.change_debug(request.enabled).await?;
     Ok(Done)
 }
 
 /// `POST sessions/{id}/close`
-pub(super) async fn close(caller: Caller, Id(id): Id, Body(request): Body<CloseRequest>) -> Result<Done, Fault> {
+pub(super) async fn close(caller: Caller, Id(id): Id, Body(request): Body<CloseRequest>) -> Result<Done, ApiError> {
     let sessions = caller.sessions();
     match request.unused_since {
         None => sessions.close(&id).await?,
@@ -85,7 +89,7 @@ pub(super) async fn close(caller: Caller, Id(id): Id, Body(request): Body<CloseR
 }
 
 /// `DELETE sessions/{what}`
-pub(super) async fn delete(caller: Caller, What(what): What) -> Result<Done, Fault> {
+pub(super) async fn delete(caller: Caller, SessionRef(what): SessionRef) -> Result<Done, ApiError> {
     caller.sessions().delete(&what).await?;
     Ok(Done)
 }

@@ -1,4 +1,5 @@
-//! A stream of Server-Sent Events to one client: written in batches, kept alive, and ended for who does not read.
+//! A stream of Server-Sent Events to one client: written in batches, kept alive, and cut if the
+//! client does not read.
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -17,19 +18,20 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::daemon::connection::{Connection, StreamPlace};
 
-/// How often a client hears that the stream is alive.
+/// How often the client is sent a sign of life.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// How long a client may take no bytes. With two beats before it is noticed, it is gone within a minute.
+/// How long a client may accept no bytes. With up to two beats before that is noticed, the client
+/// is gone within a minute.
 pub(super) const STALL: Duration = Duration::from_secs(30);
 
-/// Bytes that are written at once, or a little more.
+/// The approximate number of bytes written at once.
 const CHUNK: usize = 64 * 1024;
 
-/// What a client reads.
+/// The end that the client reads.
 pub(super) struct Stream(mpsc::Receiver<Bytes>);
 
-/// The end at which it is written. One piece waits to be taken; nothing is kept beyond it.
+/// The end that is written. At most one piece waits to be read.
 pub(super) struct Writer {
     pieces: mpsc::Sender<Bytes>,
     piece: Vec<u8>,
@@ -42,7 +44,7 @@ pub(super) struct Writer {
 pub(super) struct Gone;
 
 impl Stream {
-    /// A stream, and where it is written.
+    /// Creates both ends of a stream.
     pub(super) fn new(connection: Weak<Connection>, place: StreamPlace) -> (Writer, Self) {
         let (pieces, taken) = mpsc::channel(1);
         let mut beat = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
@@ -52,10 +54,10 @@ impl Stream {
 }
 
 impl Writer {
-    /// Waits for `work`, and lets the client know meanwhile that the stream is alive.
+    /// Waits for `work`, sending signs of life meanwhile.
     ///
     /// # Errors
-    /// [`Gone`], as soon as it is.
+    /// Returns [`Gone`] as soon as the client is gone.
     pub(super) async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Gone> {
         let mut work = pin!(work);
         loop {
@@ -71,10 +73,10 @@ impl Writer {
         }
     }
 
-    /// Adds an event: of this kind, if it is not the usual one; with this number, if it has one.
+    /// Adds an event, with its kind unless it is the usual one, and its number if it has one.
     ///
     /// # Errors
-    /// [`Gone`], if what has come together by now could not be written.
+    /// Returns [`Gone`] if the collected bytes can't be written.
     pub(super) async fn put(
         &mut self,
         kind: Option<&str>,
@@ -88,16 +90,16 @@ impl Writer {
         if self.piece.len() < CHUNK { Ok(()) } else { self.flush().await }
     }
 
-    /// Writes what has come together.
+    /// Writes the collected bytes.
     ///
     /// # Errors
-    /// [`Gone`], also if the client takes nothing for too long: then its connection is cut.
+    /// Returns [`Gone`] if the client is gone, or accepts no bytes for too long and is cut.
     pub(super) async fn flush(&mut self) -> Result<(), Gone> {
         if self.piece.is_empty() {
             return Ok(());
         }
         let Ok(place) = tokio::time::timeout(STALL, self.pieces.reserve()).await else {
-            tracing::warn!("a client takes nothing, its connection is cut");
+            tracing::warn!("a client does not read: its connection is cut");
             if let Some(connection) = self.connection.upgrade() {
                 connection.cut();
             }
@@ -119,7 +121,7 @@ fn frame(piece: &mut Vec<u8>, kind: Option<&str>, number: Option<u64>, data: &im
         writeln!(piece, "id: {number}")?;
     }
     piece.extend_from_slice(b"data: ");
-    // There is no line break in it.
+    // This JSON contains no line breaks.
     serde_json::to_writer(&mut *piece, data)?;
     piece.extend_from_slice(b"\n\n");
     Ok(())

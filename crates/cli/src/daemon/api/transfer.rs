@@ -1,4 +1,5 @@
-//! Sessions as text: written out, and taken in. The text is read and written on a thread of its own, a pipe away.
+//! Handlers that export and import sessions as text. A thread at the other end of a pipe reads and
+//! writes the text.
 
 use std::future::{Ready, ready};
 use std::io::{self, BufReader, BufWriter};
@@ -19,39 +20,39 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::body::PATIENCE;
+use super::body::BODY_TIMEOUT;
 use super::caller::Caller;
-use super::fault::Fault;
-use super::operation::{Gives, Operation, Takes};
-use super::parts::What;
+use super::error::ApiError;
+use super::operation::{DescribeInput, DescribeOutput, Operation};
+use super::parts::SessionRef;
 use super::reply::Reply;
 use super::stream::STALL;
 
-/// Bytes of a text that are in the pipe, or read from it at once.
+/// The size of the buffers at both ends of the pipe in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Texts that are taken in at once.
+/// The maximum number of concurrent imports.
 pub(in crate::daemon) const MOST_IMPORTS: usize = 4;
 
-/// The text's form.
+/// The media type of the text.
 const MEDIA: &str = "application/x-ndjson";
 
-/// A text that is written out.
+/// The text of an exported session.
 pub(super) struct TextOut(mpsc::Receiver<io::Result<Bytes>>);
 
-/// A text that comes in.
+/// The text of a session to import.
 pub(super) struct TextIn(Payload);
 
-/// `GET sessions/{what}/log`. If it has no last line, something went wrong on the way.
-pub(super) async fn export(caller: Caller, What(what): What) -> Result<TextOut, Fault> {
+/// `GET sessions/{what}/log`: without its last line, the text is incomplete.
+pub(super) async fn export(caller: Caller, SessionRef(what): SessionRef) -> Result<TextOut, ApiError> {
     let place = caller.stream()?;
     let id = caller.sessions().look(&what).await?.settings.id.clone();
-    let (ours, theirs) = pipe().map_err(Fault::failed)?;
+    let (ours, theirs) = pipe().map_err(ApiError::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
     spawn_blocking(move || {
         let mut out = BufWriter::with_capacity(CHUNK, theirs);
         if let Err(error) = runtime.block_on(sessions.export(id.as_str(), &mut out)) {
-            tracing::warn!(session = %id, %error, "a session was not wholly written out");
+            tracing::warn!(session = %id, %error, "a session was not exported completely");
         }
     });
     let (pieces, taken) = mpsc::channel(1);
@@ -60,10 +61,10 @@ pub(super) async fn export(caller: Caller, What(what): What) -> Result<TextOut, 
         while let Some(piece) = read(&ours).await.transpose() {
             match timeout(STALL, pieces.reserve()).await {
                 Ok(Ok(place)) => place.send(piece),
-                // It is gone.
+                // The client is gone.
                 Ok(Err(_)) => return,
                 Err(_) => {
-                    tracing::warn!("a client takes nothing of a text, its connection is cut");
+                    tracing::warn!("a client does not read an export: its connection is cut");
                     if let Some(connection) = caller.connection.upgrade() {
                         connection.cut();
                     }
@@ -75,32 +76,32 @@ pub(super) async fn export(caller: Caller, What(what): What) -> Result<TextOut, 
     Ok(TextOut(taken))
 }
 
-/// `POST import`. A text that breaks off has no last line, and nothing is taken in. All of it is in memory until it is
-/// saved, so that only so many are taken in at once.
-pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<Reply<Arc<Snapshot>>, Fault> {
-    let _place = caller.host.importing.try_acquire().map_err(|_| Fault::too_many_imports(MOST_IMPORTS))?;
-    let (ours, theirs) = pipe().map_err(Fault::failed)?;
+/// `POST import`: a text that breaks off has no last line and is not imported. The text stays in
+/// memory until it is saved, so the number of concurrent imports is limited.
+pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<Reply<Arc<Snapshot>>, ApiError> {
+    let _place = caller.host.importing.try_acquire().map_err(|_| ApiError::too_many_imports(MOST_IMPORTS))?;
+    let (ours, theirs) = pipe().map_err(ApiError::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
     let taken = spawn_blocking(move || {
         let mut text = BufReader::with_capacity(CHUNK, theirs);
         runtime.block_on(sessions.import(&mut text))
     });
-    // Whatever of it is dropped ends the text, which is not whole then.
-    while let Some(Ok(piece)) = timeout(PATIENCE, text.next()).await.map_err(|_| Fault::too_slow())? {
-        // Who does not read on has found something wrong.
+    // Dropping our end of the pipe ends the text, which is then incomplete.
+    while let Some(Ok(piece)) = timeout(BODY_TIMEOUT, text.next()).await.map_err(|_| ApiError::too_slow())? {
+        // A reader that stops has found an error in the text.
         if write_all(&ours, &piece).await.is_err() {
             break;
         }
     }
     drop(ours);
-    let id = taken.await.map_err(Fault::failed)?.map_err(|error| match error {
-        ImportError::Line { .. } | ImportError::Io(_) => Fault::malformed(error),
-        error => Fault::failed(error),
+    let id = taken.await.map_err(ApiError::failed)?.map_err(|error| match error {
+        ImportError::Line { .. } | ImportError::Io(_) => ApiError::malformed(error),
+        error => ApiError::failed(error),
     })?;
     Ok(Reply(caller.sessions().look(id.as_str()).await?))
 }
 
-/// A pipe: an end for a task, and one for a thread.
+/// Creates a pipe with one end for a task and one for a thread.
 fn pipe() -> io::Result<(UnixStream, Pipe)> {
     let (ours, theirs) = Pipe::pair()?;
     ours.set_nonblocking(true)?;
@@ -119,7 +120,7 @@ async fn write_all(pipe: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What has come; nothing at the end.
+/// Reads the available bytes; `None` at the end.
 async fn read(pipe: &UnixStream) -> io::Result<Option<Bytes>> {
     let mut bytes = Vec::with_capacity(CHUNK);
     loop {
@@ -145,23 +146,23 @@ impl Responder for TextOut {
 }
 
 impl FromRequest for TextIn {
-    type Error = Fault;
-    type Future = Ready<Result<Self, Fault>>;
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(_: &HttpRequest, payload: &mut Payload) -> Self::Future {
         ready(Ok(Self(payload.take())))
     }
 }
 
-impl Takes for TextIn {
+impl DescribeInput for TextIn {
     fn describe(operation: &mut Operation<'_>) {
         operation.body::<String>(MEDIA);
     }
 }
 
-impl Gives for TextOut {
+impl DescribeOutput for TextOut {
     fn describe(operation: &mut Operation<'_>) {
-        let what = "The session as JSON lines: a header, its facts, and a last line with their check sum.";
+        let what = "The session as JSON lines: a header, its facts, and a last line with their checksum.";
         operation.answer::<String>("200", MEDIA, what);
     }
 }

@@ -1,4 +1,4 @@
-//! Turns and runs: begun, interrupted, held and released.
+//! Handlers for turns and runs: start, interrupt, hold and release.
 
 use holdpoint_common::Hold;
 use holdpoint_common::api::{
@@ -8,7 +8,7 @@ use holdpoint_session::Interruption;
 
 use super::body::Body;
 use super::caller::Caller;
-use super::fault::Fault;
+use super::error::ApiError;
 use super::parts::{Id, Turn};
 use super::reply::Reply;
 
@@ -17,7 +17,7 @@ pub(super) async fn prompt(
     caller: Caller,
     Id(id): Id,
     Body(request): Body<PromptRequest>,
-) -> Result<Reply<Prompted>, Fault> {
+) -> Result<Reply<Prompted>, ApiError> {
     Ok(Reply(caller.session(&id).await?.prompt(request.text).await?))
 }
 
@@ -26,16 +26,17 @@ pub(super) async fn run(
     caller: Caller,
     Id(id): Id,
     Body(request): Body<RunRequest>,
-) -> Result<Reply<RunStarted>, Fault> {
+) -> Result<Reply<RunStarted>, ApiError> {
     Ok(Reply(caller.session(&id).await?.start_run(request).await?))
 }
 
-/// `POST sessions/{id}/interrupt`: answered with the receipt, unless the client does not wait for it.
+/// `POST sessions/{id}/interrupt`: answers with the receipt, unless the client does not wait for
+/// it.
 pub(super) async fn interrupt(
     caller: Caller,
     Id(id): Id,
     Body(InterruptRequest { turn, no_wait }): Body<InterruptRequest>,
-) -> Result<Reply<InterruptReply>, Fault> {
+) -> Result<Reply<InterruptReply>, ApiError> {
     let session = caller.session(&id).await?;
     let after = session.snapshot().seq;
     let cut = match session.interrupt(turn).await? {
@@ -49,17 +50,17 @@ pub(super) async fn interrupt(
 }
 
 /// `GET sessions/{id}/turns/{turn}`
-pub(super) async fn end(caller: Caller, Turn(id, turn): Turn) -> Result<Reply<Option<TurnEnd>>, Fault> {
+pub(super) async fn end(caller: Caller, Turn(id, turn): Turn) -> Result<Reply<Option<TurnEnd>>, ApiError> {
     Ok(Reply(caller.sessions().turn_end(&id, turn).await?))
 }
 
 /// `POST sessions/{id}/hold`
-pub(super) async fn hold(caller: Caller, Id(id): Id) -> Result<Reply<Hold>, Fault> {
+pub(super) async fn hold(caller: Caller, Id(id): Id) -> Result<Reply<Hold>, ApiError> {
     Ok(Reply(caller.session(&id).await?.hold().await?))
 }
 
 /// `POST sessions/{id}/release`
-pub(super) async fn release(caller: Caller, Id(id): Id) -> Result<Reply<Hold>, Fault> {
+pub(super) async fn release(caller: Caller, Id(id): Id) -> Result<Reply<Hold>, ApiError> {
     Ok(Reply(caller.session(&id).await?.release().await?))
 }
 
@@ -68,6 +69,6 @@ pub(super) async fn toggle(
     caller: Caller,
     Id(id): Id,
     Body(request): Body<ToggleRequest>,
-) -> Result<Reply<Hold>, Fault> {
+) -> Result<Reply<Hold>, ApiError> {
     Ok(Reply(caller.session(&id).await?.toggle_hold(request.shown).await?))
 }

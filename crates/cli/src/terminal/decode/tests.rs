@@ -1,4 +1,4 @@
-//! Every shape of input, whole, in pieces, and directly before a key.
+//! Tests of every form of input: whole, in pieces, and directly before another key.
 
 use proptest::prelude::*;
 
@@ -8,11 +8,11 @@ fn decoded(bytes: &[u8]) -> Vec<Input> {
     let (now, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(now);
     decoder.feed(bytes, now, &mut inputs);
-    decoder.settle(&mut inputs);
+    decoder.flush_pending(&mut inputs);
     inputs
 }
 
-/// Keys as the help writes them, other input in a word.
+/// Formats keys as the help does, and other input as one word.
 fn shown(inputs: &[Input]) -> String {
     let shown = |input: &Input| match input {
         Input::Key(key) => {
@@ -24,12 +24,12 @@ fn shown(inputs: &[Input]) -> String {
         Input::Paste(text) => format!("paste {text:?}"),
         Input::Focus(focused) => format!("focus {focused}"),
         Input::Other => "other".to_owned(),
-        Input::Continued | Input::Foreground => unreachable!("no bytes make it"),
+        Input::Continued | Input::Foreground => unreachable!("not decoded from bytes"),
     };
     inputs.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// Input that is one key.
+/// Byte sequences of exactly one key.
 const KEYS: &[(&str, &str)] = &[
     ("a", "a"),
     ("é", "é"),
@@ -68,7 +68,7 @@ const KEYS: &[(&str, &str)] = &[
     ("\x1bO1;2P", "shift+f1"),
     ("\x1bOa", "ctrl+up"),
     ("\x1b[a", "shift+up"),
-    // Alt, by another escape.
+    // Alt as an extra escape.
     ("\x1b\x1b[A", "alt+up"),
     ("\x1b\x1bOA", "alt+up"),
     ("\x1bOj", "*"),
@@ -89,7 +89,7 @@ const KEYS: &[(&str, &str)] = &[
     ("\x1b[1089:1057;2u", "shift+с"),
 ];
 
-/// Input that is none.
+/// Byte sequences that are not keys.
 const OTHER: &[&[u8]] = &[
     b"\x1b]A",
     b"\x1b]10;rgb:ffff/ffff/ffff\x07",
@@ -149,14 +149,14 @@ fn m_a10_a_sequence_ends_where_its_grammar_says_and_nothing_in_it_is_a_key() {
     for bytes in OTHER {
         let text = String::from_utf8_lossy(bytes);
         assert_eq!(shown(&decoded(bytes)), "other", "{text:?}");
-        // A key that follows at once is a key after a whole sequence, and part of one that has no end yet.
+        // After a complete sequence, the next byte is a key; an unterminated one swallows it.
         let followed = shown(&decoded(&[bytes, &b"y"[..]].concat()));
         assert!(followed == "other, y" || followed == "other", "{text:?}: {followed}");
     }
 }
 
 #[test]
-fn t_y6_a_paste_is_one_in_whichever_pieces_it_is_read() {
+fn t_y6_a_paste_in_pieces_is_one_paste() {
     let text = "/quit\rtwo \x1b[31m lines\r漢y";
     for size in 1..9 {
         let (mut at, mut inputs) = (Instant::now(), Vec::new());
@@ -166,29 +166,29 @@ fn t_y6_a_paste_is_one_in_whichever_pieces_it_is_read() {
             decoder.feed(piece, at, &mut inputs);
         }
         assert_eq!(inputs, []);
-        assert_eq!(decoder.due(), Some(at + TOGETHER));
-        decoder.settle(&mut inputs);
+        assert_eq!(decoder.due(), Some(at + PASTE_SETTLE));
+        decoder.flush_pending(&mut inputs);
         assert_eq!(inputs, [Input::Paste(text.to_owned())]);
     }
-    // Two of them, one directly behind the other.
+    // Two pastes, one directly after the other.
     assert_eq!(decoded(b"\x1b[200~a\x1b[201~\x1b[200~b\x1b[201~"), [Input::Paste("ab".to_owned())]);
-    // Over a connection that stalls its end is late: only a long silence ends it.
+    // A stalled connection delays the end of a paste; only a long silence replaces it.
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     decoder.feed(b"\x1b[200~y\r", at, &mut inputs);
-    assert_eq!(decoder.due(), Some(at + UNENDED));
-    decoder.settle(&mut inputs);
+    assert_eq!(decoder.due(), Some(at + UNTERMINATED));
+    decoder.flush_pending(&mut inputs);
     assert_eq!(inputs, [Input::Paste("y\r".to_owned())]);
 }
 
 #[test]
-fn t_y6_input_directly_behind_a_paste_is_part_of_it() {
+fn t_y6_input_directly_after_a_paste_belongs_to_it() {
     assert_eq!(decoded(b"\x1b[200~say a\x1b[201~; evil\r\x1b[201~"), [Input::Paste("say a; evil\r".to_owned())]);
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     decoder.feed(b"\x1b[200~say a\x1b[201~", at, &mut inputs);
-    decoder.settle(&mut inputs);
-    decoder.feed(b";\r", at + TOGETHER, &mut inputs);
+    decoder.flush_pending(&mut inputs);
+    decoder.feed(b";\r", at + PASTE_SETTLE, &mut inputs);
     assert_eq!(shown(&inputs), "paste \"say a\", ;, enter");
 }
 
@@ -199,18 +199,18 @@ fn an_escape_is_a_key_after_a_silence() {
     assert_eq!(decoder.due(), None);
     decoder.feed(b"\x1b", at, &mut inputs);
     assert_eq!((decoder.due(), inputs.len()), (Some(at + ESCAPE), 0));
-    decoder.settle(&mut inputs);
+    decoder.flush_pending(&mut inputs);
     decoder.feed(b"[A", at + ESCAPE, &mut inputs);
     assert_eq!(shown(&inputs), "esc, [, a");
-    // A sequence has longer: its terminal may be far away.
+    // A sequence has a longer deadline: the terminal may be far away.
     decoder.feed(b"\x1b[1;", at, &mut inputs);
     assert_eq!(decoder.due(), Some(at + SEQUENCE));
 }
 
 proptest! {
-    /// All bytes, read in pieces of any size, are decoded to the same input.
+    /// Bytes decode to the same input, whatever the size of the pieces.
     #[test]
-    fn t_y6_pieces_make_no_difference(
+    fn t_y6_piecewise_decoding_equals_whole_decoding(
         parts in prop::collection::vec(
             prop_oneof![
                 prop::sample::select(KEYS.iter().map(|(bytes, _)| bytes.as_bytes().to_vec()).collect::<Vec<_>>()),
@@ -225,14 +225,15 @@ proptest! {
         let (at, mut inputs) = (Instant::now(), Vec::new());
         let mut decoder = Decoder::new(at);
         bytes.chunks(size).for_each(|piece| decoder.feed(piece, at, &mut inputs));
-        decoder.settle(&mut inputs);
+        decoder.flush_pending(&mut inputs);
         prop_assert_eq!(&inputs, &decoded(&bytes));
         prop_assert!(inputs.len() <= bytes.len());
     }
 
-    /// No byte before it makes a key approve that was pressed without a pause: there is always other input before.
+    /// A key approves only after a pause without input. Every byte before it must therefore be
+    /// reported as some input.
     #[test]
-    fn m_a10_whatever_a_terminal_sends_is_seen(bytes in prop::collection::vec(any::<u8>(), 1..40)) {
+    fn m_a10_every_byte_is_reported_as_input(bytes in prop::collection::vec(any::<u8>(), 1..40)) {
         prop_assert!(!decoded(&bytes).is_empty());
     }
 }

@@ -1,19 +1,19 @@
-//! Which calls are open, and which one is chosen.
+//! The open and selected tool calls of the transcript.
 
 use std::collections::HashSet;
 
 use super::super::transcript::Key;
 
-/// Which calls are open, and which one is chosen.
+/// The open and selected tool calls.
 #[derive(Debug, Default)]
 pub(crate) struct Folds {
-    /// All are open, but for the others.
+    /// Whether calls are open by default; `others` are the exceptions.
     all: bool,
     others: HashSet<Key>,
     chosen: Option<Key>,
 }
 
-/// How one of them is shown.
+/// How a call is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Fold {
     pub(super) open: bool,
@@ -21,7 +21,7 @@ pub(super) struct Fold {
 }
 
 impl Folds {
-    /// Opens or folds the one that is chosen; all of them, if none is.
+    /// Opens or folds the selected call, or all calls if none is selected.
     pub(crate) fn turn(&mut self) {
         match self.chosen {
             Some(key) if !self.others.remove(&key) => _ = self.others.insert(key),
@@ -41,7 +41,7 @@ impl Folds {
         self.chosen = key;
     }
 
-    pub(super) fn of(&self, key: Key) -> Fold {
+    pub(super) fn fold_of(&self, key: Key) -> Fold {
         Fold { open: self.all != self.others.contains(&key), chosen: self.chosen == Some(key) }
     }
 }

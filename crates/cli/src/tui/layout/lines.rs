@@ -1,4 +1,4 @@
-//! One entry as lines.
+//! Renders one transcript entry as lines.
 
 use holdpoint_common::ToolStatus;
 use holdpoint_tools::shown::{prose, prose_line, text as exact};
@@ -6,22 +6,28 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::super::markdown::Growing;
+use super::super::markdown::MarkdownCache;
 use super::super::style::{Tone, selected};
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
 use super::super::wrap::{wrap, wrap_exact};
 use super::folds::Fold;
-use crate::said::{shorten, sum_up, title};
+use crate::summaries::{shorten, sum_up, title};
 use crate::table::fit;
 
-/// Lines of an open tool call that are shown at most of each of its parts: the last ones.
+/// The most lines shown of each part of an open tool call; earlier ones are hidden.
 const OPEN_LINES: usize = 200;
 
-/// The result of a command of which its mark tells as much.
+/// A result that the mark of a successful call already shows.
 const WENT_WELL: &str = "[exit code 0]";
 
-/// Adds the lines of an entry, of which `growing` may have some already.
-pub(super) fn lines_of(entry: &Entry, width: usize, fold: Fold, growing: &mut Growing, lines: &mut Vec<Line<'static>>) {
+/// Appends the lines of an entry. `growing` caches those of an answer's text.
+pub(super) fn lines_of(
+    entry: &Entry,
+    width: usize,
+    fold: Fold,
+    growing: &mut MarkdownCache,
+    lines: &mut Vec<Line<'static>>,
+) {
     match &entry.kind {
         Kind::Prompt { text, by } => {
             let mark = if by.is_empty() { String::from("› ") } else { format!("› ({by}) ") };
@@ -72,7 +78,7 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
             ToolStatus::Panicked => ("✗", Tone::Fault, "panicked: "),
         },
     };
-    // Some results begin with the very word.
+    // Some results already begin with this word.
     let word = if said.starts_with(word.trim_end_matches(": ")) { "" } else { word };
     let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
     let tells = !said.is_empty() || !word.is_empty();
@@ -88,7 +94,7 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
             spans.extend(result);
             return lines.push(on_one_line(spans, width).style(looks));
         }
-        // The call, its asks, its result.
+        // In order: the call, its asks, its result.
         lines.push(on_one_line(spans, width).style(looks));
         asked(lines);
         return lines.extend(result.map(|result| on_one_line(vec![result], width)));
@@ -110,21 +116,21 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     }
 }
 
-/// Text of others, so that nothing in it looks like ours.
+/// Adds untrusted text behind a bar, so that it can't pass for the screen's own.
 fn behind_bar(text: &str, style: Style, width: usize, lines: &mut Vec<Line<'static>>) {
     if text.is_empty() {
         return;
     }
     let all: Vec<_> = text.split('\n').collect();
     if let Some(hidden) = all.len().checked_sub(OPEN_LINES).filter(|hidden| *hidden > 0) {
-        lines.push(Line::styled(format!("  │ ({hidden} lines before)"), Tone::Dim.style()));
+        lines.push(Line::styled(format!("  │ ({hidden} earlier lines)"), Tone::Dim.style()));
     }
     for line in all.iter().skip(all.len().saturating_sub(OPEN_LINES)) {
         wrap_exact(&Line::styled(format!("  │ {line}"), style), width, "  ┆ ", lines);
     }
 }
 
-/// As much as fits.
+/// Shortens the spans to one line.
 fn on_one_line(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
     let mut left = width;
     let mut line = Line::default();

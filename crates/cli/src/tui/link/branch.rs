@@ -1,4 +1,4 @@
-//! The branch of git that a session's folder is on: read from the files of the repository, so that no program runs.
+//! The git branch of a session's workspace, read from the repository's files without running git.
 
 use std::fs::{self, OpenOptions};
 use std::io::Read;
@@ -13,45 +13,45 @@ use tokio::sync::Notify;
 use super::super::message::Message;
 use super::Shared;
 
-/// Bytes that are read of a file that names the repository or the branch.
-const MOST: u64 = 4_096;
+/// How many bytes are read of `.git` or `HEAD`.
+const MAX_BYTES: u64 = 4_096;
 
-/// Characters of a commit that no branch is on.
+/// How many characters of a detached commit are shown.
 const COMMIT: usize = 8;
 
-/// Whether these may have changed the branch.
+/// Whether these events may have changed the branch.
 pub(super) fn may_change(events: &[Arc<Event>]) -> bool {
     events.iter().any(|event| matches!(event.fact(), Some(Fact::ToolFinished(_) | Fact::TurnFinished { .. })))
 }
 
-/// Sends the branch of this folder: now, and after each `look` if it has changed.
-pub(super) async fn watch(shared: Shared, attachment: u64, folder: PathBuf, look: Arc<Notify>) {
-    let mut told = None;
+/// Sends the folder's branch now, and after each `refresh` if it has changed.
+pub(super) async fn watch(shared: Shared, attachment: u64, folder: PathBuf, refresh: Arc<Notify>) {
+    let mut last_sent = None;
     loop {
         let folder = folder.clone();
-        // A file system may take its time.
+        // A file system can block.
         let Ok(branch) = tokio::task::spawn_blocking(move || branch_of(&folder)).await else { return };
-        if told != branch {
-            told.clone_from(&branch);
-            shared.tell(Message::Branch { attachment, branch }).await;
+        if last_sent != branch {
+            last_sent.clone_from(&branch);
+            shared.send(Message::Branch { attachment, branch }).await;
         }
-        look.notified().await;
+        refresh.notified().await;
     }
 }
 
-/// The branch of the repository that this folder is in, or its commit in brackets.
+/// The branch of the repository around the folder, or its detached commit in parentheses.
 fn branch_of(folder: &Path) -> Option<String> {
     let git = folder.ancestors().find_map(repository)?;
     let head = read(&git.join("HEAD"))?;
     match head.trim().strip_prefix("ref: ") {
-        // A repository whose references are in a table has this for them.
+        // Git writes this placeholder for repositories with a reftable.
         Some("refs/heads/.invalid") => None,
         Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
         None => Some(format!("({})", head.trim().get(..COMMIT)?)),
     }
 }
 
-/// Where a folder's own repository keeps its files; a worktree names the place in a file.
+/// The folder's git directory. In a worktree, a file named `.git` has its path.
 fn repository(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     if fs::metadata(&git).ok()?.is_dir() {
@@ -61,7 +61,7 @@ fn repository(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(place.trim().strip_prefix("gitdir: ")?))
 }
 
-/// The beginning of a regular file. Others, as a pipe, may never end.
+/// Reads the beginning of a regular file. A pipe, for example, might never end.
 fn read(path: &Path) -> Option<String> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
@@ -69,7 +69,7 @@ fn read(path: &Path) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    file.take(MOST).read_to_string(&mut text).ok()?;
+    file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
@@ -84,7 +84,7 @@ mod tests {
     fn git(folder: &Path, args: &[&str]) {
         let who = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "init.defaultBranch=main"];
         let mut command = Command::new("git");
-        // Without the user's configuration, and without a repository named by the environment.
+        // Ignores the user's configuration and a repository named by the environment.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder);
         let ran = command.args(who).args(args).current_dir(folder).output().unwrap();
         assert!(ran.status.success(), "{ran:?}");

@@ -1,4 +1,4 @@
-//! The daemon behind the screen: waited for, and started again.
+//! Waits for the daemon behind the screen, and starts it again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,66 +6,67 @@ use std::time::{Duration, Instant};
 use holdpoint_session::folders::Folders;
 
 use super::super::message::Message;
-use super::{Shared, Wanted, why};
+use super::{DaemonState, Shared, why};
 use crate::daemon::Daemon;
 use crate::error::CliError;
 
-/// How often it is looked whether a daemon that was stopped has been started by somebody else.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval of checks whether another client has started a stopped daemon.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long after one break another one is waited with.
-const AGAIN: Duration = Duration::from_secs(5);
+/// A break this soon after another delays the retry by the same time.
+const BREAK_WINDOW: Duration = Duration::from_secs(5);
 
-/// Lets what breaks off again and again be begun again only so often.
+/// A backoff for streams that break repeatedly.
 #[derive(Default)]
-pub(super) struct Pace {
-    /// When it broke last.
-    broke: Option<Instant>,
+pub(super) struct Backoff {
+    /// The time of the last break, plus its delay.
+    last_break: Option<Instant>,
 }
 
-impl Pace {
-    /// It has broken: how long to wait before it is begun again.
-    fn breaks(&mut self, now: Instant) -> Duration {
-        let again = self.broke.is_some_and(|broke| now.saturating_duration_since(broke) < AGAIN);
-        let wait = if again { AGAIN } else { Duration::ZERO };
-        self.broke = Some(now + wait);
+impl Backoff {
+    /// Records a break. Returns the delay before the next attempt.
+    fn delay_after_break(&mut self, now: Instant) -> Duration {
+        let again = self.last_break.is_some_and(|broke| now.saturating_duration_since(broke) < BREAK_WINDOW);
+        let wait = if again { BREAK_WINDOW } else { Duration::ZERO };
+        self.last_break = Some(now + wait);
         wait
     }
 
-    /// Waits as long as that. The screen is told by whoever knows what is wrong.
+    /// Records a break and waits out its delay. The caller reports the error.
     pub(super) async fn wait(&mut self) {
-        tokio::time::sleep(self.breaks(Instant::now())).await;
+        tokio::time::sleep(self.delay_after_break(Instant::now())).await;
     }
 
-    /// The user wants it, or it is there: what broke before has no say in it.
-    fn rested(&mut self) {
-        self.broke = None;
+    /// Forgets earlier breaks, because the daemon is running or the user wants it back.
+    fn reset(&mut self) {
+        self.last_break = None;
     }
 }
 
 impl Shared {
-    /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
-    pub(super) async fn rest(&self, pace: &mut Pace) {
-        self.daemon.send_replace(Wanted::Stopped);
-        self.tell(Message::Stopped).await;
+    /// Handles a stopped daemon: waits until the user wants it back or another client has started
+    /// it.
+    pub(super) async fn wait_while_stopped(&self, backoff: &mut Backoff) {
+        self.daemon.send_replace(DaemonState::Stopped);
+        self.send(Message::Stopped).await;
         let mut daemon = self.daemon.subscribe();
         tokio::select! {
-            // Its sender is kept right here.
-            () = async { drop(daemon.wait_for(|daemon| *daemon != Wanted::Stopped).await) } => {}
-            () = next_daemon(&self.folders) => {
-                self.daemon.send_replace(Wanted::Here);
-                self.tell(Message::Daemon { here: true }).await;
+            // The wait can't fail: `self` holds the sender.
+            () = async { drop(daemon.wait_for(|daemon| *daemon != DaemonState::Stopped).await) } => {}
+            () = wait_for_daemon(&self.folders) => {
+                self.daemon.send_replace(DaemonState::Running);
+                self.send(Message::Daemon { running: true }).await;
             }
         }
-        pace.rested();
+        backoff.reset();
     }
 
-    /// The daemon answers.
-    pub(super) fn answers(&self) {
-        self.turn(Wanted::Back, Wanted::Here);
+    /// Records that the daemon has answered.
+    pub(super) fn mark_running(&self) {
+        self.replace_state(DaemonState::Starting, DaemonState::Running);
     }
 
-    fn turn(&self, from: Wanted, to: Wanted) {
+    fn replace_state(&self, from: DaemonState, to: DaemonState) {
         self.daemon.send_if_modified(|daemon| {
             let turns = *daemon == from;
             if turns {
@@ -75,42 +76,45 @@ impl Shared {
         });
     }
 
-    /// The daemon can't be reached. One that was told to stop is left so, also where that is told to nobody any more: it
-    /// has taken its sockets with it. One that has died has not, and is started again.
-    pub(super) async fn unreachable(&self, pace: &mut Pace) {
+    /// Handles an unreachable daemon. A stopped daemon removes its sockets, and is left stopped
+    /// even if its report did not arrive. A crashed one leaves them, and is started again.
+    pub(super) async fn handle_unreachable(&self, backoff: &mut Backoff) {
         if !self.has_stopped() {
-            self.broke(pace).await;
+            self.handle_break(backoff).await;
         }
         if self.has_stopped() {
-            return self.rest(pace).await;
+            return self.wait_while_stopped(backoff).await;
         }
-        // One that can't begin takes its sockets with it, too.
-        self.turn(Wanted::Here, Wanted::Back);
-        if let Err(why) = self.revive().await {
-            self.tell(Message::Failed(why)).await;
+        // From now on, missing sockets do not mean stopped: a daemon that fails to start removes
+        // them, too.
+        self.replace_state(DaemonState::Running, DaemonState::Starting);
+        if let Err(why) = self.start_daemon().await {
+            self.send(Message::Failed(why)).await;
         }
     }
 
     fn has_stopped(&self) -> bool {
         match *self.daemon.borrow() {
-            Wanted::Stopped => true,
-            Wanted::Back => false,
-            Wanted::Here => self.folders.sockets().is_ok_and(|sockets| !sockets.iter().any(|socket| socket.exists())),
+            DaemonState::Stopped => true,
+            DaemonState::Starting => false,
+            DaemonState::Running => {
+                self.folders.sockets().is_ok_and(|sockets| !sockets.iter().any(|socket| socket.exists()))
+            }
         }
     }
 
-    /// What was followed has broken off: waits with one that does so again and again. Tells the screen.
-    pub(super) async fn broke(&self, pace: &mut Pace) {
-        let wait = pace.breaks(Instant::now());
+    /// Handles a broken stream, and delays the retry if it breaks repeatedly.
+    pub(super) async fn handle_break(&self, backoff: &mut Backoff) {
+        let wait = backoff.delay_after_break(Instant::now());
         if !wait.is_zero() {
-            self.tell(Message::Daemon { here: false }).await;
+            self.send(Message::Daemon { running: false }).await;
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// Starts the daemon again, if it is gone. Tells the screen.
-    async fn revive(&self) -> Result<(), String> {
-        self.tell(Message::Daemon { here: false }).await;
+    /// Starts the daemon, if it is gone, and reports the result to the screen.
+    async fn start_daemon(&self) -> Result<(), String> {
+        self.send(Message::Daemon { running: false }).await;
         let folders = Arc::clone(&self.folders);
         // Starting it blocks.
         let started = tokio::task::spawn_blocking(move || {
@@ -119,7 +123,7 @@ impl Shared {
         });
         match started.await {
             Ok(Ok(())) => {
-                self.tell(Message::Daemon { here: true }).await;
+                self.send(Message::Daemon { running: true }).await;
                 Ok(())
             }
             Ok(Err(error)) => Err(why(error)),
@@ -128,11 +132,12 @@ impl Shared {
     }
 }
 
-/// Waits until there is a daemon: nobody tells it. One that stops can't be found any more when it tells that it does.
-async fn next_daemon(folders: &Folders) {
-    // One that is about to begin may not answer.
+/// Polls until a daemon runs, because its start is not reported. A daemon that is stopping can no
+/// longer be found.
+async fn wait_for_daemon(folders: &Folders) {
+    // An error counts as no daemon: one that is starting may not answer yet.
     while !matches!(Daemon::find(folders).await, Ok(Some(_))) {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -141,16 +146,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_breaks_off_again_and_again_is_begun_again_so_often() {
+    fn repeated_breaks_delay_the_retry() {
         let began = Instant::now();
-        let mut pace = Pace::default();
-        // Most often it has died once, and is there again.
-        assert_eq!(pace.breaks(began), Duration::ZERO);
-        assert_eq!(pace.breaks(began), AGAIN);
-        assert_eq!(pace.breaks(began + AGAIN), AGAIN, "it broke as soon as it was begun");
-        assert_eq!(pace.breaks(began + 4 * AGAIN), Duration::ZERO);
-        // It was stopped, and is wanted back at once.
-        pace.rested();
-        assert_eq!(pace.breaks(began + 4 * AGAIN), Duration::ZERO);
+        let mut backoff = Backoff::default();
+        // A daemon that crashed once has usually been started again.
+        assert_eq!(backoff.delay_after_break(began), Duration::ZERO);
+        assert_eq!(backoff.delay_after_break(began), BREAK_WINDOW);
+        assert_eq!(backoff.delay_after_break(began + BREAK_WINDOW), BREAK_WINDOW, "it broke right after the delay");
+        assert_eq!(backoff.delay_after_break(began + 4 * BREAK_WINDOW), Duration::ZERO);
+        // A daemon that was stopped and is wanted back.
+        backoff.reset();
+        assert_eq!(backoff.delay_after_break(began + 4 * BREAK_WINDOW), Duration::ZERO);
     }
 }

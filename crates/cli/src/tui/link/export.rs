@@ -1,4 +1,4 @@
-//! Writes all that was said in a session to a file, as Markdown.
+//! Writes a session's transcript to a file, as Markdown.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -11,36 +11,35 @@ use holdpoint_tools::shown::{prose, prose_line};
 use super::super::message::Message;
 use super::super::transcript::{Kind, ToolState, Transcript};
 use super::why;
-use crate::said::title;
+use crate::summaries::title;
 
-/// Events that are taken at once.
 const BATCH: usize = 1024;
-/// How often a stream that breaks off is begun again.
+/// How many times a broken stream is attached again.
 const TRIES: u32 = 5;
 
 pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
-    // Its folder is this program's, not the session's.
+    // A relative path starts at this program's folder, not at the session's.
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let name = prose_line(&path.to_string_lossy()).into_owned();
     let transcript = match read(session).await {
         Ok(transcript) => transcript,
-        Err(why) => return Message::Failed(format!("{name} is not written: {}", prose_line(&why))),
+        Err(why) => return Message::Failed(format!("can't write {name}: {}", prose_line(&why))),
     };
-    // What is there already is somebody's.
+    // Never overwrites a file.
     let written = File::create_new(path).and_then(|mut file| {
-        // Half of it is worse than nothing.
+        // A partial file is removed.
         file.write_all(prose(&markdown(&transcript)).as_bytes()).inspect_err(|_| _ = std::fs::remove_file(path))
     });
     match written {
-        Ok(()) => Message::Told(format!("written to {name}")),
+        Ok(()) => Message::Notice(format!("exported to {name}")),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Message::Failed(format!("{name} is there already; /export FILE writes another one"))
+            Message::Failed(format!("{name} already exists; use /export FILE to choose another file"))
         }
-        Err(error) => Message::Failed(format!("{name}: {error}")),
+        Err(error) => Message::Failed(format!("can't write {name}: {error}")),
     }
 }
 
-/// All that was said so far, or why it can't be read.
+/// Reads the transcript so far, or returns why it can't be read.
 async fn read(session: &SessionHandle) -> Result<Transcript, String> {
     let mut transcript = Transcript::new(std::process::id());
     let mut from = AttachFrom::start();
@@ -54,13 +53,13 @@ async fn read(session: &SessionHandle) -> Result<Transcript, String> {
             }
         }
         match stream.end() {
-            // Some of it may not have come.
+            // The stream may have ended early.
             ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => {}
             ClientEnd::Stopped => return Err("the daemon was stopped".to_owned()),
             ClientEnd::Detached | ClientEnd::Ended => return Ok(transcript),
         }
     }
-    Err("the stream of events breaks off again and again".to_owned())
+    Err("the event stream broke too often".to_owned())
 }
 
 fn markdown(transcript: &Transcript) -> String {

@@ -1,38 +1,38 @@
-//! Follows what becomes of all sessions, and comes back when the daemon does.
+//! Watches all sessions, and starts again when the daemon returns.
 
 use holdpoint_session::SessionError;
 
 use super::super::message::Message;
 use super::Shared;
-use super::daemon::Pace;
+use super::daemon::Backoff;
 
 pub(super) async fn watch(shared: Shared) {
-    let mut pace = Pace::default();
+    let mut backoff = Backoff::default();
     loop {
         match shared.sessions.watch().await {
             Ok(mut watch) => {
-                shared.answers();
-                shared.tell(Message::Watching).await;
+                shared.mark_running();
+                shared.send(Message::Watching).await;
                 while let Some(news) = watch.next().await {
-                    shared.tell(Message::News(news)).await;
+                    shared.send(Message::SessionChanged(news)).await;
                 }
                 if watch.has_stopped() {
-                    shared.rest(&mut pace).await;
+                    shared.wait_while_stopped(&mut backoff).await;
                 }
             }
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {}
-            // It is being stopped, and still answers.
-            Err(SessionError::Stopped) => shared.rest(&mut pace).await,
-            // The daemon is there, and says what is wrong.
+            // The daemon is stopping and still answers.
+            Err(SessionError::Stopped) => shared.wait_while_stopped(&mut backoff).await,
+            // The daemon runs and reports an error.
             Err(error) => {
                 shared.failed(error).await;
-                pace.wait().await;
+                backoff.wait().await;
                 continue;
             }
         }
-        if shared.words.is_closed() {
+        if shared.messages.is_closed() {
             return;
         }
-        shared.unreachable(&mut pace).await;
+        shared.handle_unreachable(&mut backoff).await;
     }
 }

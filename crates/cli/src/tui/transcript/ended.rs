@@ -1,4 +1,4 @@
-//! The end of a turn: how it ended, what a cut found, what it took.
+//! The entries at the end of a turn: its outcome, its receipt and its usage.
 
 use holdpoint_common::{Fact, Outcome, Receipt};
 use holdpoint_tools::shown::{prose, prose_line};
@@ -13,7 +13,7 @@ impl Transcript {
         if *outcome == Outcome::Interrupted {
             let mut text = "Agent interrupted".to_owned();
             let cause = cause.as_ref().map(ToString::to_string);
-            for about in cause.into_iter().chain(receipt.as_ref().and_then(found)) {
+            for about in cause.into_iter().chain(receipt.as_ref().and_then(receipt_text)) {
                 text.push_str(&format!("\n{}", prose_line(&about)));
             }
             match self.cut.take().and_then(|at| self.entries.get_mut(at)) {
@@ -40,8 +40,9 @@ impl Transcript {
     }
 }
 
-/// What a cut found. Where no tool ran, it is not said that none was stopped.
-fn found(receipt: &Receipt) -> Option<String> {
+/// Formats the receipt of a cut. If no tool and no process was ended, their zero counts are left
+/// out.
+fn receipt_text(receipt: &Receipt) -> Option<String> {
     let Receipt { tools, processes, asks, prompts, uncounted } = receipt;
     if *uncounted || !tools.is_empty() || processes.total() > 0 {
         return Some(receipt.to_string());
@@ -66,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_cut_has_not_found_is_not_said_and_the_rest_is_as_the_receipt_says_it() {
-        assert_eq!(found(&Receipt::default()), None);
+    fn zero_counts_are_omitted_and_the_rest_matches_the_receipt() {
+        assert_eq!(receipt_text(&Receipt::default()), None);
         for most in 1..3 {
             for (asks, prompts, left) in [(most, 0, 0), (0, most, 0), (0, 0, most), (most, most, most)] {
                 let receipt = Receipt {
@@ -77,14 +78,14 @@ mod tests {
                     prompts: vec![PromptId(1); prompts],
                     uncounted: false,
                 };
-                let rest = found(&receipt).unwrap();
+                let rest = receipt_text(&receipt).unwrap();
                 assert_eq!(receipt.to_string(), format!("0 tools stopped, 0 processes ended, {rest}"));
             }
         }
         let crashed = Receipt { uncounted: true, ..Receipt::default() };
-        assert_eq!(found(&crashed).unwrap(), "no tool was running, processes were not counted");
+        assert_eq!(receipt_text(&crashed).unwrap(), "no tool was running, processes were not counted");
         let stopped = StoppedTool { call: CallId(1), name: "shell".to_owned(), how: StopHow::Returned };
         let receipt = Receipt { tools: vec![stopped], ..Receipt::default() };
-        assert_eq!(found(&receipt), Some(receipt.to_string()));
+        assert_eq!(receipt_text(&receipt), Some(receipt.to_string()));
     }
 }

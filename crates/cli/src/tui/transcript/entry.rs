@@ -1,26 +1,26 @@
-//! What there is to be shown.
+//! The entries of a transcript.
 
 use holdpoint_common::{ItemId, Kept, ToolCall, ToolStatus};
 
 use super::super::style::Tone;
 
-/// One thing that is shown.
+/// One entry of a transcript.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Names it, whatever was left out before it.
+    /// Identifies the entry even after earlier ones are removed.
     pub(crate) key: Key,
     /// Rises with every change.
     pub(crate) version: u32,
     pub(crate) kind: Kind,
 }
 
-/// What names an entry.
+/// The identity of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Item(ItemId),
-    /// The event it came with.
+    /// The number of the event that added it.
     Event(u64),
-    /// The event that ended its turn.
+    /// The number of the event that ended its turn.
     End(u64),
 }
 
@@ -33,11 +33,11 @@ pub(crate) enum Kind {
     Note { tone: Tone, text: String },
 }
 
-/// A tool call, and what came of it.
+/// A tool call, with its asks and its result.
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) call: ToolCall,
-    /// What it has asked, and how each was settled.
+    /// The settled asks of the call, one line each.
     pub(crate) asks: Vec<String>,
     pub(crate) output: Kept,
     pub(crate) state: ToolState,
@@ -51,7 +51,8 @@ pub(crate) enum ToolState {
 }
 
 impl Kind {
-    /// Whether it is one of the steps on the way, which can be hidden. A call that was answered by a person is shown.
+    /// Whether the entry is an intermediate step, which can be hidden. A call with a settled ask is
+    /// always shown.
     pub(crate) fn is_step(&self) -> bool {
         match self {
             Self::Tool(tool) => tool.asks.is_empty(),

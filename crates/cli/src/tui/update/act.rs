@@ -1,16 +1,16 @@
-//! What the keys of the table do, and what entering and leaving a session does.
+//! The actions of the key table, and entering and leaving a session.
 
 use holdpoint_common::SessionId;
 
 use super::super::keymap::Action;
 use super::super::message::Command;
-use super::super::session::PAST;
+use super::super::session::INITIAL_FACTS;
 use super::super::state::{Opening, Overlay, State};
 use super::super::style::Tone;
 
-/// Does what a key of the table means.
+/// Carries out an action of the key table.
 pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
-    // What was asked before something ends is asked no longer.
+    // The action replaces an open confirmation.
     if matches!(state.overlay, Some(Overlay::Leave { .. } | Overlay::Delete { .. })) {
         state.overlay = None;
     }
@@ -25,7 +25,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
             if let Some(session) = &mut state.session {
                 session.steps = !session.steps;
                 let what = if session.steps { "steps are shown" } else { "steps are hidden" };
-                state.tell(Tone::Plain, what);
+                state.show_notice(Tone::Plain, what);
             }
             vec![]
         }
@@ -39,23 +39,23 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
             if session.steps {
                 session.choose(action == Action::Earlier);
             } else {
-                state.tell(Tone::Plain, format!("tool calls are hidden ({steps})"));
+                state.show_notice(Tone::Plain, format!("tool calls are hidden; {steps} shows them"));
             }
             vec![]
         }
         Action::Detach => leave(state, true),
         Action::Quit => ask_to_leave(state, true),
         Action::Sessions => {
-            state.begun.keep(state.hub.close_panel());
+            state.started_forms.keep(state.hub.close_panel());
             ask_to_leave(state, false)
         }
         Action::Inbox => {
-            state.begun.keep(state.hub.close_panel());
+            state.started_forms.keep(state.hub.close_panel());
             state.hub.show_inbox();
             leave(state, false)
         }
         Action::New => {
-            let mut commands = forget(state);
+            let mut commands = delete_untouched(state);
             commands.extend(open_new(state));
             commands
         }
@@ -79,7 +79,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
     }
 }
 
-/// Leaves the session, unless it runs: then it is asked what becomes of it.
+/// Leaves the session, but asks first if it is running.
 fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
     if state.session.as_ref().is_some_and(|session| session.runs() && !session.closed) {
         state.hide_asks();
@@ -89,38 +89,38 @@ fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
     leave(state, quit)
 }
 
-/// Leaves the session: for the hub, or for good.
+/// Leaves the session for the hub, or quits.
 pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
-    let mut commands = forget(state);
+    let mut commands = delete_untouched(state);
     let left = state.session.as_ref().filter(|session| quit && commands.is_empty() && !session.closed);
-    state.left = left.map(|session| session.id.clone());
-    state.put_away();
+    state.detached = left.map(|session| session.id.clone());
+    state.leave_session();
     state.opening = None;
     state.leaving = None;
     commands.push(if quit { Command::Quit } else { Command::Detach });
     commands
 }
 
-/// A session that was opened here and left untouched is nothing to come back to.
-fn forget(state: &mut State) -> Vec<Command> {
+/// Deletes a new session that is left untouched.
+fn delete_untouched(state: &mut State) -> Vec<Command> {
     let untouched = state.session.as_ref().filter(|session| session.is_untouched() && !session.closed);
-    untouched.map(|session| Command::Forget { id: session.id.clone() }).into_iter().collect()
+    untouched.map(|session| Command::DeleteIfEmpty { id: session.id.clone() }).into_iter().collect()
 }
 
 pub(super) fn open(state: &mut State, id: SessionId) -> Vec<Command> {
     let attachment = about_to_open(state, false);
-    vec![Command::Open { id, attachment, limit: PAST }]
+    vec![Command::Open { id, attachment, limit: INITIAL_FACTS }]
 }
 
 pub(super) fn open_new(state: &mut State) -> Vec<Command> {
     let attachment = about_to_open(state, true);
-    vec![Command::New { attachment, limit: PAST }]
+    vec![Command::New { attachment, limit: INITIAL_FACTS }]
 }
 
-/// Another session is about to be shown, by the attachment of this number.
+/// Prepares for showing another session. Returns the number of its attachment.
 fn about_to_open(state: &mut State, fresh: bool) -> u64 {
     state.attachments += 1;
-    let back = state.put_away();
+    let back = state.leave_session();
     state.opening = Some(Opening { attachment: state.attachments, fresh, back });
     state.attachments
 }

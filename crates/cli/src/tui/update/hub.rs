@@ -6,15 +6,15 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::super::hub::Row;
 use super::super::message::Command;
-use super::super::state::{AGAIN, Overlay, State};
+use super::super::state::{DOUBLE_PRESS, Overlay, State};
 use super::{is_ctrl_c, leave, open, open_new};
 use crate::terminal::form_key;
 
 pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
-    if state.hub.asking.is_some() {
+    if state.hub.panel_ask.is_some() {
         return answer(state, key);
     }
-    if state.hub.working.is_some() {
+    if state.hub.followed_session.is_some() {
         if key.code == KeyCode::Tab || form_key(key).interrupts() {
             state.hub.close_panel();
         }
@@ -25,13 +25,13 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     if is_ctrl_c(key) {
-        let again = state.leaving.is_some_and(|at| state.now.instant.saturating_duration_since(at) <= AGAIN);
+        let again = state.leaving.is_some_and(|at| state.now.instant.saturating_duration_since(at) <= DOUBLE_PRESS);
         if again {
             return leave(state, true);
         }
         state.hub.filter.clear();
         state.leaving = Some(state.now.instant);
-        state.tell_leaving();
+        state.show_leave_hint();
         return vec![];
     }
     match key.code {
@@ -60,7 +60,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     vec![]
 }
 
-/// Enter.
+/// Opens the row under the cursor.
 fn choose(state: &mut State) -> Vec<Command> {
     match state.hub.row() {
         Some(Row::Waiting(id) | Row::Resume(id) | Row::Session(id)) => open(state, id),
@@ -70,34 +70,34 @@ fn choose(state: &mut State) -> Vec<Command> {
     }
 }
 
-/// Takes keys as answers to what the session under the cursor asks.
+/// Shows the ask of the session under the cursor in the panel, which then takes the keys.
 fn answer_here(state: &mut State) {
     let row = state.hub.row();
     let asks = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).and_then(|s| s.waits_for.clone());
-    state.hub.asking = asks.map(|ask| state.begun.view(&ask, state.now.instant));
+    state.hub.panel_ask = asks.map(|ask| state.started_forms.view(&ask, state.now.instant));
 }
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let meant_to_leave = form_key(key).interrupts() && state.hub.has_just_followed(now);
-    let Some(view) = &mut state.hub.asking else { return vec![] };
+    let Some(view) = &mut state.hub.panel_ask else { return vec![] };
     if meant_to_leave || key.code == KeyCode::Tab && !view.has_more_questions() {
-        state.begun.keep(state.hub.close_panel());
+        state.started_forms.keep(state.hub.close_panel());
         return vec![];
     }
     let ask = view.form.ask().id.clone();
     match view.press(key, now) {
-        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Moved => vec![],
+        Pressed::Nothing | Pressed::Typed | Pressed::ModeChanged | Pressed::Moved => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => vec![Command::InterruptOther { ask }],
     }
 }
 
-/// Pasted text: words for what is answered from here, else for the filter.
+/// Pastes into the answer in the panel, else into the filter.
 pub(super) fn paste(state: &mut State, text: &str) {
-    match &mut state.hub.asking {
+    match &mut state.hub.panel_ask {
         Some(view) => view.paste(text, state.now.instant),
-        None if state.hub.working.is_some() => {}
+        None if state.hub.followed_session.is_some() => {}
         None if state.hub.after.swallows(Key::Other, state.now.instant) => {}
         None => {
             state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));

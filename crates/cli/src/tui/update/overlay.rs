@@ -1,4 +1,4 @@
-//! Keys of what lies over the rest: help, and what is asked before something ends.
+//! Keys of the overlays: the help and the confirmations.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use holdpoint_session::form::Guard;
@@ -7,7 +7,7 @@ use super::super::message::Command;
 use super::super::state::{Overlay, State};
 use super::{is_ctrl_c, leave};
 
-/// A key for what lies over the rest.
+/// Handles a key in an overlay.
 pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
     let leaves = is_ctrl_c(key) || key.code == KeyCode::Esc;
     match overlay {
@@ -25,14 +25,14 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
         }
         Overlay::Leave { .. } | Overlay::Delete { .. } if leaves => vec![],
         Overlay::Stopped { guard } => {
-            // It appears by itself, perhaps while the user types.
+            // The panel appears by itself, possibly while the user is typing.
             let counts = guard.is_over(state.now.instant);
             match key.code {
                 KeyCode::Char('q' | 'Q') if counts => leave_all(state),
                 _ if leaves => leave_all(state),
                 KeyCode::Enter if counts => {
                     state.daemon = false;
-                    vec![Command::Start]
+                    vec![Command::StartDaemon]
                 }
                 _ => {
                     state.overlay = Some(Overlay::Stopped { guard: Guard::new(state.now.instant) });
@@ -65,9 +65,9 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
     }
 }
 
-/// Leaves what goes on nowhere: its daemon was stopped.
+/// Quits without naming a session to return to, because its daemon was stopped.
 fn leave_all(state: &mut State) -> Vec<Command> {
     let commands = leave(state, true);
-    state.left = None;
+    state.detached = None;
     commands
 }

@@ -1,4 +1,4 @@
-//! Commands that are typed: `/help` and the like.
+//! Slash commands, such as `/help`.
 
 use std::path::PathBuf;
 
@@ -11,33 +11,34 @@ use super::super::state::State;
 use super::super::style::Tone;
 use super::{act, leave};
 
-/// What can be typed, and what it does.
+/// The commands with their arguments, and their descriptions.
 pub(crate) const COMMANDS: [(&str, &str); 12] = [
-    ("/help", "keys and commands"),
+    ("/help", "show keys and commands"),
     ("/steps", "show or hide tool calls and thoughts"),
     ("/hold", "hold at the next boundary"),
-    ("/release", "go on"),
-    ("/interrupt", "end what it does now"),
-    ("/model [NAME]", "which model it has; another one, from the next turn on"),
-    ("/debug", "log this session in more detail, or no longer"),
-    ("/clear", "clear the screen; nothing is forgotten"),
-    ("/rename NAME", "give the session another name"),
-    ("/export [FILE]", "write all that was said to a file"),
-    ("/close", "end the session; it stays saved"),
-    ("/quit", "leave; the session goes on"),
+    ("/release", "release the hold"),
+    ("/interrupt", "interrupt the current turn or run"),
+    ("/model [NAME]", "show the model, or change it from the next turn on"),
+    ("/debug", "turn debug logging of this session on or off"),
+    ("/clear", "clear the screen; the history is kept"),
+    ("/rename NAME", "rename the session"),
+    ("/export [FILE]", "export the conversation to a file"),
+    ("/close", "close the session; it stays saved"),
+    ("/quit", "detach; the session keeps running"),
 ];
 
-/// The commands that this may become while it is typed.
+/// The commands that begin with the typed text.
 pub(crate) fn candidates(typed: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     COMMANDS.into_iter().filter(move |(command, _)| typed.starts_with('/') && name_of(command).starts_with(typed))
 }
 
-/// It, without what comes behind it.
+/// The command without its arguments.
 fn name_of(command: &'static str) -> &'static str {
     command.split(' ').next().unwrap_or(command)
 }
 
-/// What this becomes as far as all that it may become agree; with a space behind it, if it is one that takes more.
+/// The longest common completion of the typed text. A single command with arguments gets a trailing
+/// space.
 pub(super) fn completed(typed: &str) -> Option<String> {
     let (first, _) = candidates(typed).next()?;
     let name = name_of(first);
@@ -47,14 +48,14 @@ pub(super) fn completed(typed: &str) -> Option<String> {
     Some(if takes_more { format!("{name} ") } else { name[..length].to_owned() })
 }
 
-/// Whether this is one, or looks like a slip in one: a path begins with a slash, too, but has more of them.
+/// Whether the text is meant as a command, even a misspelled one. A path has more slashes.
 pub(super) fn is_command(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     !text.contains('\n') && !word.is_empty() && word.chars().all(|character| character.is_ascii_alphabetic())
 }
 
-/// Whether it concerns the screen alone, whatever has become of the session.
-pub(super) fn is_of_screen(text: &str) -> bool {
+/// Whether the command concerns only the screen, and so also works in a closed session.
+pub(super) fn concerns_only_screen(text: &str) -> bool {
     matches!(text.split_whitespace().next(), Some("help" | "steps" | "clear" | "quit" | "exit"))
 }
 
@@ -67,29 +68,31 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "steps" => act(state, Action::Steps),
         "hold" | "pause" => match session.snapshot.hold.shown() {
             HoldShown::Off => vec![Command::Hold],
-            HoldShown::Requested => is_so(state, "it is held at the next boundary already"),
-            HoldShown::Standing => is_so(state, "it is held already; /release lets it go on"),
+            HoldShown::Requested => report_unchanged(state, "a hold at the next boundary is already requested"),
+            HoldShown::Standing => report_unchanged(state, "the session is already held; use /release to continue"),
         },
-        "release" | "play" if session.snapshot.hold.shown() == HoldShown::Off => is_so(state, "it is not held"),
+        "release" | "play" if session.snapshot.hold.shown() == HoldShown::Off => {
+            report_unchanged(state, "the session is not held")
+        }
         "release" | "play" => vec![Command::Release],
-        "interrupt" if !session.runs() => is_so(state, "nothing runs"),
+        "interrupt" if !session.runs() => report_unchanged(state, "nothing is running"),
         "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
         "model" if rest.is_empty() => {
             let model = prose_line(&session.snapshot.settings.model).into_owned();
-            state.tell(Tone::Plain, format!("model: {model}; /model PROVIDER/NAME gives it another"));
+            state.show_notice(Tone::Plain, format!("model: {model}; use /model PROVIDER/NAME to change it"));
             vec![]
         }
         "model" if rest == session.snapshot.settings.model => {
-            is_so(state, format!("{} is its model", prose_line(rest)))
+            report_unchanged(state, format!("the model is already {}", prose_line(rest)))
         }
         "model" => vec![Command::Model { name: rest.to_owned() }],
         "debug" => vec![Command::Debug { enabled: !session.snapshot.is_debug_enabled }],
         "clear" => {
-            session.told.transcript.clear();
+            session.received.transcript.clear();
             vec![]
         }
         "rename" if rest.is_empty() => {
-            state.tell(Tone::Warning, "/rename NAME");
+            state.show_notice(Tone::Warning, "usage: /rename NAME");
             vec![]
         }
         "rename" => vec![Command::Rename { name: rest.to_owned() }],
@@ -108,14 +111,14 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "quit" | "exit" => act(state, Action::Quit),
         other => {
             session.prompt.set(&format!("/{text}"));
-            state.tell(Tone::Warning, format!("there is no /{other}: /help has them all"));
+            state.show_notice(Tone::Warning, format!("unknown command /{other}; see /help"));
             vec![]
         }
     }
 }
 
-/// What was wanted is so already.
-fn is_so(state: &mut State, text: impl Into<String>) -> Vec<Command> {
-    state.tell(Tone::Plain, text);
+/// Reports that a command changes nothing.
+fn report_unchanged(state: &mut State, text: impl Into<String>) -> Vec<Command> {
+    state.show_notice(Tone::Plain, text);
     vec![]
 }

@@ -1,4 +1,4 @@
-//! What keys and messages do, one by one.
+//! Tests of the effects of single keys and messages.
 
 mod asks;
 mod hub;

@@ -1,7 +1,7 @@
-//! An ask: what it wants, all of it within reach, and the keys that answer it.
+//! Draws an ask: the request, which scrolls, and the keys that answer it.
 
 use holdpoint_common::{AskRequest, PauseKind, Question};
-use holdpoint_session::form::{AskForm, Entry, Words};
+use holdpoint_session::form::{AskForm, Entry, LineEditor};
 use holdpoint_tools::shown::{line as exact_line, prose, prose_line};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -16,37 +16,37 @@ use super::{position, put, rule};
 use crate::ask_keys::{self, behind};
 use crate::table::fit;
 
-/// Rows at most of what is remembered: a command is shown whole above.
+/// The most rows of the "always" rule; the command is shown in full above.
 const ALWAYS: usize = 2;
-/// Rows at most of a heading that stays while the rest is read.
+/// The most rows of a heading that stays in place while the body scrolls.
 const HEADING: usize = 2;
-/// Rows at most of what is typed: the last ones.
+/// The most rows of typed words; the last ones are shown.
 const TYPED: usize = 3;
 
-/// Before each line of what somebody else wrote, and before the rows it goes on in: nothing in it can pass for a line of
-/// its own.
+/// Mark the lines of untrusted text and their wrapped rows, so that no row of it can pass for a
+/// line of its own.
 const BAR: &str = "│ ";
-const GOES_ON: &str = "┆ ";
+const CONTINUED: &str = "┆ ";
 
-/// An ask, laid out.
+/// The layout of an ask.
 pub(super) struct Panel {
-    /// The request: scrolls.
+    /// The request, which scrolls.
     body: Vec<Line<'static>>,
     /// How many of its first rows are the heading.
     heading: usize,
-    /// How to answer: always there.
+    /// The keys and the typed words, always visible.
     keys: Vec<Line<'static>>,
-    /// Where the cursor is among them, while words are typed: a row, and a column.
+    /// The cursor's row and column among them, while words are typed.
     caret: Option<(usize, usize)>,
     title: String,
 }
 
-/// Lays an ask out, one of this many that are `open`; `of` another session than the one that is shown.
-pub(super) fn panel(view: &AskView, open: usize, of: Option<&str>, width: u16) -> Panel {
+/// Lays out an ask. `open` counts its session's open asks; `of` names the session in the hub.
+pub(super) fn panel(view: &AskView, open: usize, session_name: Option<&str>, width: u16) -> Panel {
     let width = usize::from(width);
     let form = &view.form;
     let tool = prose_line(form.ask().request.tool_name()).into_owned();
-    let tool = of.map_or(tool.clone(), |name| format!("{}: {tool}", prose_line(name)));
+    let tool = session_name.map_or(tool.clone(), |name| format!("{}: {tool}", prose_line(name)));
     let tool = format!("⏸ {tool}");
     let title = behind(open.saturating_sub(1)).map_or(tool.clone(), |waits| format!("{tool}, {waits}"));
     let mut panel = Panel { body: Vec::new(), heading: 0, keys: Vec::new(), caret: None, title };
@@ -72,8 +72,8 @@ pub(super) fn panel(view: &AskView, open: usize, of: Option<&str>, width: u16) -
         (AskRequest::Question(_), None) => {}
     }
     let tone = match form.entry() {
-        Entry::Words { .. } => {
-            panel.caret = Some(words_lines(form.words(), width, &mut panel.keys));
+        Entry::Text { .. } => {
+            panel.caret = Some(words_lines(form.line(), width, &mut panel.keys));
             Tone::Dim
         }
         Entry::Choice => Tone::Strong,
@@ -82,7 +82,7 @@ pub(super) fn panel(view: &AskView, open: usize, of: Option<&str>, width: u16) -
     panel
 }
 
-/// The keys of a Confirm above those that answer at once.
+/// Adds the lines above a Confirm's Y and N: the "always" rule and the key for a reason.
 fn confirm_keys(form: &AskForm, width: usize, keys: &mut Vec<Line<'static>>) {
     let hints = ask_keys::confirm(form);
     if let (Some(key), Some(always)) = (hints.always, &form.ask().always) {
@@ -99,10 +99,10 @@ fn confirm_keys(form: &AskForm, width: usize, keys: &mut Vec<Line<'static>>) {
     keys.push(Line::raw(hints.reason));
 }
 
-/// The words being typed. Returns the place of the cursor.
-fn words_lines(words: &Words, width: usize, keys: &mut Vec<Line<'static>>) -> (usize, usize) {
+/// Lays out the words being typed. Returns the cursor's row and column.
+fn words_lines(words: &LineEditor, width: usize, keys: &mut Vec<Line<'static>>) -> (usize, usize) {
     let (left, right) = words.text().split_at(words.cursor());
-    // A mark is laid out with the words, and taken out of its row again.
+    // A hidden mark is wrapped with the words to find the cursor's row, then removed.
     let mark = Style::new().add_modifier(Modifier::HIDDEN);
     let line = Line::from(vec![
         Span::styled("> ", Tone::Accent.style()),
@@ -125,7 +125,7 @@ fn words_lines(words: &Words, width: usize, keys: &mut Vec<Line<'static>>) -> (u
     (row, caret.1)
 }
 
-/// A question, and its options. How many rows its first line takes.
+/// Lays out a question with its options. Returns how many rows its first line takes.
 fn question_lines(question: &Question, form: &AskForm, width: usize, body: &mut Vec<Line<'static>>) -> usize {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default()).into_owned();
@@ -149,13 +149,13 @@ fn question_lines(question: &Question, form: &AskForm, width: usize, body: &mut 
     heading
 }
 
-/// A line that somebody else wrote, with every space in it.
+/// Adds a line of untrusted text behind a bar, with every space kept.
 fn behind_bar(text: &str, style: Style, width: usize, body: &mut Vec<Line<'static>>) {
     let bar = Span::styled(BAR, Tone::Dim.style());
-    wrap_exact(&Line::from(vec![bar, Span::styled(prose(text).into_owned(), style)]), width, GOES_ON, body);
+    wrap_exact(&Line::from(vec![bar, Span::styled(prose(text).into_owned(), style)]), width, CONTINUED, body);
 }
 
-/// How a line of a diff looks.
+/// The style of a line of a diff.
 fn of_diff(text: &str) -> Style {
     match text.as_bytes().first() {
         Some(b'+') if !text.starts_with("+++ ") => Style::new().fg(Color::Green),
@@ -166,33 +166,35 @@ fn of_diff(text: &str) -> Style {
 }
 
 impl Panel {
-    /// Rows it would take.
+    /// The rows of the complete panel.
     pub(super) fn height(&self) -> usize {
         self.body.len() + self.keys.len() + 1
     }
 
-    /// Rows without which it can't be answered: a line of what it wants, and the keys.
-    pub(super) fn least(&self) -> usize {
+    /// The fewest rows in which the ask can be answered: the title, one line of the request and the
+    /// keys.
+    pub(super) fn min_height(&self) -> usize {
         self.keys.len() + 2
     }
 
-    /// Draws as much of it as there is room for: of the request a part, which `moves` move, its keys whole. Returns the place
-    /// of the cursor, if words are typed.
+    /// Draws the keys in full, and as much of the request as fits; `moves` names the keys that
+    /// scroll it. Returns the cursor's position if words are being typed.
     pub(super) fn draw(self, buffer: &mut Buffer, area: Rect, view: &mut AskView, moves: &str) -> Option<Position> {
         let room = usize::from(area.height).saturating_sub(1 + self.keys.len());
         let hidden = self.body.len().saturating_sub(room);
         view.scroll = view.scroll.min(hidden);
         view.below = hidden - view.scroll;
-        view.in_sight = room > 0;
-        // Beside at least as much of the rest.
+        view.readable = room > 0;
+        // The heading stays only if at least as many rows remain for the body.
         let stays = if self.heading <= HEADING && self.heading * 2 <= room { self.heading } else { 0 };
         let mut title = self.title;
         if room == 0 {
-            title.push_str(", the screen is too low to show it");
+            title.push_str(", the screen is too small to show it");
         } else if hidden > 0 {
             let above = if view.scroll == 0 { 0 } else { view.scroll + stays };
             let (from, to) = (above + 1, view.scroll + room.min(self.body.len()));
-            // Where there is little room, that there is more goes before how much else waits.
+            // In a narrow title, the scroll position is more important than the number of open
+            // asks.
             let more = format!("lines {from}-{to} of {}: {moves}", self.body.len());
             let fits = title.width() + more.width() + 6 <= usize::from(area.width);
             title = if fits { format!("{title}, {more}") } else { more };

@@ -1,4 +1,4 @@
-//! The help: every key and every command.
+//! The help overlay with all keys and commands.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,16 +10,16 @@ use super::super::state::State;
 use super::super::style::Tone;
 use super::super::update::COMMANDS;
 use super::super::wrap::wrap;
-use super::{over, put};
+use super::{open_box, put};
 
-/// Cells of the keys.
+/// The width of the key column, in cells.
 const KEYS: usize = 20;
 
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize) {
     let mut rows: Vec<(String, String)> = Vec::new();
     for binding in state.keymap.bindings() {
         let keys: Vec<_> = binding.chords.iter().map(ToString::to_string).collect();
-        rows.push((keys.join(", "), format!("{} ({})", binding.does, binding.name)));
+        rows.push((keys.join(", "), format!("{} ({})", binding.description, binding.name)));
     }
     let fixed = FIXED.iter().map(|(keys, does)| ((*keys).to_owned(), (*does).to_owned()));
     let mut all: Vec<_> = fixed.collect();
@@ -28,7 +28,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize
     all.push(Default::default());
     all.extend(COMMANDS.iter().map(|(command, does)| ((*command).to_owned(), (*does).to_owned())));
     all.push(Default::default());
-    all.push((String::new(), "Other keys: [tui.keys] in the configuration, by the names in brackets.".to_owned()));
+    let text = "To change a key, set its name (in parentheses) below [tui.keys] in the configuration.";
+    all.push((String::new(), text.to_owned()));
 
     let width = usize::from(area.width).min(76);
     let inside = width.saturating_sub(4);
@@ -43,6 +44,6 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize
     let shown = usize::from(area.height).saturating_sub(2).min(lines.len());
     let scroll = scroll.min(lines.len() - shown);
     let title = if lines.len() > shown { " Help: ↑ ↓, Esc " } else { " Help: Esc " };
-    let rest = over(buffer, area, width, shown, title);
+    let rest = open_box(buffer, area, width, shown, title);
     lines.iter().skip(scroll).fold(rest, |rest, line| put(buffer, rest, line));
 }

@@ -1,4 +1,4 @@
-//! The hub: what waits for the user, what can be done, and all sessions.
+//! Draws the hub: open asks, Resume, New session, all sessions and Quit.
 
 use std::path::Path;
 
@@ -16,27 +16,26 @@ use super::super::style::{Tone, selected};
 use super::super::wrap::wrap;
 use super::status::spinner;
 use super::{ask, foot, position, put, rule};
-use crate::said::{Wants, session::status};
+use crate::summaries::{AskSummary, session::status};
 use crate::table::{fit, span};
 
-/// What stands before what is resumed.
 const RESUME: &str = "  Resume ";
-/// The row that opens a session.
 const NEW: &str = "  New session";
-/// Cells of a screen on which each session has its model and its folder in columns; on smaller ones, only that of the cursor.
+/// From this width on, each session shows its model and folder in columns; below it, only the
+/// session under the cursor does.
 const WIDE: usize = 110;
-/// Cells of those columns.
+/// The widths of these columns, in cells.
 const MODEL: usize = 24;
 const FOLDER: usize = 16;
-/// Cells of what a session does, where there is room for them. More are taken where there is more to say.
-const DOES: usize = 22;
+/// The usual width of the activity column, in cells; longer texts widen it if there is room.
+const ACTIVITY_WIDTH: usize = 22;
 
-/// Draws the hub. Returns the place of the cursor, if text is typed.
+/// Draws the hub. Returns the cursor's position if text is being typed.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
-    let hints = if let Some(view) = &state.hub.asking {
+    let hints = if let Some(view) = &state.hub.panel_ask {
         let key = if view.has_more_questions() { state.keymap.key(Action::Sessions) } else { "Tab".to_owned() };
         vec![(key, "back to the list")]
-    } else if state.hub.working.is_some() {
+    } else if state.hub.followed_session.is_some() {
         vec![("Tab".to_owned(), "back to the list")]
     } else {
         let row = state.hub.row();
@@ -52,7 +51,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         hints.push(if state.hub.filter.is_empty() {
             ("type".to_owned(), "to filter")
         } else {
-            ("Esc".to_owned(), "all")
+            ("Esc".to_owned(), "clear filter")
         });
         hints
     };
@@ -75,8 +74,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let place = Rect { y: list.y + list.height, height: panel_rows, ..rest };
     match panel {
         Peek::Nothing => filter,
-        // Tab goes back to the list.
-        Peek::Ask(panel, _) => panel.draw(buffer, place, hub.asking.as_mut()?, "↑ ↓"),
+        // The panel's own hint omits Tab, because here it returns to the list.
+        Peek::Ask(panel, _) => panel.draw(buffer, place, hub.panel_ask.as_mut()?, "↑ ↓"),
         Peek::Lines(lines) => {
             lines.iter().fold(place, |rest, line| put(buffer, rest, line));
             filter.filter(|_| !hub.has_panel())
@@ -91,14 +90,14 @@ fn head(hub: &Hub, width: u16) -> Line<'static> {
     }
     let waiting = match hub.count_asks() {
         0 => String::new(),
-        1 => " | 1 waits for you".to_owned(),
-        many => format!(" | {many} wait for you"),
+        1 => " | 1 ask needs you".to_owned(),
+        many => format!(" | {many} asks need you"),
     };
     let spans = vec![Span::styled("holdpoint", Tone::Strong.style()), Span::styled(waiting, Tone::Waits.style())];
     Line::from(spans)
 }
 
-/// What is known of the row under the cursor.
+/// The panel below the list, usually with details of the row under the cursor.
 enum Peek {
     Nothing,
     Ask(ask::Panel, u16),
@@ -116,14 +115,14 @@ impl Peek {
 }
 
 fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
-    if let Some(view) = &hub.asking {
+    if let Some(view) = &hub.panel_ask {
         let id = &view.form.ask().id.session;
         let (asks, name) = hub.get(id).map_or((0, id.as_str()), |session| (session.asks, &session.name));
         let panel = ask::panel(view, asks, Some(name), width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
     }
-    if let Some(session) = hub.working.as_ref().and_then(|id| hub.get(id)) {
+    if let Some(session) = hub.followed_session.as_ref().and_then(|id| hub.get(id)) {
         return Peek::Lines(working(session, now, width));
     }
     if hub.is_empty() && most >= 4 {
@@ -153,20 +152,20 @@ fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
     Peek::Lines(lines)
 }
 
-/// The panel of a session whose next ask is awaited.
+/// The panel of a running session whose next ask is awaited.
 fn working(session: &SessionSummary, now: Timestamp, width: u16) -> Vec<Line<'static>> {
     let title = format!("{} {}: {}", spinner(now), prose_line(&session.name), status(session));
-    let text = fit("Its next ask is shown here.", usize::from(width));
+    let text = fit("Its next ask will appear here.", usize::from(width));
     vec![rule(width, &title, Tone::Accent.style()), Line::styled(text, Tone::Dim.style())]
 }
 
-/// Where there is no session yet: which model the first one has, why, and how it gets another.
+/// The panel without sessions: the model of the first one, its source, and how to change it.
 fn first_start(hub: &Hub, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![rule(width, "", Tone::Dim.style())];
     let Some(model) = &hub.model else { return lines };
     let texts = [
-        format!("A new session has the model {}: {}.", prose_line(&model.name), prose_line(&model.why)),
-        "`model = \"PROVIDER/NAME\"` in the configuration sets another; `holdpoint models` lists them.".to_owned(),
+        format!("New sessions use the model {}: {}.", prose_line(&model.name), prose_line(&model.why)),
+        "Set `model = \"PROVIDER/NAME\"` in the configuration to change it; `holdpoint models` lists all.".to_owned(),
     ];
     for text in texts {
         wrap(&Line::styled(text, Tone::Dim.style()), usize::from(width), "", &mut lines);
@@ -176,13 +175,13 @@ fn first_start(hub: &Hub, width: u16) -> Vec<Line<'static>> {
 
 fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening: bool) {
     let rows = hub.rows();
-    let does = does_cells(&rows, hub, usize::from(area.width));
-    // Headings stand before the first of each kind.
+    let does = activity_width(&rows, hub, usize::from(area.width));
+    // Each group of rows begins with a heading.
     let mut lines: Vec<(Option<usize>, Line<'static>)> = Vec::new();
     let mut heading = "";
     for (at, row) in rows.iter().enumerate() {
         let above = match row {
-            Row::Waiting(_) => "Waits for you",
+            Row::Waiting(_) => "Needs you",
             Row::Resume(_) | Row::New => " ",
             Row::Session(_) => "Sessions",
             Row::Quit => "  ",
@@ -195,10 +194,10 @@ fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening
         }
         lines.push((Some(at), row_line(row, hub, now, area.width, does)));
     }
-    if !hub.known {
-        lines.push((None, Line::styled("looking for sessions", Tone::Dim.style())));
+    if !hub.loaded {
+        lines.push((None, Line::styled("loading sessions", Tone::Dim.style())));
     } else if rows.is_empty() {
-        lines.push((None, Line::styled("nothing is like this", Tone::Dim.style())));
+        lines.push((None, Line::styled("no session matches", Tone::Dim.style())));
     }
     if opening {
         lines.push((None, Line::styled("opening", Tone::Accent.style())));
@@ -217,13 +216,14 @@ fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening
     }
 }
 
-/// Cells of the column of what sessions do: for the longest of them, but no more than leaves room for the rest.
-fn does_cells(rows: &[Row], hub: &Hub, width: usize) -> usize {
+/// The width of the activity column: the longest text, within limits that leave room for the other
+/// columns.
+fn activity_width(rows: &[Row], hub: &Hub, width: usize) -> usize {
     let listed = rows.iter().filter_map(|row| match row {
         Row::Session(id) => hub.get(id),
         _ => None,
     });
-    let least = DOES.min(width / 3);
+    let least = ACTIVITY_WIDTH.min(width / 3);
     let longest = listed.map(|session| status(session).width()).max().unwrap_or_default();
     longest.clamp(least, least.max(width * 2 / 5))
 }
@@ -269,9 +269,9 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
     ])
 }
 
-/// What a session does, in words for so many cells: where there are too few for all, of one that is idle only how it ended,
-/// or else that it is saved.
-fn does_in(session: &SessionSummary, cells: usize) -> String {
+/// The session's activity in at most `cells`, if possible. A long text is shortened to the outcome
+/// of an idle session, or else to `saved`.
+fn activity_in(session: &SessionSummary, cells: usize) -> String {
     let all = status(session);
     let Some((before, ended)) = all.split_once("idle (").filter(|_| all.width() > cells) else { return all };
     let short = format!("{before}{}", ended.replacen(')', "", 1));
@@ -280,7 +280,7 @@ fn does_in(session: &SessionSummary, cells: usize) -> String {
 
 fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: usize) -> Line<'static> {
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
-    let does = column(&does_in(session, does), does);
+    let does = column(&activity_in(session, does), does);
     let since = format!(" {:>4}  ", span(now.since(session.since)));
     let tone = match (session.live, &session.waits_for) {
         (_, Some(_)) => Tone::Waits,
@@ -312,16 +312,16 @@ fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: us
     ])
 }
 
-/// A text in a column of this many cells.
+/// Pads or shortens a text to a column's width.
 fn column(text: &str, cells: usize) -> String {
     let fitted = fit(text, cells);
     let pad = cells.saturating_sub(fitted.width());
     format!("{fitted}{}", " ".repeat(pad))
 }
 
-/// The tool and the subject of an ask, in this many cells.
+/// The tool and the subject of an ask, shortened to this many cells.
 fn wants(request: &AskRequest, cells: usize) -> String {
     let tool = fit(&format!("{}: ", prose_line(request.tool_name())), cells);
     let left = cells.saturating_sub(tool.width());
-    format!("{tool}{}", Wants::of(request).fit(left))
+    format!("{tool}{}", AskSummary::new(request).fit(left))
 }

@@ -1,4 +1,4 @@
-//! A session: what was said, what is asked, what is typed, what it does.
+//! Draws a session: the transcript, the ask, the prompt and the status line.
 
 use holdpoint_common::AsksMode;
 use holdpoint_tools::shown::prose_line;
@@ -11,30 +11,30 @@ use ratatui_textarea::CursorMove;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::keymap::Action;
-use super::super::layout::Look;
+use super::super::layout::LayoutOptions;
 use super::super::session::Session;
 use super::super::state::State;
 use super::super::style::Tone;
 use super::super::update::candidates;
 use super::super::wrap::wrap;
 use super::{ask, foot, is_held, position, put, rule, status};
-use crate::said::sum_up;
+use crate::summaries::sum_up;
 use crate::table::fit;
 
-/// Rows of the prompt, at most.
+/// The most rows of the prompt.
 const PROMPT: u16 = 8;
-/// Cells of the mark before it.
+/// The width of the prompt's mark, in cells.
 const MARK: u16 = 2;
-/// Cells of a command.
+/// The width of a command in the list, in cells.
 const COMMAND: usize = 14;
-/// Prompts that wait and are shown.
+/// How many queued prompts are shown.
 const QUEUED: usize = 3;
-/// Rows of the transcript that an ask leaves.
-const LEFT: u16 = 3;
-/// On a screen with fewer rows, an ask takes all of it.
+/// Rows of the transcript that stay visible above an ask.
+const MIN_TRANSCRIPT_ROWS: u16 = 3;
+/// On a screen with fewer rows, an ask takes the whole screen.
 const SHORT: u16 = 16;
 
-/// Draws the session. Returns the place of the cursor, if text is typed.
+/// Draws the session. Returns the cursor's position if text is being typed.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
     let now = state.now.time;
     let (hold, help) = (state.keymap.key(Action::Hold), state.keymap.key(Action::Help));
@@ -42,12 +42,12 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let help_hint = (help, "help");
     let esc = |does| ("Esc".to_owned(), does);
     let hints = match &state.session {
-        Some(session) if session.asking.is_some() => vec![hold_hint, help_hint],
+        Some(session) if session.open_ask.is_some() => vec![hold_hint, help_hint],
         Some(session) if session.layouts.folds.chosen().is_some() => {
             let back = if session.runs() { esc("interrupt") } else { esc("back") };
             vec![("Enter".to_owned(), "open or fold"), ("ctrl+↑↓".to_owned(), "choose"), back, hold_hint]
         }
-        Some(session) if session.closed => vec![("Enter".to_owned(), "open it again"), esc("sessions"), help_hint],
+        Some(session) if session.closed => vec![("Enter".to_owned(), "open again"), esc("sessions"), help_hint],
         Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
         Some(session) if !session.prompt.is_empty() => {
             vec![("Enter".to_owned(), "send"), ("Ctrl+J".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]
@@ -55,7 +55,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
     };
     let typed = match &state.session {
-        Some(session) if state.prefix.is_none() && session.asking.is_none() => commands(session, area),
+        Some(session) if state.prefix.is_none() && session.open_ask.is_none() => commands(session, area),
         _ => vec![],
     };
     let foot = if typed.is_empty() { foot(state, &hints, area) } else { typed };
@@ -66,11 +66,11 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
     let below = 2 + foot_rows + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
     let room = area.height.saturating_sub(below);
-    let beside = room.saturating_sub(LEFT.min(room / 3));
-    let mut panel = session.asking.as_ref().map(|view| {
+    let beside = room.saturating_sub(MIN_TRANSCRIPT_ROWS.min(room / 3));
+    let mut panel = session.open_ask.as_ref().map(|view| {
         let panel = ask::panel(view, session.snapshot.asks.len(), None, area.width);
-        // Where it has no room beside the rest, it goes before the rest.
-        let large = view.large || area.height < SHORT || panel.least() > usize::from(beside);
+        // Without room below the transcript, the ask takes the whole screen.
+        let large = view.large || area.height < SHORT || panel.min_height() > usize::from(beside);
         (panel, large)
     });
     let ask_rows = panel.as_ref().map_or(0, |(panel, large)| {
@@ -80,12 +80,12 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     });
     let large = panel.as_ref().is_some_and(|(_, large)| *large);
 
-    // From the top down.
+    // The parts are drawn from the top down.
     let rows = if large { 0 } else { room - ask_rows };
     let mut rest = transcript(buffer, Rect { height: rows, ..area }, session);
     rest.height = area.height - rows;
     let mut cursor = None;
-    if let (Some((panel, _)), Some(view)) = (panel.take(), &mut session.asking) {
+    if let (Some((panel, _)), Some(view)) = (panel.take(), &mut session.open_ask) {
         cursor = panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view, "↑ ↓ Tab");
         let taken = ask_rows.min(rest.height);
         rest = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
@@ -108,7 +108,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     cursor
 }
 
-/// The commands that what is typed may become, in a quarter of the rows.
+/// Completions of a typed command, in at most a quarter of the rows.
 fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
     let all: Vec<_> = candidates(&session.prompt.text()).collect();
     let rows = usize::from(area.height / 4).max(2);
@@ -129,7 +129,7 @@ fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-/// The status bar, and behind it what was used.
+/// Draws the status bar, with the usage at its right end.
 fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoint_common::Timestamp) -> Rect {
     let width = usize::from(area.width);
     let bar = status::bar(session, now, width);
@@ -143,28 +143,28 @@ fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoin
     rest
 }
 
-/// What was said.
+/// Draws the visible part of the transcript.
 fn transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    session.shown = (width, height);
-    let look = Look { width, steps: session.steps };
-    let (lines, below) = session.layouts.window(&session.told.transcript, look, &mut session.scroll, height);
+    session.drawn_size = (width, height);
+    let look = LayoutOptions { width, steps: session.steps };
+    let (lines, below) = session.layouts.window(&session.received.transcript, look, &mut session.scroll, height);
     session.below = below;
     if lines.is_empty() && session.pending.is_none() {
         welcome(buffer, area, session);
     }
-    // A short transcript stands at the bottom, beside the prompt.
+    // A short transcript is at the bottom, next to the prompt.
     let free = u16::try_from(height - lines.len().min(height)).unwrap_or_default();
     let rest = Rect { y: area.y + free, height: area.height - free, ..area };
     lines.iter().fold(rest, |rest, line| put(buffer, rest, line));
     Rect { y: area.y + area.height, height: 0, ..area }
 }
 
-/// What is said where nothing was said yet.
+/// Shown in place of an empty transcript.
 fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
     let settings = &session.snapshot.settings;
     let offline = match &*settings.model {
-        "rehearsal" => ": plays scripts, needs no key; /model PROVIDER/NAME gives it a real one",
+        "rehearsal" => ": plays scripts and needs no key; /model PROVIDER/NAME sets a real one",
         _ => "",
     };
     let lines = [
@@ -180,26 +180,26 @@ fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
     shown.iter().fold(rest, |rest, line| put(buffer, rest, line));
 }
 
-/// How asks are answered without a person; nothing where one is asked.
+/// Describes how asks are answered without the user, if they are.
 fn asks(mode: AsksMode) -> Option<&'static str> {
     match mode {
         AsksMode::Wait => None,
-        AsksMode::Deny => Some("asks deny: what would ask you is denied, and no question is put to you"),
-        AsksMode::Approve => Some("asks approve: what would ask you is approved, and no question is put to you"),
+        AsksMode::Deny => Some("asks deny: confirmations are denied and questions refused without asking you"),
+        AsksMode::Approve => Some("asks approve: confirmations are approved and questions refused without asking you"),
     }
 }
 
 fn policy(mode: holdpoint_common::PolicyMode) -> &'static str {
     use holdpoint_common::PolicyMode;
     match mode {
-        PolicyMode::Ask => "ask: reading inside the folder is allowed, the rest asks you",
-        PolicyMode::Edits => "edits: reading and writing inside the folder is allowed, the rest asks you",
-        PolicyMode::All => "all: everything is allowed that is not denied",
-        PolicyMode::Readonly => "readonly: reading is allowed, the rest is denied",
+        PolicyMode::Ask => "ask: reading inside the folder is allowed; the rest needs your approval",
+        PolicyMode::Edits => "edits: reading and writing inside the folder is allowed; the rest needs your approval",
+        PolicyMode::All => "all: everything is allowed unless a rule denies it",
+        PolicyMode::Readonly => "readonly: reading is allowed; the rest is denied",
     }
 }
 
-/// The prompts that wait.
+/// The queued prompts.
 fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
     let queued = &session.snapshot.queue;
     let shown = if queued.len() > QUEUED { QUEUED - 1 } else { queued.len() };
@@ -213,9 +213,9 @@ fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// Rows that what is typed takes up.
+/// The rows that the typed text takes.
 fn prompt_rows(session: &Session, width: u16) -> u16 {
-    // The field breaks lines in its own way, and says where its end is.
+    // The text area wraps lines in its own way, so the position of its end is read from it.
     let mut field = session.prompt.area().clone();
     field.move_cursor(CursorMove::Jump(u16::MAX, u16::MAX));
     let row = Rect { x: 0, y: 0, width: width.saturating_sub(MARK), height: 1 };
@@ -223,12 +223,12 @@ fn prompt_rows(session: &Session, width: u16) -> u16 {
     u16::try_from(field.screen_cursor().row + 1).unwrap_or(PROMPT)
 }
 
-/// The prompt being typed, and the place of its cursor. It keeps while something is asked, but takes no keys then.
+/// Draws the prompt. Returns the cursor's position, unless an ask takes the keys.
 fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position> {
     if area.height == 0 || area.width < 4 {
         return None;
     }
-    let asks = session.asking.is_some();
+    let asks = session.open_ask.is_some();
     let mark = if asks { Tone::Dim } else { Tone::User };
     buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), MARK);
     let inside = Rect { x: area.x + MARK, width: area.width - MARK, ..area };

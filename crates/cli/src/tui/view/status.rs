@@ -1,9 +1,11 @@
-//! The status bar: what the session is doing, in whole segments.
+//! The status bar: the session's activity in segments, none of them cut.
 
 use std::path::Path;
 use std::time::Duration;
 
-use holdpoint_common::{AsksMode, Hold, HoldCause, SessionStatus, Snapshot, TaskCounts, Timestamp};
+use holdpoint_common::{
+    AskRequest, AsksMode, Hold, HoldCause, PauseKind, SessionStatus, Snapshot, TaskCounts, Timestamp,
+};
 use holdpoint_tools::shown::prose_line;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
@@ -12,25 +14,26 @@ use super::super::session::Session;
 use super::super::style::Tone;
 use crate::table::fit;
 
-/// What turns, a quarter at a time.
-const TURNS: [&str; 4] = ["◐", "◓", "◑", "◒"];
-/// Milliseconds of each quarter.
-const QUARTER: u64 = 125;
-/// That it stands, or waits for an answer, and the mark of both.
+/// The frames of the spinner.
+const SPINNER_FRAMES: [&str; 4] = ["◐", "◓", "◑", "◒"];
+/// Milliseconds per frame of the spinner.
+const FRAME_MILLIS: u64 = 125;
+/// The labels of a hold in force and, without room for its kind, of an open ask; and their common
+/// mark.
 const PAUSED: &str = "⏸ PAUSED";
-const ASKS: &str = "⏸ asks you";
+const WAITING: &str = "⏸ waiting";
 const PAUSE: &str = "⏸";
-/// Cells that a session's name keeps where there is little room.
+/// The width of a shortened session name, in cells.
 const NAME: usize = 12;
 
-/// What spins, at this moment.
+/// The spinner's frame at this moment.
 pub(super) fn spinner(now: Timestamp) -> &'static str {
-    let turn = usize::try_from(now.0 / QUARTER).unwrap_or_default() % TURNS.len();
-    TURNS[turn]
+    let turn = usize::try_from(now.0 / FRAME_MILLIS).unwrap_or_default() % SPINNER_FRAMES.len();
+    SPINNER_FRAMES[turn]
 }
 
-/// The bar at this width. The label of what it does is never cut; what does not fit beside it is left out, the least
-/// telling first.
+/// The bar at this width. The label of the activity is never cut; segments that do not fit beside
+/// it are left out, the least important first.
 pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'static> {
     let now = session.lost.unwrap_or(now);
     let (label, tone) = label(session, now, width);
@@ -41,7 +44,7 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     let iteration = run.as_ref().map_or(0, |run| run.progress.iteration);
     let number = if iteration == 0 { String::new() } else { format!("#{iteration}") };
     let iteration = if iteration == 0 { String::new() } else { format!("Iteration {number}") };
-    let tasks = TaskCounts::of(tasks);
+    let tasks = TaskCounts::from_tasks(tasks);
     let tasks = if tasks.is_empty() { String::new() } else { tasks.to_string() };
     let files = match files_modified.len() {
         0 => String::new(),
@@ -50,7 +53,7 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     };
     let few_files = files.split(' ').take(2).collect::<Vec<_>>().join(" ");
     let short_name = fit(&name, NAME);
-    // From all of it to almost nothing.
+    // From the most to the least detail.
     let ways: [&[&str]; 8] = [
         &["holdpoint", &name, &time, &iteration, &tasks, &files],
         &[&name, &time, &iteration, &tasks, &files],
@@ -71,8 +74,8 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     Line::from(vec![Span::styled(segments, Tone::Plain.style()), Span::raw(between), Span::styled(label, tone.style())])
 }
 
-/// The model, folder and usage of the session, for the right end of the line: whole segments, each with its label. Where
-/// there is no room for all, the least important is left out first. That not all is saved goes before everything.
+/// The model, folder and usage of the session, for the right end of the line. Segments that do not
+/// fit are left out, the least important first. "not saved" replaces everything but the asks mode.
 pub(super) fn used(session: &Session, width: usize) -> String {
     let Snapshot { settings, usage, context, saved, .. } = &*session.snapshot;
     let asks = match settings.asks {
@@ -90,10 +93,10 @@ pub(super) fn used(session: &Session, width: usize) -> String {
     let context = context.filter(|context| context.limit > 0);
     let percent = context.map(|context| context.tokens.saturating_mul(100).div_ceil(context.limit).min(100));
     let percent = percent.map(|percent| format!("context {percent}%")).unwrap_or_default();
-    let window = context.map(|context| format!("{percent} of {}", short(context.limit))).unwrap_or_default();
+    let window = context.map(|context| format!("{percent} of {}", abbreviate(context.limit))).unwrap_or_default();
     let tokens = match usage.total() {
         0 => String::new(),
-        total => format!("{} tokens", short(total)),
+        total => format!("{} tokens", abbreviate(total)),
     };
     let cost = usage.cost.map(|cost| format!("cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();
     let ways: [&[&str]; 8] = [
@@ -109,7 +112,7 @@ pub(super) fn used(session: &Session, width: usize) -> String {
     first_that_fits(&ways, width)
 }
 
-/// The first of these lines that fits, without its empty segments.
+/// The first line that fits, without its empty segments.
 fn first_that_fits(ways: &[&[&str]], width: usize) -> String {
     let mut lines = ways.iter().map(|way| {
         let filled: Vec<_> = way.iter().copied().filter(|segment| !segment.is_empty()).collect();
@@ -118,44 +121,56 @@ fn first_that_fits(ways: &[&[&str]], width: usize) -> String {
     lines.find(|line| line.width() <= width).unwrap_or_default()
 }
 
-/// A number of tokens in few cells.
-fn short(tokens: u64) -> String {
+/// Abbreviates a number of tokens.
+fn abbreviate(tokens: u64) -> String {
     match tokens {
         few @ 0..1_000 => few.to_string(),
-        some @ 1_000..1_000_000 => format!("{:.1}k", some as f64 / 1e3).replace(".0k", "k"),
+        // From 999,950 on, a `k` would round to `1000k`.
+        some @ 1_000..999_950 => format!("{:.1}k", some as f64 / 1e3).replace(".0k", "k"),
         many => format!("{:.1}M", many as f64 / 1e6).replace(".0M", "M"),
     }
 }
 
-/// What it does now: in the most words that there is room for, in the end by its mark alone.
+/// The activity label: the longest form that fits, at last only its mark.
 fn label(session: &Session, now: Timestamp, width: usize) -> (String, Tone) {
     let snapshot = &session.snapshot;
     let spinner = spinner(now);
     if session.closed {
         return ("closed".to_owned(), Tone::Dim);
     }
-    let (words, tone): (&[&str], _) = match (&snapshot.hold, snapshot.status) {
-        (_, SessionStatus::Interrupted) => (&[&format!("{spinner} interrupting"), spinner], Tone::Warning),
-        // It does not get there before it is answered.
-        (Hold::Requested { .. }, _) if !snapshot.asks.is_empty() => {
-            (&[&format!("{spinner} PAUSING..., asks you"), ASKS, PAUSE], Tone::Waits)
+    let waiting = snapshot.asks.first().map(|ask| awaited_answer(&ask.request));
+    let asks = waiting.map(|waiting| format!("{PAUSE} {waiting}")).unwrap_or_default();
+    let (words, tone): (&[&str], _) = match (&snapshot.hold, snapshot.status, waiting) {
+        (_, SessionStatus::Interrupted, _) => (&[&format!("{spinner} interrupting"), spinner], Tone::Warning),
+        // The hold takes effect only after the ask is answered.
+        (Hold::Requested { .. }, _, Some(waiting)) => {
+            (&[&format!("{spinner} PAUSING..., {waiting}"), &asks, WAITING, PAUSE], Tone::Waits)
         }
-        (Hold::Requested { .. }, _) => (&[&format!("{spinner} PAUSING..."), spinner], Tone::Waits),
-        // The call it asks about is of a turn that goes on to its boundary.
-        (Hold::Standing { cause: HoldCause::Restored, .. }, _) if !snapshot.asks.is_empty() => {
-            (&[&format!("{ASKS}, then PAUSED: restored"), ASKS, PAUSE], Tone::Waits)
+        (Hold::Requested { .. }, ..) => (&[&format!("{spinner} PAUSING..."), spinner], Tone::Waits),
+        // The ask belongs to a restored turn, which continues to its boundary before the hold.
+        (Hold::Standing { cause: HoldCause::Restored, .. }, _, Some(_)) => {
+            (&[&format!("{asks}, then PAUSED: restored"), &asks, WAITING, PAUSE], Tone::Waits)
         }
-        (Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => (&[PAUSED, PAUSE], Tone::Waits),
-        (Hold::Standing { cause, .. }, _) => (&[&format!("{PAUSED}: {cause}"), PAUSED, PAUSE], Tone::Waits),
-        (Hold::Off, _) if !snapshot.asks.is_empty() => (&[ASKS, PAUSE], Tone::Waits),
-        (Hold::Off, SessionStatus::Running) => (&[spinner], Tone::Accent),
-        (Hold::Off, SessionStatus::Idle | SessionStatus::Paused) => (&[], Tone::Plain),
+        (Hold::Standing { cause: HoldCause::User { .. }, .. }, ..) => (&[PAUSED, PAUSE], Tone::Waits),
+        (Hold::Standing { cause, .. }, ..) => (&[&format!("{PAUSED}: {cause}"), PAUSED, PAUSE], Tone::Waits),
+        (Hold::Off, _, Some(_)) => (&[&asks, WAITING, PAUSE], Tone::Waits),
+        (Hold::Off, SessionStatus::Running, None) => (&[spinner], Tone::Accent),
+        (Hold::Off, SessionStatus::Idle | SessionStatus::Paused, None) => (&[], Tone::Plain),
     };
     let fits = words.iter().find(|words| words.width() <= width);
     (fits.map(ToString::to_string).unwrap_or_default(), tone)
 }
 
-/// Hours, minutes and seconds.
+/// Describes the answer that an ask waits for.
+fn awaited_answer(request: &AskRequest) -> &'static str {
+    match request {
+        AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm => "waiting for approval",
+        AskRequest::Pause(_) => "waiting to continue",
+        AskRequest::Question(_) => "waiting for an answer",
+    }
+}
+
+/// Formats a duration as hours, minutes and seconds.
 fn time(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
@@ -166,9 +181,9 @@ fn time(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use holdpoint_common::RunLimit;
+    use holdpoint_common::{Question, QuestionRequest, RunLimit};
 
-    use super::super::super::scene::{Scene, standing, user};
+    use super::super::super::scene::{Scene, pause, standing, user};
     use super::*;
 
     fn labels(scene: &mut Scene, width: usize) -> String {
@@ -177,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn m_d6_no_label_is_cut_however_narrow_it_is() {
+    fn m_d6_a_narrow_bar_never_cuts_its_label() {
         let mut held = Scene::session();
         held.turn("Go.").hold(standing(HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }));
         let mut pausing = Scene::session();
@@ -192,7 +207,7 @@ mod tests {
         for (mut scene, words) in [
             (held, &["⏸ PAUSED", "⏸"][..]),
             (pausing, &["◐ PAUSING...", "◐"]),
-            (asks, &["◐ PAUSING..., asks you", "⏸ asks you", "⏸"]),
+            (asks, &["◐ PAUSING..., waiting for approval", "⏸ waiting for approval", "⏸ waiting", "⏸"]),
             (cut, &["◐ interrupting", "◐"]),
         ] {
             let longest = labels(&mut scene, 200);
@@ -200,10 +215,41 @@ mod tests {
                 let most = words.iter().find(|words| words.width() <= width).unwrap();
                 assert_eq!(labels(&mut scene, width), *most, "{width}: {longest}");
             }
-            // And it is what the screen says.
+            // The whole screen shows the same label.
             let shown = labels(&mut scene, 12);
             let screen = scene.screen(12, 24);
             assert!(screen.lines().any(|line| line.ends_with(&shown)), "{screen}");
+        }
+    }
+
+    #[test]
+    fn m_d6_the_label_of_an_ask_names_the_answer_it_waits_for() {
+        let question = Question { id: "a".into(), header: "a".into(), question: "Why?".into(), options: vec![] };
+        let question = QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] };
+        for (request, expected) in [
+            (pause(PauseKind::Confirm, "ls"), "⏸ waiting for approval"),
+            (pause(PauseKind::Continue, ""), "⏸ waiting to continue"),
+            (AskRequest::Question(question), "⏸ waiting for an answer"),
+        ] {
+            let mut scene = Scene::session();
+            scene.turn("Go.").asks(request);
+            assert_eq!(labels(&mut scene, 80), expected);
+        }
+    }
+
+    #[test]
+    fn abbreviated_numbers_have_at_most_three_digits_before_the_point() {
+        for (tokens, expected) in [
+            (999, "999"),
+            (1_000, "1k"),
+            (4_833, "4.8k"),
+            (999_949, "999.9k"),
+            (999_950, "1M"),
+            (999_999, "1M"),
+            (1_000_000, "1M"),
+            (1_250_001, "1.3M"),
+        ] {
+            assert_eq!(abbreviate(tokens), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every view as it looks, in a usual terminal and in a small one.
+//! Snapshot tests of every view, on a terminal of the usual size and on a small one.
 
 use holdpoint_common::{
     Answer, AnsweredBy, AskRequest, AsksMode, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact,
@@ -11,7 +11,7 @@ mod status_line;
 use super::super::scene::{Scene, ask, block, pause, standing, user};
 use super::super::style::Tone;
 
-/// The screen at both sizes, beside what it was.
+/// Compares the screen with its snapshots, in both sizes.
 fn shows(name: &str, scene: &mut Scene) {
     for (width, height) in [(80, 24), (40, 12)] {
         insta::assert_snapshot!(format!("{name}-{width}x{height}"), scene.screen(width, height));
@@ -36,14 +36,14 @@ const MARKDOWN: &str = "# What I found\n\nThe **parser** forgets `\\n`:\n\n- one
                         parse(\"漢字\");\n}\n```\n\n| file | lines |\n|---|---|\n| parse.rs | 120 |\n";
 
 #[test]
-fn hub_before_anything_is_known() {
+fn hub_before_the_list_is_loaded() {
     shows("hub-unknown", &mut Scene::hub());
 }
 
 fn hub() -> Scene {
     let mut scene = Scene::hub();
     let title = |title: &str| title.to_owned();
-    scene.hears(
+    scene.reports_session(
         |session| {
             session.title = title("Fix the parser");
             session.last_line = Some("All tests pass \u{1b}[2J but one.".to_owned());
@@ -52,7 +52,7 @@ fn hub() -> Scene {
         "parser",
     );
     let since = Timestamp(scene.now().time.0 - 90_000);
-    scene.hears(
+    scene.reports_session(
         |session| {
             session.waits_for = Some(ask(3, pause(PauseKind::Confirm, "cargo publish\n\nin /work"), since));
             session.status = SessionStatus::Paused;
@@ -60,7 +60,7 @@ fn hub() -> Scene {
         },
         "release",
     );
-    scene.hears(
+    scene.reports_session(
         |session| {
             session.live = false;
             session.title = title("漢字 and \u{1b}[31mred");
@@ -68,7 +68,7 @@ fn hub() -> Scene {
         },
         "saved",
     );
-    scene.hears(|session| session.hold = standing(HoldCause::Restored), "held");
+    scene.reports_session(|session| session.hold = standing(HoldCause::Restored), "held");
     scene
 }
 
@@ -78,7 +78,7 @@ fn hub_with_sessions() {
 }
 
 #[test]
-fn hub_filtered_and_with_nothing_like_it() {
+fn hub_filtered_with_and_without_matches() {
     let mut scene = hub();
     scene.types("pars");
     shows("hub-filtered", &mut scene);
@@ -87,7 +87,7 @@ fn hub_filtered_and_with_nothing_like_it() {
 }
 
 #[test]
-fn hub_answering_from_there() {
+fn hub_answering_in_the_panel() {
     let mut scene = hub();
     scene.press("tab");
     shows("hub-answering", &mut scene);
@@ -107,7 +107,7 @@ fn session_untouched() {
 }
 
 #[test]
-fn session_in_which_no_person_is_asked() {
+fn session_with_asks_denied() {
     let mut scene = Scene::hub();
     std::sync::Arc::make_mut(&mut scene.snapshot.settings).asks = AsksMode::Deny;
     shows("session-asks-deny", scene.attach());
@@ -127,7 +127,7 @@ fn session_idle_after_work() {
     scene.press("ctrl+o ctrl+up ctrl+up enter");
     shows("session-chosen", &mut scene);
     scene.press("esc ctrl+v");
-    scene.later(10_000).tell(super::super::message::Message::Tick);
+    scene.later(10_000).send(super::super::message::Message::Tick);
     shows("session-without-steps", &mut scene);
 }
 
@@ -158,9 +158,9 @@ fn session_confirming_a_hostile_command() {
     shows("ask-confirm-hostile", &mut scene);
 }
 
-/// A row that goes on is told from a line of its own, and no space is lost where it breaks.
+/// Wrapped rows differ from lines of their own, and no space is lost at a break.
 #[test]
-fn t_c7_no_row_of_a_command_passes_for_a_line_or_the_other_way_round() {
+fn t_c7_wrapped_rows_and_lines_of_a_command_look_different() {
     let comment = format!("# Lists what is here {}", "x".repeat(80 - 2 - 21));
     let asked = |details: &str| {
         let mut scene = Scene::session();
@@ -193,7 +193,7 @@ fn session_confirming_with_always_and_others_behind() {
     scene.snapshot.asks[0].always = Some("shell in /code/project: cargo test".to_owned());
     let behind = ask(90, pause(PauseKind::Confirm, "ls"), Timestamp(0));
     scene.snapshot.asks.push(behind);
-    scene.state.session.as_mut().unwrap().asking = None;
+    scene.state.session.as_mut().unwrap().open_ask = None;
     scene.delta(Delta::SavedAgain);
     shows("ask-confirm-always", &mut scene);
     scene.later(400).press("r");
@@ -273,7 +273,7 @@ fn session_interrupted() {
 }
 
 #[test]
-fn what_was_cut_says_so_where_it_was_cut() {
+fn a_cut_answer_is_marked_where_it_was_cut() {
     use holdpoint_common::AssistantMessage;
     let cut = |texts: &[&str], live: bool| {
         let mut scene = Scene::session();
@@ -291,13 +291,13 @@ fn what_was_cut_says_so_where_it_was_cut() {
         scene.fact(Fact::TurnFinished { outcome, error: None, cause: Some(cause), receipt, usage });
         scene.screen(80, 24).lines().map(str::trim).collect::<Vec<_>>().join("\n")
     };
-    // As it was seen, and as it is read later.
+    // Live, and when read later from the log.
     for live in [true, false] {
         let screen = cut(&["First I", "And then"], live);
         let order =
             "First I\n\nAnd then\n(cut here)\nAgent interrupted\ninterrupted from the screen (pid 7)\n1 ask released\n";
         assert!(screen.contains(order), "{live}: {screen}");
-        // Nothing had been said that could have been cut.
+        // There was no text to cut.
         let screen = cut(&[""], live);
         assert!(!screen.contains("cut here") && screen.contains("Agent interrupted"), "{live}: {screen}");
     }
@@ -309,7 +309,7 @@ fn what_was_cut_says_so_where_it_was_cut() {
 }
 
 #[test]
-fn what_is_handed_back_is_one_line_of_it() {
+fn a_returned_prompt_is_summed_up_in_one_line() {
     let mut scene = Scene::session();
     let (prompt, text) = (PromptId(9), "First this.\nThen that.".into());
     scene.turn("Go.").fact(Fact::PromptReturned { prompt, text });
@@ -318,7 +318,7 @@ fn what_is_handed_back_is_one_line_of_it() {
 }
 
 #[test]
-fn hub_keeps_the_folder_of_what_is_resumed_and_what_sessions_do() {
+fn hub_never_cuts_the_resume_folder_or_the_activity() {
     let mut scene = Scene::hub();
     let last_turn = holdpoint_common::LastTurn {
         turn: holdpoint_common::TurnId(1),
@@ -331,7 +331,7 @@ fn hub_keeps_the_folder_of_what_is_resumed_and_what_sessions_do() {
         session.workspace = "/elsewhere".to_owned();
         (session.live, session.last_turn) = (false, Some(last_turn));
     };
-    scene.hears(change, "far");
+    scene.reports_session(change, "far");
     for width in [40, 80, 120] {
         let screen = scene.screen(width, 24);
         let resume = screen.lines().find(|line| line.contains("Resume a long")).unwrap();
@@ -342,17 +342,17 @@ fn hub_keeps_the_folder_of_what_is_resumed_and_what_sessions_do() {
 }
 
 #[test]
-fn after_a_first_key_only_keys_behind_it_are_shown() {
+fn after_a_prefix_only_its_second_keys_are_shown() {
     let keys = std::collections::BTreeMap::from([("hold".to_owned(), "f8".to_owned())]);
     let mut scene = Scene::session();
-    scene.state.keymap = super::super::keymap::Keymap::with(&keys).unwrap();
+    scene.state.keymap = super::super::keymap::Keymap::with_overrides(&keys).unwrap();
     scene.turn("Go.").press("ctrl+x");
     let screen = scene.screen(80, 24);
     assert!(screen.contains("ctrl+x d detach  s sessions") && !screen.contains("f8"), "{screen}");
 }
 
 #[test]
-fn session_failed_and_told_of_others() {
+fn session_failed_with_notes() {
     let mut scene = Scene::session();
     scene.turn("Go.").confirms("ls");
     let (ask, by) = (scene.snapshot.asks[0].id.clone(), Who { name: "approve".to_owned(), pid: Some(99) });
@@ -368,18 +368,19 @@ fn session_failed_and_told_of_others() {
 #[test]
 fn session_closed() {
     let mut scene = worked();
-    scene.tell(super::super::message::Message::Closed { attachment: 1 });
+    scene.send(super::super::message::Message::Closed { attachment: 1 });
     shows("closed", &mut scene);
 }
 
-/// A notice that is too long is cut in the middle: its end says how to go on.
+/// A long notice is cut in the middle, because its end is the hint.
 #[test]
 fn session_long_notice() {
     let mut scene = worked();
     let path = "a-folder-with-a-long-name/".repeat(30);
-    scene
-        .state
-        .tell(Tone::Fault, format!("the store failed: {path} is damaged; look at its data with `holdpoint status`"));
+    scene.state.show_notice(
+        Tone::Fault,
+        format!("the store failed: {path} is damaged; look at its data with `holdpoint status`"),
+    );
     shows("notice-long", &mut scene);
 }
 
@@ -416,7 +417,7 @@ fn session_of_ten_thousand_messages() {
 }
 
 #[test]
-fn what_lies_over_it() {
+fn overlays() {
     let mut scene = Scene::session();
     scene.turn("Go.").press("ctrl+x ?");
     shows("help", &mut scene);
@@ -426,12 +427,12 @@ fn what_lies_over_it() {
     }
     scene.press("esc ctrl+x s");
     shows("leave", &mut scene);
-    scene.tell(super::super::message::Message::Stopped);
+    scene.send(super::super::message::Message::Stopped);
     shows("stopped", &mut scene);
 }
 
 #[test]
-fn no_colours_are_left_where_none_are_wanted() {
+fn without_colours_removes_every_colour() {
     use ratatui::{Terminal, backend::TestBackend, style::Color};
     let mut scene = worked();
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
@@ -440,7 +441,7 @@ fn no_colours_are_left_where_none_are_wanted() {
     };
     terminal.draw(|frame| super::draw(frame, &mut scene.state)).unwrap();
     assert!(colours(terminal.backend().buffer()) > 0);
-    // And of colours only the terminal's own sixteen.
+    // All colours are among the terminal's sixteen.
     let strange = |color: Color| matches!(color, Color::Rgb(..) | Color::Indexed(_));
     assert!(!terminal.backend().buffer().content.iter().any(|cell| strange(cell.fg) || strange(cell.bg)));
     terminal
@@ -465,7 +466,7 @@ fn t_y5_no_size_is_too_small_or_too_large() {
     for (mut scene, asks) in [(session, true), (answering, true), (hub(), false)] {
         for (width, height) in sizes {
             scene.screen(width, height);
-            // A million cells take a second to draw: not after each key.
+            // A million cells take a second to draw, so that screen gets few keys.
             let keys: &[&str] = match u32::from(width) * u32::from(height) {
                 1_000_000.. => &["ctrl+x ?"],
                 _ => &["ctrl+x ?", "esc", "pgup", "up", "end", "tab", "tab"],
@@ -487,13 +488,13 @@ fn the_cursor_of_the_terminal_is_where_text_is_typed() {
     assert_eq!(scene.before_cursor(80, 24).as_deref(), Some("› hello"));
     scene.press("left left");
     assert_eq!(scene.before_cursor(80, 24).as_deref(), Some("› hel"));
-    // A new line, and one that goes on in the next row.
+    // A new line, and one that wraps to the next row.
     scene.press("end ctrl+j");
     scene.types("漢");
     assert_eq!(scene.before_cursor(80, 24).unwrap().trim_end(), "  漢");
     scene.types(&" word".repeat(10));
     assert_eq!(scene.before_cursor(20, 24).as_deref(), Some("  word"));
-    // Keys are a choice: there is no cursor.
+    // A choice of keys has no cursor.
     scene.turn("Go.").confirms("ls");
     assert_eq!(scene.before_cursor(80, 24), None);
     scene.later(300).press("r");
@@ -527,7 +528,7 @@ fn a_call_its_ask_and_its_result_are_together_in_this_order() {
         assert!(places.is_sorted() && !places.contains(&usize::MAX), "{places:?}\n{screen}");
     };
     order(&mut scene);
-    // Open, it is the same.
+    // An opened call keeps this order.
     scene.press("ctrl+up");
     scene.press("ctrl+up");
     scene.press("enter");

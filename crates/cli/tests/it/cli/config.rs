@@ -1,4 +1,4 @@
-//! The configuration: where it is, what is wrong with it, what is not shown.
+//! The configuration file: its location, the errors in it, and the keys that are never shown.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::pages::{manual, page, pages};
 use crate::world::World;
 
 #[test]
-fn m_e2_it_is_where_the_user_keeps_such_files() {
+fn m_e2_the_configuration_file_is_in_the_xdg_config_folder() {
     let world = World::new();
     let path = world.path("config/holdpoint/config.toml");
     assert_eq!(world.run(&["config", "path"]).code(0).out, format!("{}\n", path.display()));
@@ -32,7 +32,7 @@ fn an_unknown_key_names_the_file_and_the_nearest() {
 }
 
 #[test]
-fn a_wrong_value_says_where() {
+fn a_wrong_value_names_its_line() {
     let world = World::new();
     world.config("policy = 'ask'\nmax_steps = 'many'\n");
     let ran = world.run(&["config", "show"]).code(2);
@@ -40,7 +40,7 @@ fn a_wrong_value_says_where() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again_and_has_no_key() {
+fn config_show_prints_valid_configuration_without_keys() {
     let world = World::new();
     world.config("model = 'openai/x'\nasks = 'deny'\n[providers.openai]\napi_key = 'sk-secret'\n");
     let ran = world.run(&["config", "show"]).code(0);
@@ -50,15 +50,16 @@ fn what_is_shown_can_be_read_again_and_has_no_key() {
     assert_eq!(config.asks, Some(holdpoint_common::AsksMode::Deny));
 }
 
-/// What the screen, the daemon and sessions look at only when they begin is looked at here, too.
+/// `config show` also checks the values that the screen, the daemon and sessions use only when they
+/// start.
 #[test]
-fn what_would_be_refused_later_is_refused_where_it_is_shown() {
+fn config_show_refuses_values_that_sessions_would_refuse_later() {
     for (wrong, why) in [
-        ("[tui.keys]\nheld = 'f8'", "tui.keys.held means nothing"),
-        ("[tui.keys]\nhold = 'shift+p'", "tui.keys.hold: `shift+p` is no key"),
+        ("[tui.keys]\nheld = 'f8'", "tui.keys.held: unknown action"),
+        ("[tui.keys]\nhold = 'shift+p'", "tui.keys.hold: `shift+p` is not a valid key"),
         ("log = 'holdpoint=loud'", "`log = \"holdpoint=loud\"`"),
-        ("[web]\nallow = ['*.example.com']", "the rule `*.example.com` can't be kept"),
-        ("[rules]\nallow = ['shell(git * status)']", "the rule `shell(git * status)` can't be kept"),
+        ("[web]\nallow = ['*.example.com']", "invalid rule `*.example.com`"),
+        ("[rules]\nallow = ['shell(git * status)']", "invalid rule `shell(git * status)`"),
     ] {
         let world = World::new();
         world.config(wrong);
@@ -97,8 +98,11 @@ fn every_configuration_that_is_shown_can_be_used() {
 fn the_schema_documents_every_key() {
     let world = World::new();
     let schema: serde_json::Value = serde_json::from_str(&world.run(&["config", "schema"]).code(0).out).unwrap();
-    let tables =
-        [&schema["properties"], &schema["$defs"]["Limits"]["properties"], &schema["$defs"]["Provider"]["properties"]];
+    let tables = [
+        &schema["properties"],
+        &schema["$defs"]["Limits"]["properties"],
+        &schema["$defs"]["ProviderSettings"]["properties"],
+    ];
     for (key, about) in tables.iter().flat_map(|table| table.as_object().unwrap()) {
         assert!(about["description"].as_str().is_some_and(|text| text.len() > 10), "{key}: {about}");
     }
@@ -116,7 +120,7 @@ fn nothing_in_the_workspace_is_configuration() {
 }
 
 #[test]
-fn the_configuration_holds_where_no_option_says_otherwise() {
+fn the_configuration_applies_unless_an_option_overrides_it() {
     let world = World::new();
     world.config("asks = 'approve'\n");
     let ran = world.play(&[], "shell: touch made").code(0);
@@ -126,7 +130,7 @@ fn the_configuration_holds_where_no_option_says_otherwise() {
 }
 
 #[test]
-fn completions_are_for_the_shell_that_is_named() {
+fn completions_are_for_the_named_shell() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish"] {
         let ran = world.run(&["completions", shell]).code(0);

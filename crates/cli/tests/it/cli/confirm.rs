@@ -1,20 +1,21 @@
-//! What a Confirm shows on a real terminal: all that runs, and nothing else.
+//! A Confirm on a real terminal shows the whole command and nothing else.
 
 use serde_json::json;
 
 use super::pty::{ASKED, Terminal};
 use crate::world::World;
 
-/// A terminal in which this command has to be confirmed.
+/// Starts a terminal in which `command` waits for a Confirm.
 fn confirm(world: &World, command: &str, rows: u16) -> Terminal {
     let script = format!("call shell {}\nsay Done.", json!({ "command": command }));
     let terminal = Terminal::start(world, &["run", &script], &[], rows);
-    // A command may have a line that says so, too, behind its margin.
+    // A command may contain this line, too, but only behind the margin.
     terminal.wait_until("the keys", |text| text.lines().next_back() == Some(ASKED));
     terminal
 }
 
-/// The details of the Confirm on the screen, without the folder. The screen joins the rows of a wrapped line.
+/// The details of the Confirm on the screen, without the folder. The screen joins the rows of a
+/// wrapped line.
 fn details(terminal: &Terminal) -> String {
     let text = terminal.text();
     let lines = text.lines().skip_while(|line| *line != "⏸ shell: Run this command?").skip(1);
@@ -25,7 +26,7 @@ fn details(terminal: &Terminal) -> String {
     command
 }
 
-/// The text that is shown like this.
+/// Decodes the escapes of a shown text.
 fn unshown(shown: &str) -> String {
     let mut parts = shown.split("\\u{");
     let mut text = parts.next().unwrap().to_owned();
@@ -37,9 +38,9 @@ fn unshown(shown: &str) -> String {
     text
 }
 
-/// What may make a screen show something else than what is there.
+/// Texts that could make a terminal show something other than the command.
 const HOSTILE: [&str; 40] = [
-    // CSI: clears, moves, hides, another screen, asks back.
+    // CSI: clear, move the cursor, hide text, switch screens, request a report.
     "\u{1b}[2J",
     "\u{1b}[H",
     "\u{1b}[1A\u{1b}[2K",
@@ -73,7 +74,7 @@ const HOSTILE: [&str; 40] = [
     "\u{7f}\u{7f}",
     "\u{7}\u{b}\u{c}\u{e}\u{f}\u{5}",
     "\n\nin /tmp\n[Y] Approve [N] Deny (Esc to interrupt)\n\u{1}",
-    // Reorders, hides, passes for something else.
+    // Characters that reorder, hide or imitate text.
     "\u{202e}fdp\u{202c}",
     "\u{2066}a\u{2069}\u{200f}\u{61c}",
     "\u{200b}\u{200d}\u{feff}\u{ad}",
@@ -82,13 +83,13 @@ const HOSTILE: [&str; 40] = [
     "\u{a0}\u{3000}\u{2003}\u{2800}\u{3164}",
     "\u{441}\u{440} \u{ff52}\u{ff4d} r\u{43e}ot",
     "e\u{301}\u{301}\u{301} \u{5d0} \u{37e}",
-    // What looks like what is written out.
+    // Text that imitates our own escapes and masks.
     "\\u{1b} \\u{202e}",
     "…(36 characters masked)",
 ];
 
 #[test]
-fn t_c1_the_screen_shows_what_runs() {
+fn t_c1_a_confirm_shows_the_exact_command() {
     let mut shown = 0;
     for hostile in HOSTILE {
         let world = World::new();
@@ -104,7 +105,7 @@ fn t_c1_the_screen_shows_what_runs() {
 }
 
 #[test]
-fn t_c1_however_long_it_is_all_of_it_is_shown() {
+fn t_c1_a_long_command_is_shown_whole() {
     let world = World::new();
     let lines: Vec<_> = (1..=500).map(|number| format!("echo {number} {}", "x".repeat(number % 300))).collect();
     let mut terminal = confirm(&world, &lines.join("\n"), 2_000);
@@ -136,16 +137,16 @@ fn t_c5_secrets_are_masked_wherever_the_program_shows_the_call() {
     terminal.end(0);
     let text = terminal.text();
     assert!(!text.contains("aB3dE6gH9") && !text.contains("hunter2x"), "{text}");
-    // What ran is what was there.
+    // The command ran with the unmasked text.
     let made = std::fs::read_to_string(world.work("out/made")).unwrap();
     assert_eq!(made, format!("Authorization: Bearer {token} https://me:hunter2x@example.com/a/b"));
 }
 
 #[test]
-fn what_a_command_sets_for_itself_is_told() {
+fn a_confirm_names_the_variables_that_the_command_sets() {
     let world = World::new();
     let mut terminal = confirm(&world, "PATH=. LC_ALL=C ls", 40);
-    assert!(terminal.text().contains("\n  │ sets PATH, LC_ALL for it\n"), "{}", terminal.text());
+    assert!(terminal.text().contains("\n  │ sets PATH, LC_ALL\n"), "{}", terminal.text());
     terminal.press("\x1b");
     terminal.end(130);
 }

@@ -1,23 +1,23 @@
-//! What the program says about itself: every `--help`, word for word, as the manual has it.
+//! The `--help` of every command, compared word for word with the manual.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::World;
 
-/// `TRYCMD=overwrite cargo test -p holdpoint --test cli help` writes them anew.
+/// `TRYCMD=overwrite cargo test -p holdpoint --test it cli::help` rewrites the manual.
 #[test]
-fn every_help_is_as_the_manual_has_it() {
+fn every_help_text_matches_the_manual() {
     trycmd::TestCases::new().env("COLUMNS", "100").case("../../docs/cli.md");
 }
 
-/// The commands that a help lists.
+/// The commands listed in a help text.
 fn commands(help: &str) -> Vec<String> {
     let listed = help.split("\nCommands:\n").nth(1).unwrap_or_default().lines();
     let listed = listed.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
     listed.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
 }
 
-/// Every command, with its help.
+/// Every command with its help text.
 fn every_command(world: &World) -> BTreeMap<String, String> {
     let (mut there, mut left) = (BTreeMap::new(), vec!["holdpoint".to_owned()]);
     while let Some(command) = left.pop() {
@@ -40,7 +40,7 @@ fn the_manual_has_every_command_and_no_other() {
     assert_eq!(told, there);
 }
 
-/// The options that a help lists: `-o`, `--output`.
+/// The options listed in a help text, such as `-o` and `--output`.
 fn options(help: &str) -> Vec<String> {
     let lines = help.lines().filter(|line| line.starts_with("  -") || line.starts_with("      --"));
     let words =
@@ -60,21 +60,21 @@ fn every_command_has_a_manual_page_with_every_option() {
         assert!(written.remove(&name), "{name} is not written");
         let page = std::fs::read_to_string(world.work("pages/man1").join(&name)).unwrap().replace("\\-", "-");
         assert!(page.contains(&format!(".TH {} 1", command.replace(' ', "-"))), "{name}: {page}");
-        // Behind the synopsis.
+        // Skip the synopsis.
         let page = page.split(".SH OPTIONS").nth(1).unwrap_or_default();
         for option in options(&help) {
-            assert!(page.contains(&format!("\\fB{option}\\fR")), "{name} does not tell of {option}: {page}");
+            assert!(page.contains(&format!("\\fB{option}\\fR")), "{name} does not document {option}: {page}");
             told += 1;
         }
     }
     assert!(told > 100, "only {told} options");
-    // `help` is none of the commands that a help lists on every level.
+    // Pages of `help` do not count: not every level lists `help` as a command.
     written.retain(|name| !name.split(['-', '.']).any(|word| word == "help"));
-    assert_eq!(written, BTreeSet::new(), "pages of no command");
+    assert_eq!(written, BTreeSet::new(), "pages without a command");
     assert!(world.run(&["man"]).code(0).out.contains("holdpoint\\-interrupt(1)"), "the first page names the others");
-    // What is in the way is told.
+    // A file in the folder's place is an error.
     world.run(&["man", "pages/man1/holdpoint-run.1"]).code(1);
-    // A link that another user may have made is replaced, and its target is left alone.
+    // A link that another user may have planted is replaced, and its target is left alone.
     let (page, other) = (world.work("pages/man1/holdpoint-run.1"), world.work("other"));
     std::fs::write(&other, "precious").unwrap();
     std::fs::remove_file(&page).unwrap();

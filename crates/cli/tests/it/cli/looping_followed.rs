@@ -1,4 +1,4 @@
-//! `loop` while it is followed: a line for each iteration and for what concerns a person, how far it is, how it ends.
+//! `loop` in the foreground: lines for iterations and events, the progress line, and the exit code.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -12,7 +12,7 @@ use super::looping::plays;
 use super::pty::{ASKED, Terminal};
 use crate::world::{World, patience, wait};
 
-/// A run in the foreground, and what it says.
+/// A run in the foreground and the lines of its standard error.
 struct Followed {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -32,7 +32,7 @@ impl Followed {
         followed
     }
 
-    /// The next line that has this in it.
+    /// Waits for the next line that contains `text`.
     #[track_caller]
     fn until(&mut self, text: &str) -> String {
         let mut before = Vec::new();
@@ -55,27 +55,27 @@ impl Followed {
     }
 }
 
-/// Where a test fails it does not outlive its world: it would start another daemon.
+/// Kills the program when a test fails: it must not outlive its world and start another daemon.
 impl Drop for Followed {
     fn drop(&mut self) {
-        // It may have ended.
+        // The program may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 #[test]
-fn m_d5_what_concerns_a_person_is_a_line_when_it_happens() {
+fn m_d5_each_event_that_concerns_the_user_is_printed_at_once() {
     let world = World::new();
     world.config("[limits]\nrun_retry_ms = 1\n");
     let mut run = Followed::begin(&world, &["--max-iterations", "70", "--max-tokens", "1000000"], "fail out of order");
     let first = run.until("#1 ");
     assert!(
-        // There are no tasks to be counted.
+        // There are no tasks, so no count is shown.
         first.starts_with("#1 failed (") && first.contains("out of order): ") && !first.contains('✓'),
         "{first}"
     );
-    // In 1 s, or in 0 s where the line is late.
+    // The delay is 1 s, or 0 s if the line is late.
     let next = run.until("begins");
     assert!(next.starts_with("the next iteration begins in ") && next.ends_with(" s"), "{next}");
     run.until("#3 failed (");
@@ -83,8 +83,8 @@ fn m_d5_what_concerns_a_person_is_a_line_when_it_happens() {
     world.run(&["prompt", &run.session, "mind the port"]).code(0);
     run.until("queued, prompt 1: mind the port");
     world.run(&["release", &run.session]).code(0);
-    assert_eq!(run.until("no longer"), "▶ no longer held");
-    assert_eq!(run.until("limits"), "limits by now: 70 iterations, 1000000 tokens");
+    assert_eq!(run.until("▶"), "▶ released");
+    assert_eq!(run.until("limits"), "new limits: 70 iterations, 1000000 tokens");
     run.until("prompt 1 is delivered to iteration 4");
     run.until("#4 failed (");
     world.run(&["interrupt", &run.session]).code(0);
@@ -93,10 +93,10 @@ fn m_d5_what_concerns_a_person_is_a_line_when_it_happens() {
 }
 
 #[test]
-fn m_a6_asks_of_a_run_wait_for_an_answer_from_anywhere() {
+fn m_a6_asks_of_a_run_wait_for_an_answer_from_any_client() {
     let world = World::new();
     let mut run = Followed::begin(&world, &[], "shell: touch made");
-    run.until("asks: wait (an ask waits, also for `holdpoint inbox`)");
+    run.until("asks: wait (any client can answer: see `holdpoint inbox`)");
     run.until("⏸ shell: ");
     let inbox: Inbox = serde_json::from_str(&world.run(&["inbox", "--json"]).code(0).out).unwrap();
     world.run(&["approve", &inbox.asks[0].ask.id.to_string()]).code(0);
@@ -107,7 +107,7 @@ fn m_a6_asks_of_a_run_wait_for_an_answer_from_anywhere() {
 }
 
 #[test]
-fn m_a6_a_run_in_which_nobody_could_be_asked_says_so_with_3() {
+fn m_a6_a_run_whose_asks_were_denied_exits_with_3() {
     let world = World::new();
     let mut run = Followed::begin(&world, &["--asks", "deny"], "shell: touch made");
     run.until("#1 done: ");
@@ -116,7 +116,7 @@ fn m_a6_a_run_in_which_nobody_could_be_asked_says_so_with_3() {
 }
 
 #[test]
-fn m_c6_who_follows_a_run_is_told_what_an_interrupt_has_ended() {
+fn m_c6_a_follower_sees_the_receipt_of_an_interrupt() {
     let world = World::new();
     let mut run = Followed::begin(&world, &["--policy", "all"], "shell: sleep 1000");
     run.until("asks: ");
@@ -138,7 +138,7 @@ fn m_c6_who_follows_a_run_is_told_what_an_interrupt_has_ended() {
 }
 
 #[test]
-fn m_b10_a_run_that_is_closed_is_130() {
+fn m_b10_a_closed_run_exits_with_130() {
     let world = World::new();
     let mut run = Followed::begin(&world, &["--policy", "all"], "shell: touch begun; sleep 1000");
     while !world.work("begun").exists() {
@@ -167,14 +167,14 @@ fn m_b10_term_interrupts_and_a_terminal_that_is_gone_leaves_the_run_alone() {
 }
 
 #[test]
-fn m_d5_on_a_terminal_the_last_line_is_how_far_it_is_and_its_clock_runs() {
+fn m_d5_on_a_terminal_the_last_line_shows_progress_and_a_running_clock() {
     let world = World::new();
     std::fs::write(world.work("tasks.md"), "- first\n- second\n").unwrap();
     let goal = plays("call tasks {\"action\": \"start\"}\n---\ncall tasks {\"action\": \"finish\"}\nhang");
     let mut terminal = Terminal::run(&world, &["loop", "--goal", &goal, "--tasks", "tasks.md"]);
     let bar = "[██████████░░░░░░░░░░]  ✓1 ●0 ○1  Iteration #1  ";
     terminal.wait_for(bar);
-    // The model is silent: nothing happens but time.
+    // The model is silent, so only the clock changes.
     let clock = |text: &str| text.split_once(bar).map(|(_, clock)| clock.chars().take(8).collect::<String>());
     for _ in 0..3 {
         let was = clock(&terminal.text());
@@ -187,11 +187,11 @@ fn m_d5_on_a_terminal_the_last_line_is_how_far_it_is_and_its_clock_runs() {
     terminal.press("\u{3}");
     terminal.wait_for("run interrupted: 1 iteration, ");
     terminal.end(130);
-    assert!(!terminal.text().contains("░"), "it passes: {}", terminal.text());
+    assert!(!terminal.text().contains("░"), "the line was not replaced: {}", terminal.text());
 }
 
 #[test]
-fn m_d5_elsewhere_an_iteration_is_a_line_and_nothing_else() {
+fn m_d5_without_a_terminal_each_iteration_is_one_line() {
     let world = World::new();
     let ran = world.run(&["loop", "--policy", "all", "--goal", &plays("say Well.")]).code(0);
     let lines: Vec<_> = ran.err.lines().filter(|line| !line.contains(": ")).collect();
@@ -200,7 +200,7 @@ fn m_d5_elsewhere_an_iteration_is_a_line_and_nothing_else() {
 }
 
 #[test]
-fn m_b10_an_interrupt_ends_the_run_and_is_130() {
+fn m_b10_an_interrupt_ends_the_run_and_exits_with_130() {
     let world = World::new();
     let goal = plays("hang");
     let mut child = world.command(&["loop", "--json", "--goal", &goal]).spawn().unwrap();
@@ -212,7 +212,7 @@ fn m_b10_an_interrupt_ends_the_run_and_is_130() {
     assert_eq!(wait(&mut child).code(), Some(130));
 }
 
-/// All that is in the log is there, from the first fact to the last, and nothing else.
+/// Apart from deltas, the output has exactly the facts of the log, in order.
 #[test]
 fn m_d5_as_json_every_event_of_a_run_is_a_line() {
     let world = World::new();
@@ -231,9 +231,10 @@ fn m_d5_as_json_every_event_of_a_run_is_a_line() {
     assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::IterationStarted { .. })).count(), 2);
 }
 
-/// Who reads lines answers by other means: no key does, and nothing is shown between them.
+/// With `--json`, no key answers and nothing is shown between the lines. Other commands answer the
+/// asks.
 #[test]
-fn m_d5_as_json_asks_are_lines_too_also_on_a_terminal() {
+fn m_d5_with_json_asks_are_lines_even_on_a_terminal() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["loop", "--json", "--goal", &plays("shell: touch made")]);
     terminal.wait_for("\"askRaised\"");
@@ -248,14 +249,14 @@ fn m_d5_as_json_asks_are_lines_too_also_on_a_terminal() {
 }
 
 #[test]
-fn m_d5_on_a_terminal_a_hold_is_told_and_stays_in_sight() {
+fn m_d5_on_a_terminal_a_hold_is_printed_and_stays_visible() {
     let world = World::new();
     let goal = plays("call tasks {\"action\": \"add\", \"titles\": [\"more\"]}");
     for key in ["\u{3}", "\u{1b}"] {
         let mut terminal = Terminal::run(&world, &["loop", "--goal", &goal, "--max-iterations", "1"]);
         terminal.wait_for("\n⏸ PAUSED: 1 iteration\n");
         terminal.wait_for("tokens  ⏸ PAUSED");
-        // Between two iterations no turn is open.
+        // No turn is open between two iterations.
         terminal.press(key);
         terminal.wait_for("run interrupted: 1 iteration, ");
         terminal.end(130);
@@ -263,7 +264,7 @@ fn m_d5_on_a_terminal_a_hold_is_told_and_stays_in_sight() {
 }
 
 #[test]
-fn m_a10_on_a_terminal_its_asks_are_answered_by_keys() {
+fn m_a10_on_a_terminal_keys_answer_the_asks_of_a_run() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["loop", "--goal", &plays("shell: touch made")]);
     terminal.wait_for(ASKED);
@@ -286,7 +287,7 @@ fn m_a10_esc_ends_the_run() {
     world.census.wait_none();
 }
 
-/// The run is over when its output breaks: the turn that is open by then is another client's.
+/// The run is over when its output breaks, and the open turn belongs to another client.
 #[test]
 fn m_b2_a_loop_without_a_reader_cuts_no_turn_of_others() {
     let world = World::new();

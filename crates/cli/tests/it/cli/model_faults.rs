@@ -1,10 +1,10 @@
-//! A provider that can't be reached, costs something, or repeats a secret, as the user of the program meets it.
+//! Providers as the user meets them: unreachable, priced, or echoing a secret.
 
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
 
 use crate::world::{Ran, World};
 
-/// Runs a prompt against a server at `url`; tries are a millisecond apart.
+/// Runs a prompt against the server at `url`, with a millisecond between tries.
 fn reach(url: &str) -> Ran {
     let world = World::new();
     world.config("[limits]\nmodel_retry_ms = 1\n");
@@ -13,9 +13,9 @@ fn reach(url: &str) -> Ran {
     Ran::of(command).code(1)
 }
 
-/// That each try but the first was told, with its reason, and how it ended.
+/// Checks that each retry and the final failure were reported with `reason`.
 #[track_caller]
-fn told(ran: &Ran, reason: &str) {
+fn assert_retries_reported(ran: &Ran, reason: &str) {
     let tries: Vec<_> = ran.err.lines().filter(|line| line.contains("of 5 in 0 s")).collect();
     assert_eq!(tries.len(), 4, "{ran:#?}");
     for (n, line) in tries.iter().enumerate() {
@@ -27,19 +27,19 @@ fn told(ran: &Ran, reason: &str) {
 }
 
 #[test]
-fn t_l2_a_host_that_is_nowhere_is_told_with_each_try() {
-    told(&reach("http://nowhere.invalid/v1"), "dns error");
+fn t_l2_an_unknown_host_is_reported_with_each_try() {
+    assert_retries_reported(&reach("http://nowhere.invalid/v1"), "dns error");
 }
 
 #[test]
-fn t_l2_a_server_that_speaks_no_tls_is_told_with_each_try() {
+fn t_l2_a_server_without_tls_is_reported_with_each_try() {
     let server = ModelServer::start();
-    told(&reach(&server.base_url().replace("http:", "https:")), "tls");
+    assert_retries_reported(&reach(&server.base_url().replace("http:", "https:")), "tls");
     assert!(server.requests().is_empty());
 }
 
 #[test]
-fn m_e6_what_a_turn_costs_is_told_where_a_price_is_set() {
+fn m_e6_the_cost_of_a_turn_is_shown_if_a_price_is_set() {
     for (price, cost) in [
         ("price = { input = 300.0, cached = 30.0, output = 1500.0 }", ", cost 0.0130, "),
         ("price = { input = 0, output = 0 }", ", cost 0.0000, "),
@@ -56,7 +56,7 @@ fn m_e6_what_a_turn_costs_is_told_where_a_price_is_set() {
     }
 }
 
-/// Secrets in the forms they have: the keys of providers, and what else is in an environment.
+/// Secrets in their usual forms: the keys of providers and other keys in an environment.
 const SECRETS: [(&str, &str); 12] = [
     ("OPENAI_API_KEY", "sk-proj-T3BlbkFJ0123456789abcdef"),
     ("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789abcdefghij"),
@@ -73,20 +73,21 @@ const SECRETS: [(&str, &str); 12] = [
 ];
 
 #[test]
-fn t_h1_no_secret_is_in_what_the_program_writes_at_its_most_talkative() {
-    // Ollama is sent no key from the environment.
+fn t_h1_no_secret_is_in_the_log_at_trace_level() {
+    // Ollama is sent no key from the environment, so its key is configured.
     for (wire, key) in [(Wire::OpenAi, 0), (Wire::Anthropic, 1), (Wire::Gemini, 2), (Wire::Ollama, 3)] {
         for how in [&["run", "--in-process"][..], &["run"]] {
             no_secret_is_written(wire, SECRETS[key].1, wire == Wire::Ollama, how);
         }
     }
-    // Whatever form it has, it may be a provider's.
+    // A key of any form may be a provider's.
     for (_, secret) in SECRETS {
         no_secret_is_written(Wire::OpenAi, secret, true, &["run", "--in-process"]);
     }
 }
 
-/// The secret is the key of this provider, by the configuration or by the environment.
+/// Checks that no log has `secret`, the provider's key from the configuration or the environment,
+/// or any other of `SECRETS`.
 fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]) {
     let (world, server) = (World::new(), ModelServer::start());
     let provider = wire.provider();
@@ -96,7 +97,8 @@ fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]
     world.config(&format!("[limits]\nmodel_retry_ms = 1\n{reach}"));
     let echo = format!(r#"{{"error":{{"type":"overloaded_error","message":"your key {secret} is not welcome"}}}}"#);
     server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)]));
-    // In the daemon also in what a tool prints, and in an address: people see these, its log does not.
+    // In the daemon, a tool prints the secrets and a command has one in an address: clients see
+    // both, but the log must not.
     let in_process = how.contains(&"--in-process");
     if !in_process {
         let keys: Vec<_> = SECRETS.iter().map(|(name, secret)| format!("{name}={secret}")).collect();
@@ -112,7 +114,7 @@ fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]
     command.envs(SECRETS).env("HOLDPOINT_LOG", "trace");
     let ran = Ran::of(command).code(1);
     assert_eq!(server.requests().len(), if in_process { 5 } else { 6 }, "{provider}: {ran:#?}");
-    // The daemon has a log of its own, which it has written when it is gone.
+    // The daemon has a log of its own, which is complete once the daemon has stopped.
     world.run(&["daemon", "stop"]).code(0);
     let log = std::fs::read_to_string(world.path("data/holdpoint/logs/daemon.log")).unwrap_or_default();
     let log = if in_process { &ran.err } else { &log };
@@ -126,7 +128,7 @@ fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]
     server.assert_no_violations();
 }
 
-/// Who is behind a proxy reaches models through it, in the daemon too, whoever has started that.
+/// A session's requests use the proxy of the client that opened it, in the daemon too.
 #[test]
 fn m_e2_proxies_travel_with_the_session() {
     let (world, server) = (World::new(), ModelServer::start());
@@ -151,7 +153,7 @@ fn m_e2_proxies_travel_with_the_session() {
     let without = run(&[("NO_PROXY", "models.invalid")], &[]).code(1);
     assert!(without.err.contains("dns error"), "{without:#?}");
     let bad = run(&[("HTTP_PROXY", "::")], &[]);
-    assert!(bad.code != Some(0) && bad.err.contains("proxy's address"), "{bad:#?}");
+    assert!(bad.code != Some(0) && bad.err.contains("proxy's URL"), "{bad:#?}");
 }
 
 #[test]

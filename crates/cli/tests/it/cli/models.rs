@@ -1,4 +1,4 @@
-//! `holdpoint models`: what is set up, what would be used, and whether it answers.
+//! `holdpoint models`: the configured models, the default, and `--check`.
 
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
 
@@ -7,7 +7,7 @@ use crate::world::{Ran, World, timeout};
 const KEY: &str = "sk-very-secret";
 
 #[test]
-fn m_e6_what_is_set_up_is_listed_without_keys() {
+fn m_e6_configured_models_are_listed_without_keys() {
     let world = World::new();
     world.config("[providers.gemini]\napi_key = 'sk-very-secret'\nbase_url = 'https://me:sk-very-secret@host/x'\n");
     let mut command = world.command(&["models"]);
@@ -33,7 +33,7 @@ New sessions use anthropic/claude-sonnet-5-5 (a key for anthropic is set).
 }
 
 #[test]
-fn m_e6_a_model_is_tried() {
+fn m_e6_check_sends_one_request_to_the_model() {
     let server = ModelServer::start();
     let world = World::new();
     let check = |model: &str| {
@@ -56,7 +56,7 @@ fn m_e6_a_model_is_tried() {
         server.reply(Reply::status(401, &[], r#"{"error":{"message":"wrong key sk-very-secret"}}"#));
         let ran = check(model).code(1);
         assert!(ran.err.contains("HTTP 401"), "{ran:#?}");
-        // Ollama was sent no key.
+        // No key was sent to Ollama.
         assert!(ran.err.contains("wrong key ***") || model == "ollama/x", "{ran:#?}");
     }
     server.assert_no_violations();
@@ -68,7 +68,8 @@ fn m_e6_a_model_is_tried() {
     assert!(ran.out.starts_with("rehearsal answers ("), "{ran:#?}");
 }
 
-/// What a session is given travels with what opens it: one that was opened again without its key gets it by another opening.
+/// A session has the key of the client that opened it. Reopened without one, it needs another
+/// opening with the key.
 #[test]
 fn m_e6_a_session_opened_again_without_its_key_says_how_it_gets_it() {
     let server = ModelServer::start();
@@ -96,14 +97,11 @@ fn m_e6_a_session_opened_again_without_its_key_says_how_it_gets_it() {
 }
 
 #[test]
-fn m_e6_a_default_that_can_not_be_used_is_told() {
+fn m_e6_an_unusable_default_model_is_reported() {
     let world = World::new();
     world.config("model = 'openia/x'\n");
     let ran = world.run(&["models"]).code(0);
-    assert!(
-        ran.out.contains("can't be asked anything yet: there is no provider of models called `openia`"),
-        "{ran:#?}"
-    );
+    assert!(ran.out.contains("This model can't be used yet: there is no model provider `openia`"), "{ran:#?}");
 
     let world = World::new();
     let mut command = world.command(&["models"]);

@@ -1,8 +1,10 @@
-//! The manual's pages: what they show a terminal to say is what it says, and every command that they name is one.
+//! The manual's pages: their terminal sessions match the program's output, and every command they
+//! name exists.
 //!
-//! The `console` blocks of a page are one story, told in a world of its own. `HOLDPOINT_SNAPSHOTS=overwrite` writes down
-//! what is said now. A line `...` stands for any lines. Numbers are those of another day, and so are the ids of sessions
-//! and asks: what a page calls `k3v9x2m7qa` stands for the one that came in its place.
+//! The `console` blocks of a page are one story, run in a world of its own.
+//! `HOLDPOINT_SNAPSHOTS=overwrite` rewrites them with the current output. A line `...` matches any
+//! lines. Numbers may differ, and so may the ids of sessions and asks: an id on a page, such as
+//! `k3v9x2m7qa`, matches one id of the output throughout.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -11,22 +13,21 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use crate::world::{World, program};
 
-/// The folder to work in, of a home folder.
+/// The work folder, inside the home folder.
 const WORK: &str = "shop";
 
-/// Stands behind what a command has said.
+/// Marks the end of a command's output.
 const SAID: char = '\u{1}';
 
 pub(crate) fn manual() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A page's text.
 pub(crate) fn page(name: &str) -> String {
     std::fs::read_to_string(manual().join(name)).unwrap()
 }
 
-/// Every page, by its path.
+/// The paths of all pages.
 pub(crate) fn pages() -> Vec<String> {
     let docs = std::fs::read_dir(manual().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
     let docs = docs.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".md"));
@@ -34,13 +35,13 @@ pub(crate) fn pages() -> Vec<String> {
     docs.map(|name| format!("docs/{name}")).chain(others.map(str::to_owned)).collect()
 }
 
-/// A terminal without a screen: bash, told one command after the other.
+/// A bash process without a screen that runs one command after the other.
 struct Console {
     bash: Child,
     tell: ChildStdin,
     hear: BufReader<ChildStdout>,
     home: PathBuf,
-    #[allow(dead_code, reason = "dropped, it ends what is left of the story")]
+    #[allow(dead_code, reason = "ends the processes of the story when dropped")]
     world: World,
 }
 
@@ -63,7 +64,7 @@ impl Console {
         console
     }
 
-    /// What is said to a command.
+    /// Runs a command and returns its output.
     fn say(&mut self, command: &str) -> String {
         writeln!(self.tell, "{command}\nprintf '{SAID}\\n'").unwrap();
         let mut said = String::new();
@@ -82,7 +83,7 @@ impl Drop for Console {
     }
 }
 
-/// An id of a session or an ask, as pages have them.
+/// Whether a word is the id of a session or an ask.
 fn is_id(word: &str) -> bool {
     let (session, ask) = word.split_once('.').unwrap_or((word, "0"));
     let is_session = session.len() == 10
@@ -95,13 +96,13 @@ fn words(line: &str) -> Vec<&str> {
     line.split([' ', '\'', '"', ',', ':', '(', ')', '`', '$', '=']).filter(|word| !word.is_empty()).collect()
 }
 
-/// What pages call the ids that there are.
+/// Maps the ids on a page to the ids of the output.
 #[derive(Default)]
 struct Ids(BTreeMap<String, String>);
 
 impl Ids {
-    /// Whether a line says what is written.
-    fn says(&mut self, written: &str, said: &str) -> bool {
+    /// Whether a line of the output matches a line of the page; learns the ids of a match.
+    fn line_matches(&mut self, written: &str, said: &str) -> bool {
         let (written, said) = (words(written), words(said));
         let mut known = self.0.clone();
         let same = written.len() == said.len()
@@ -115,7 +116,7 @@ impl Ids {
         same
     }
 
-    /// Takes what is written for the ids of what was said instead, where there are as many.
+    /// Pairs the ids of the page with those of the output, if there are equally many.
     fn learn(&mut self, written: &[&str], said: &[&str]) {
         let ids = |lines: &[&str]| {
             let mut ids: Vec<String> = Vec::new();
@@ -132,17 +133,17 @@ impl Ids {
         }
     }
 
-    /// A command with the ids that there are.
+    /// Replaces the ids of the page in a command.
     fn in_command(&self, command: &str) -> String {
         let mut command = command.to_owned();
-        // The ids of asks begin with those of their sessions.
+        // In reverse order, because the id of an ask begins with that of its session.
         for (written, is) in self.0.iter().rev() {
             command = command.replace(written, is);
         }
         command
     }
 
-    /// What was said, as the page would write it.
+    /// The output with the ids of the page.
     fn written(&self, said: &str) -> String {
         self.0.iter().rev().fold(said.to_owned(), |said, (written, is)| said.replace(is, written))
     }
@@ -152,25 +153,25 @@ fn without_numbers(word: &str) -> String {
     word.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0")
 }
 
-/// Whether what was said is what is written, line by line.
-fn is_said(ids: &mut Ids, written: &[&str], said: &[&str]) -> bool {
+/// Whether the output matches the page, line by line.
+fn output_matches(ids: &mut Ids, written: &[&str], said: &[&str]) -> bool {
     match written {
         [] => said.is_empty(),
-        ["...", rest @ ..] => (0..=said.len()).any(|skipped| is_said(ids, rest, &said[skipped..])),
-        [first, rest @ ..] => {
-            said.split_first().is_some_and(|(line, said)| ids.says(first, line) && is_said(ids, rest, said))
-        }
+        ["...", rest @ ..] => (0..=said.len()).any(|skipped| output_matches(ids, rest, &said[skipped..])),
+        [first, rest @ ..] => said
+            .split_first()
+            .is_some_and(|(line, said)| ids.line_matches(first, line) && output_matches(ids, rest, said)),
     }
 }
 
-/// How many lines a command has: it goes on as long as a quote is open.
+/// How many lines a command spans: it continues while a quote is open.
 fn length(lines: &[&str]) -> usize {
     let is_whole = |count: &usize| lines[..*count].concat().matches('\'').count().is_multiple_of(2);
     (1..=lines.len()).find(is_whole).unwrap_or(lines.len())
 }
 
-/// Tells the story of a page anew: the page as it should be.
-fn told(text: &str) -> String {
+/// Runs a page's story again and returns the page with the current output.
+fn replayed(text: &str) -> String {
     let mut console: Option<Console> = None;
     let (mut ids, mut told) = (Ids::default(), String::new());
     for (n, block) in text.split("```").enumerate() {
@@ -190,7 +191,7 @@ fn told(text: &str) -> String {
             let asked_for = asked.iter().map(|line| line.strip_prefix('>').map_or(*line, str::trim_start));
             let said = console.say(&ids.in_command(&asked_for.collect::<Vec<_>>().join("\n")));
             let said: Vec<_> = said.lines().map(str::trim_end).collect();
-            let as_written = is_said(&mut ids, written, &said);
+            let as_written = output_matches(&mut ids, written, &said);
             if !as_written {
                 ids.learn(written, &said);
             }
@@ -201,11 +202,11 @@ fn told(text: &str) -> String {
     told
 }
 
-/// Checks the page of this name, or writes it anew.
-fn is_true(name: &str) {
+/// Checks a page, or rewrites it under `HOLDPOINT_SNAPSHOTS=overwrite`.
+fn check_page(name: &str) {
     let text = page(name);
     assert!(text.contains("```console\n"), "{name} shows no terminal");
-    let told = told(&text);
+    let told = replayed(&text);
     if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|what| what == "overwrite") {
         return std::fs::write(manual().join(name), &told).unwrap();
     }
@@ -216,23 +217,23 @@ fn is_true(name: &str) {
 }
 
 #[test]
-fn the_tour_goes_as_it_says() {
-    is_true("docs/tour.md");
+fn the_tour_matches_the_program() {
+    check_page("docs/tour.md");
 }
 
 #[test]
-fn what_pages_show_a_terminal_to_say_is_what_it_says() {
-    // Told by others: the tour above, loops and commands by their own tests.
+fn terminal_sessions_on_pages_match_the_program() {
+    // These pages have tests of their own.
     let elsewhere = ["docs/tour.md", "docs/loops.md", "docs/cli.md"];
     let others = pages().into_iter().filter(|name| !elsewhere.contains(&name.as_str()));
     let stories: Vec<_> = others.filter(|name| page(name).contains("```console\n")).collect();
     assert!(stories.len() >= 5, "{stories:?}");
-    stories.iter().for_each(|name| is_true(name));
+    stories.iter().for_each(|name| check_page(name));
 }
 
-/// Where a command is only named, with what it would be given, it has to be one that there is, with options that it has.
+/// Each command in an `sh` block exists and has the options shown there.
 #[test]
-fn every_command_that_pages_name_is_one() {
+fn every_command_on_a_page_exists() {
     let mut console = Console::new();
     console.say("holdpoint() { command holdpoint \"$@\" --help > help 2>&1 || sed \"s/^/holdpoint $1: /\" help; }");
     let mut named = 0;

@@ -1,17 +1,17 @@
-//! Rules from the configuration and the command line: kept, explained, refused.
+//! Rules from the configuration and the command line: applied, explained and refused.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::world::{Ran, World};
 
-/// What `policy explain --json` says.
+/// The output of `policy explain --json`.
 fn explained(ran: &Ran) -> serde_json::Value {
     serde_json::from_str(&ran.out).unwrap()
 }
 
 #[test]
-fn m_e7_rules_of_the_configuration_and_the_command_line_hold_together() {
+fn m_e7_rules_of_the_configuration_and_the_command_line_both_apply() {
     let world = World::new();
     world.config("[rules]\nallow = ['shell(echo)', 'write(out/**)']\ndeny = ['shell(rm)']\n");
     std::fs::create_dir(world.work("out")).unwrap();
@@ -29,18 +29,18 @@ fn m_e7_rules_of_the_configuration_and_the_command_line_hold_together() {
 }
 
 #[test]
-fn t_a13_a_rule_that_can_not_be_kept_is_told_and_nothing_runs() {
+fn t_a13_an_unenforceable_rule_is_an_error_and_nothing_runs() {
     let world = World::new();
     let play = |args: &[&str]| world.play(args, "shell: touch made").code(2);
     for (rule, says) in [
-        ("shell(", "`shell(` is no rule"),
-        ("", "`` is no rule"),
-        ("shell()", "`shell()` is no rule"),
-        ("sh ell", "`sh ell` is no rule"),
+        ("shell(", "`shell(` is not a rule"),
+        ("", "`` is not a rule"),
+        ("shell()", "`shell()` is not a rule"),
+        ("sh ell", "`sh ell` is not a rule"),
         ("shell(a[)", "unclosed character class"),
         ("shell(git)", "`git` can run other programs"),
         ("shell(sudo touch *)", "`sudo` runs other programs"),
-        ("web(x)", "nothing is known of patterns of `web`"),
+        ("web(x)", "`web` takes no pattern"),
     ] {
         let ran = play(&["--policy", "all", "--allow", rule]);
         assert!(ran.err.contains(says), "{rule}: {ran:#?}");
@@ -57,10 +57,10 @@ fn t_a13_a_rule_that_can_not_be_kept_is_told_and_nothing_runs() {
 }
 
 #[test]
-fn t_a13_a_configuration_that_can_not_be_read_is_told_and_nothing_runs() {
+fn t_a13_an_unreadable_configuration_is_an_error_and_nothing_runs() {
     let world = World::new();
     let path = world.config("policy = 'all'\n");
-    // Bytes that are no text; a folder; and, unless it is root who asks, a file that is not for reading.
+    // Bytes that are not UTF-8, a folder, and an unreadable file, which root could still read.
     std::fs::write(&path, b"policy = '\xff'").unwrap();
     let told = |ran: Ran| assert!(ran.err.contains("config.toml") && ran.err.contains("\nhint: "), "{ran:#?}");
     told(world.play(&[], "shell: touch made").code(2));
@@ -77,7 +77,7 @@ fn t_a13_a_configuration_that_can_not_be_read_is_told_and_nothing_runs() {
 }
 
 #[test]
-fn t_a9_bytes_that_are_no_text_are_refused() {
+fn t_a9_a_command_that_is_not_utf8_is_refused() {
     let world = World::new();
     let mut command = world.command(&["policy", "explain"]);
     command.arg(std::ffi::OsStr::from_bytes(b"echo \xff"));
@@ -111,9 +111,9 @@ deny: denied by the rule `shell(curl)`
 }
 
 #[test]
-fn m_e7_a_command_that_is_not_complete_is_called_that() {
+fn m_e7_an_incomplete_command_is_reported_as_incomplete() {
     let world = World::new();
-    let incomplete = "it is not complete: bash would refuse it";
+    let incomplete = "the command is incomplete";
     for (command, part) in
         [("for", "for"), ("if true", "if true"), ("ls\nwhile true\n", "while true"), ("{ ls; ", "{ ls;")]
     {
@@ -121,7 +121,7 @@ fn m_e7_a_command_that_is_not_complete_is_called_that() {
         assert!(ran.out.contains(&format!("ask    {part}\n       {incomplete}\n")), "{command}: {}", ran.out);
         assert!(ran.out.ends_with(&format!("\nask: {incomplete}\n")), "{command}: {}", ran.out);
     }
-    // Whatever can't be read, what it is about is shown.
+    // Even if a command can't be parsed, each part is named.
     for command in ["echo \"a", "(", "while", "case x", "cat <<EOF", "f()", "a &&", "echo \\", "select x"] {
         let said = explained(&world.run(&["policy", "explain", "--json", command]).code(0));
         for part in said["parts"].as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! The program in a terminal of its own, in which it writes lines.
+//! A wide terminal for the commands that print lines.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,7 +7,7 @@ use portable_pty::CommandBuilder;
 use crate::tty::Tty;
 use crate::world::{World, program};
 
-/// A wide terminal with the program in it.
+/// A terminal of 120 columns that runs the program.
 pub(crate) struct Terminal(Tty);
 
 /// The keys of a Confirm.
@@ -19,14 +19,14 @@ impl Terminal {
         Self::start(world, args, &[], 40)
     }
 
-    /// The same, with so many rows, and these variables as well.
+    /// Runs the program on a terminal of `rows` rows, with `env` added to its environment.
     pub(crate) fn start(world: &World, args: &[&str], env: &[(&str, &str)], rows: u16) -> Self {
         let mut command = CommandBuilder::new(program());
         command.args(args);
         Self(Tty::start_on(world, command, env, 120, rows))
     }
 
-    /// What is on the screen, blanks at the ends of lines and all.
+    /// The screen's text, with trailing blanks.
     pub(crate) fn text(&self) -> String {
         self.0.contents()
     }

@@ -1,4 +1,4 @@
-//! `run` in a pipe: what it does, what it writes, and its exit codes.
+//! `run` in a pipe: its behaviour, output and exit codes.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use crate::tty::Tty;
 use crate::world::{Ran, World, finished, say, wait};
 
 #[test]
-fn the_models_words_go_out_and_the_rest_beside_them() {
+fn model_text_goes_to_stdout_and_the_rest_to_stderr() {
     let world = World::new();
     let ran = world.play(&["--asks", "approve"], "think hm\nsay I look.\nshell: echo seen\n---\nsay Done.").code(0);
     assert_eq!(ran.out, "I look.\nDone.\n");
@@ -30,7 +30,7 @@ fn the_models_words_go_out_and_the_rest_beside_them() {
 }
 
 #[test]
-fn the_first_script_plays() {
+fn the_first_script_of_the_manual_runs() {
     let world = World::new();
     let script = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/first.rehearsal")).unwrap();
     let mut command = world.command(&["run", "--asks", "approve", "-"]);
@@ -42,12 +42,12 @@ fn the_first_script_plays() {
 }
 
 #[test]
-fn m_a6_nobody_there_denies_and_says_so() {
+fn m_a6_without_a_user_asks_are_denied_and_the_output_says_so() {
     let world = World::new();
     let ran = world.play(&[], "shell: touch made\n---\nsay Done.").code(3);
     assert!(!world.work("made").exists());
     assert!(
-        ran.err.contains("asks: deny (this is no terminal)") && ran.err.contains("because nobody was there"),
+        ran.err.contains("asks: deny (this is not a terminal)") && ran.err.contains("because no user was there"),
         "{ran:#?}"
     );
     world.play(&["--asks", "deny"], "shell: touch made\n---\nsay Done.").code(3);
@@ -56,7 +56,7 @@ fn m_a6_nobody_there_denies_and_says_so() {
 }
 
 #[test]
-fn m_e7_policies_are_what_they_say() {
+fn m_e7_each_policy_mode_allows_and_denies_as_documented() {
     let world = World::new();
     let write = r#"call write_file {"path": "made", "content": "x"}"#;
     world.play(&["--policy", "readonly", "--asks", "approve"], write).code(0);
@@ -70,7 +70,7 @@ fn m_e7_policies_are_what_they_say() {
 }
 
 #[test]
-fn m_e6_a_project_file_that_is_not_read_is_told() {
+fn m_e6_a_project_file_that_is_left_out_is_reported() {
     let world = World::new();
     let file = world.work("AGENTS.md");
     std::fs::write(world.path("outside"), "a secret").unwrap();
@@ -86,7 +86,7 @@ fn m_e6_a_project_file_that_is_not_read_is_told() {
     world.run(&["wait", "one"]).code(0);
     let log = world.run(&["logs", "one"]).code(0);
     assert!(told(&log.out, why), "{log:#?}");
-    // It is in the log of a saved session, too.
+    // The log of a saved session has the warning, too.
     world.run(&["daemon", "stop"]).code(0);
     let log = world.run(&["logs", "one"]).code(0);
     assert!(told(&log.out, why), "{log:#?}");
@@ -98,11 +98,11 @@ fn m_e6_a_project_file_that_is_not_read_is_told() {
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, b"Gr\xfc\xdfe").unwrap();
     let ran = world.play(&[], "say Done.").code(0);
-    assert!(ran.err.contains("AGENTS.md is not UTF-8: the model has \u{fffd} for what is not; save it"), "{ran:#?}");
+    assert!(ran.err.contains("AGENTS.md is not UTF-8: the model gets \u{fffd} for invalid bytes; save it"), "{ran:#?}");
 }
 
 #[test]
-fn failures_and_limits_are_1() {
+fn failures_and_limits_exit_with_1() {
     let world = World::new();
     let ran = world.play(&[], "say Well.\nfail out of order").code(1);
     assert!(ran.err.contains("failed: ") && ran.err.contains("out of order"), "{ran:#?}");
@@ -124,10 +124,10 @@ fn t_l13_a_cap_on_tokens_is_a_flag_and_a_key() {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_line_is_2_and_says_what_to_do() {
+fn a_wrong_command_line_exits_with_2_and_a_hint() {
     let world = World::new();
     for (args, what) in [
-        (&["run", "--model", "nobody/x", "say hi"][..], "no provider"),
+        (&["run", "--model", "nobody/x", "say hi"][..], "no model provider"),
         (&["run", "--model", "openai/x", "say hi"], "no key for openai"),
         (&["run", "--cwd", "/nowhere", "say hi"], "/nowhere"),
         (&["run", "  "], "empty"),
@@ -153,7 +153,7 @@ fn the_log_is_off_unless_it_is_asked_for() {
     assert!(Ran::of(command).code(0).err.contains("prompt accepted"));
 }
 
-/// A log that nobody reads any more does not disturb the work.
+/// A log without a reader does not disturb the work.
 #[test]
 fn a_log_into_a_closed_pipe_is_no_fault() {
     let world = World::new();
@@ -166,7 +166,7 @@ fn a_log_into_a_closed_pipe_is_no_fault() {
 }
 
 #[test]
-fn json_is_the_events_and_they_fold() {
+fn json_output_is_the_events_and_items_fold() {
     let world = World::new();
     let script = "think hm\nsay@1000 one two three\nflood 500 10\nshell: echo out; echo err >&2\n---\nsay Done.";
     fold(&world.play(&["--json", "--asks", "approve"], script).code(0).events());
@@ -189,7 +189,7 @@ fn fold(events: &[Event]) {
             }
             (_, Some(Fact::AssistantMessage(message))) => {
                 for block in &message.blocks {
-                    // What was never seen in pieces is seen here.
+                    // A block without deltas appears here first.
                     assert_eq!(items.get(&block.item).unwrap_or(&block.text), &block.text);
                     folded += 1;
                 }
@@ -207,12 +207,13 @@ fn fold(events: &[Event]) {
 }
 
 #[test]
-fn what_comes_too_fast_is_whole_all_the_same() {
+fn a_flood_is_printed_whole() {
     let world = World::new();
     let words: String = (1..=10_000).map(|number| format!("word{number} ")).collect();
     let script = format!("say {words}\nflood 100000 7\nshell: seq 1 2000; sleep 0.01; seq 2001 3000\n---\nsay .");
     let numbers: String = (1..=3000).map(|number| format!("  │ {number}\n")).collect();
-    // With the usual buffer, and with one that makes the program lag and come back many times.
+    // With the usual buffer, and with one so small that the program lags and attaches again many
+    // times.
     for config in ["", "[limits]\nbuffered_events = 2\n"] {
         world.config(config);
         let ran = world.play(&["--policy", "all"], &script).code(0);
@@ -223,7 +224,7 @@ fn what_comes_too_fast_is_whole_all_the_same() {
 }
 
 #[test]
-fn nothing_hostile_reaches_whoever_reads() {
+fn no_control_sequence_reaches_the_output() {
     let world = World::new();
     let script = "say a\u{1b}[2Jb\u{9b}1m\u{202e}c\r\nthink \u{1b}]0;x\u{7}\nshell: printf '\\033[31mred\\r\\n\\233'; true # \u{200b}";
     let ran = world.play(&["--asks", "approve"], script).code(0);
@@ -236,18 +237,19 @@ fn nothing_hostile_reaches_whoever_reads() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_work_quietly() {
+fn a_lost_reader_ends_the_run_without_an_error() {
     let world = World::new();
     for args in [&["--asks", "approve"][..], &["--asks", "approve", "--json"]] {
         let script = "say one\nshell: echo up; sleep 1000\n";
         let script = format!("{script}---\nflood 100000000 8");
         let mut child = world.command(&[&["run"], args, &[script.as_str()]].concat()).spawn().unwrap();
-        // Its first words have come: it is on its way.
+        // The first words are out, so the program is running.
         let mut out = child.stdout.take().unwrap();
         std::io::Read::read_exact(&mut out, &mut [0; 3]).unwrap();
         drop(out);
-        // Only what is still to be written tells that nobody reads: end the command, so that the turn goes on. (With
-        // `--json`, what it says is written too, and it may be over already.)
+        // The program notices the missing reader only when it writes, so end the command to let the
+        // turn continue. (With `--json`, the program writes the command's output too and may be
+        // over already.)
         let sleeper = || world.census.living().into_iter().find(|(_, what)| what.starts_with("sleep 1000"));
         while child.try_wait().unwrap().is_none() && sleeper().is_none_or(|(pid, _)| !end(pid)) {
             std::thread::yield_now();

@@ -1,4 +1,5 @@
-//! Sessions that outlive the command that opened them: opened, listed, asked, answered, held, left, and come back to.
+//! Sessions that outlive the command that opened them: opened, listed, asked, answered, held, left,
+//! and reopened.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
@@ -11,12 +12,12 @@ use super::pty::Terminal;
 use crate::tty::Tty;
 use crate::world::{Ran, Running, World, finished, timeout, wait, wait_full};
 
-/// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
+/// A process that may start a daemon. It must end before its world, even when a test fails.
 struct Follower(Child);
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -27,7 +28,7 @@ impl World {
         assert!(std::process::Command::new("mkfifo").arg(self.work(name)).status().unwrap().success());
     }
 
-    /// A `run` in the session `mine`, in the middle of its turn: that ends when somebody writes into `go`.
+    /// Starts a `run` in the session `mine`. Its turn ends when something writes to `go`.
     fn runs_until_told(&self) -> Running {
         self.fifo("go");
         let mut run = self.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
@@ -39,7 +40,7 @@ impl World {
         Follower(self.command(args).spawn().unwrap())
     }
 
-    /// Waits until this one watches.
+    /// Waits until the daemon has logged the follower's watch.
     fn wait_watched(&self, by: &Follower) {
         let log = self.path("data/holdpoint/logs/daemon.log");
         let pid = format!("pid {} client=\"wait\"", by.0.id());
@@ -49,13 +50,13 @@ impl World {
         }
     }
 
-    /// What a command prints as JSON.
+    /// Runs a command and parses its JSON output.
     #[track_caller]
     pub(super) fn json(&self, args: &[&str]) -> Value {
         self.json_of(0, args)
     }
 
-    /// The same, with another exit code.
+    /// Like `json`, with another exit code.
     #[track_caller]
     fn json_of(&self, code: i32, args: &[&str]) -> Value {
         serde_json::from_str(&self.run(args).code(code).out).unwrap()
@@ -67,7 +68,7 @@ impl World {
         self.run(&[&["new"], args, &[script]].concat()).code(0).out.trim().to_owned()
     }
 
-    /// The id of the only open ask.
+    /// Waits for the only open ask and returns its id.
     #[track_caller]
     pub(crate) fn ask(&self, session: &str) -> String {
         self.run(&["wait", session, "--for", "ask", "--timeout", &timeout()]).code(0);
@@ -95,7 +96,8 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     );
     assert_eq!(one["lastTurn"]["outcome"], "done");
     let shown = world.run(&["show", &id[..4]]).code(0).out;
-    // Fewer characters are not meant as an id, and what can't be undone needs all of it.
+    // Fewer than four characters are not taken for an id, and a command that can't be undone needs
+    // the whole id.
     for length in 1..4 {
         let short = world.run(&["show", &id[..length]]).code(1);
         assert!(short.err.contains("there is no session"), "{short:#?}");
@@ -104,7 +106,7 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
         let ran = world.run(args).code(1);
         assert!(ran.err.contains("there is no session ``"), "{ran:#?}");
     }
-    // Commands that do not name the session in their answer name it before.
+    // Commands print the session's name first if the rest of their output does not have it.
     let meant = format!("session: one ({id})\n");
     for args in [&["prompt", &id[..4], "say Hello."][..], &["rename", &id[..5], "one"], &["export", &id[..6]]] {
         assert_eq!(world.run(args).code(0).err, meant);
@@ -119,7 +121,7 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
         assert!(begun.err.contains(&format!("only a prefix of a session's id: {id}")), "{begun:#?}");
         assert!(begun.err.contains("hint: give the whole id, or the name"), "{begun:#?}");
     }
-    assert!(world.json(&["list", "--json"])["sessions"][0]["live"].as_bool().unwrap(), "it is not closed");
+    assert!(world.json(&["list", "--json"])["sessions"][0]["live"].as_bool().unwrap(), "the session is not closed");
     assert!(shown.contains("session   one") && shown.contains("status    idle (done) for"), "{shown}");
     assert!(world.run(&["logs", "one"]).code(0).out.contains("Hello."));
     world.run(&["rm", "one"]).code(1);
@@ -128,7 +130,7 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     world.run(&["close", "uno"]).code(0);
     let text = world.run(&["list"]).code(0).out;
     assert!(text.contains("uno") && text.contains("saved, idle (done)"), "{text}");
-    // What was said is still there, and showing it opens nothing.
+    // The conversation is still there, and showing it opens nothing.
     let shown = world.run(&["show", "uno"]).code(0).out;
     assert!(shown.contains("status    saved, idle (done) for") && shown.contains("last turn done"), "{shown}");
     assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], false);
@@ -167,7 +169,7 @@ fn m_b9_the_list_is_filtered() {
 }
 
 #[test]
-fn m_c1_what_is_live_is_stopped_whatever_the_configuration_says() {
+fn m_c1_live_sessions_are_stopped_despite_a_broken_configuration() {
     let world = World::new();
     let runs = world.open(&["--policy", "all"], "shell: touch begun; sleep 1000");
     while !world.work("begun").exists() {
@@ -183,7 +185,7 @@ fn m_c1_what_is_live_is_stopped_whatever_the_configuration_says() {
     world.run(&["deny", &ask]).code(0);
     assert!(world.run(&["interrupt", &runs]).code(0).out.contains("Agent interrupted: 1 tool stopped, 1 process"));
     assert!(world.run(&["list"]).code(0).out.contains(&saved));
-    // Nothing begins with a configuration that nobody meant.
+    // No command starts anything under a broken configuration.
     for command in [&["new", "say Well."][..], &["prompt", &saved, "say Well."], &["attach", "--plain", &saved]] {
         let refused = world.run(command);
         assert!(refused.code != Some(0) && refused.err.contains("hint: "), "{refused:#?}");
@@ -191,18 +193,18 @@ fn m_c1_what_is_live_is_stopped_whatever_the_configuration_says() {
 }
 
 #[test]
-fn m_a5_an_ask_is_answered_by_its_id_and_once() {
+fn m_a5_an_ask_is_answered_once_by_its_whole_id() {
     let world = World::new();
     let id = world.open(&[], "shell: touch made");
     let ask = world.ask(&id);
     let wrong = world.run(&["continue", &ask]).code(1);
     assert!(wrong.err.contains("is a Confirm\nhint: `holdpoint approve "), "{wrong:#?}");
-    // Of a session it is asked back, and here is nobody to be asked.
+    // For a session, `approve` asks back, and here is no user to ask.
     assert!(world.run(&["approve", &id]).code(2).err.contains(&ask));
-    // Nor does the beginning of an id do: later it may be another session's.
+    // A prefix of an ask's id is refused, too: later it may match another session.
     let (whole, number) = ask.rsplit_once('.').unwrap();
     let begun = world.run(&["approve", &format!("{}.{number}", &whole[..5])]).code(2);
-    assert!(begun.err.contains("is no ask's id") && begun.err.contains(&ask), "{begun:#?}");
+    assert!(begun.err.contains("is not an ask id") && begun.err.contains(&ask), "{begun:#?}");
     world.run(&["approve", &ask]).code(0);
     let again = world.run(&["deny", &ask]).code(1);
     assert!(again.err.contains("already answered from the command line (pid "), "{again:#?}");
@@ -231,9 +233,9 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
     assert!(log.contains("): blue, very"), "{log}");
 }
 
-/// What the screen takes no key for is no answer here: most likely a mistyped one.
+/// The screen has no key for such a number either; it is most likely mistyped.
 #[test]
-fn m_e4_a_number_that_no_option_has_is_no_answer() {
+fn m_e4_a_number_without_an_option_is_refused() {
     let world = World::new();
     let question = r#"call ask_user {"questions":[{"id":"a","header":"Port","question":"Which?","options":[{"label":"80","description":""},{"label":"443","description":""}]}]}"#;
     let id = world.open(&[], question);
@@ -244,7 +246,7 @@ fn m_e4_a_number_that_no_option_has_is_no_answer() {
         for wrong in ["0", "3", "7", "99999999999999999999"] {
             let refused = world.run(&["answer", &ask, wrong]).code(2).err;
             assert!(
-                refused.starts_with(&format!("error: `Port` has no option {wrong}: they are 1 to 2\n")),
+                refused.starts_with(&format!("error: `Port` has no option {wrong}: the options are 1 to 2\n")),
                 "{refused}"
             );
             assert!(refused.contains("\nhint: ") && refused.contains("--own-words"), "{refused}");
@@ -252,7 +254,7 @@ fn m_e4_a_number_that_no_option_has_is_no_answer() {
         let empty = world.run(&["answer", &ask, " "]).code(2).err;
         assert_eq!(
             empty,
-            "error: the answer to `Port` is empty\nhint: say something, or decline to answer with `--skip`\n"
+            "error: the answer to `Port` is empty\nhint: give an answer, or decline to answer with `--skip`\n"
         );
         let many = world.run(&["answer", &ask, "1", "2"]).code(2).err;
         assert!(many.starts_with("error: 2 answers for 1 question\n"), "{many}");
@@ -263,7 +265,7 @@ fn m_e4_a_number_that_no_option_has_is_no_answer() {
         assert!(answered.is_some_and(|line| line.ends_with(&format!("): {said}"))), "{log}");
         world.run(&["prompt", &id, question]).code(0);
     }
-    // Where there is nothing to choose from, a number is an answer as any.
+    // Without options, a number is an ordinary answer.
     let ask = world.ask(&id);
     world.run(&["answer", &ask, "--skip"]).code(0);
     world.idle(&id);
@@ -293,7 +295,7 @@ fn m_a7_logs_tell_which_of_several_asks_was_answered() {
         let details = ask["request"]["details"].as_str().unwrap().lines().next().unwrap();
         assert!(log.contains(&format!("\n  ⏸ shell: {details} → {answer} from the command line ")), "{details}: {log}");
     }
-    // Of one alone it is plain. Who it was is said wherever another one looks.
+    // A single ask needs no name. The log always names the client that answered.
     assert!(log.contains("\n  → approved from the command line (pid "), "{log}");
 }
 
@@ -305,23 +307,23 @@ fn m_b2_a_full_queue_says_what_empties_it() {
     world.run(&["hold", &held]).code(0);
     world.run(&["prompt", &held, "say Hi."]).code(0);
     let full = world.run(&["prompt", &held, "say Hi."]).code(1);
-    assert!(full.err.contains(&format!("hint: it is held: `holdpoint release {held}`")), "{full:#?}");
+    assert!(full.err.contains(&format!("hint: the session is held: `holdpoint release {held}`")), "{full:#?}");
     let busy = world.open(&[], "shell: touch made");
     world.ask(&busy);
     world.run(&["prompt", &busy, "say Hi."]).code(0);
     let full = world.run(&["prompt", &busy, "say Hi."]).code(1);
-    assert!(full.err.contains("hint: wait until it has done some of them"), "{full:#?}");
+    assert!(full.err.contains("hint: wait until it has run some of them"), "{full:#?}");
 }
 
 #[test]
-fn m_d3_all_of_none_is_said() {
+fn m_d3_all_without_live_sessions_says_so() {
     let world = World::new();
     for command in ["hold", "release", "interrupt", "close"] {
         let ran = world.run(&[command, "--all"]).code(0);
-        assert_eq!((&*ran.out, &*ran.err), ("", "No session is live.\n"), "{command}");
+        assert_eq!((&*ran.out, &*ran.err), ("", "No live sessions.\n"), "{command}");
     }
     world.run(&["new", "--name", "one"]).code(0);
-    assert_eq!(world.run(&["list", "--waiting"]).code(0).out, "No session fits. `holdpoint list` has all (1).\n");
+    assert_eq!(world.run(&["list", "--waiting"]).code(0).out, "No session matches. `holdpoint list` shows all (1).\n");
 }
 
 #[test]
@@ -342,7 +344,7 @@ fn m_b9_the_counts_of_the_status_add_up() {
 }
 
 #[test]
-fn m_d3_holds_stand_until_they_are_released() {
+fn m_d3_holds_last_until_they_are_released() {
     let world = World::new();
     for name in ["one", "two"] {
         world.run(&["new", "--name", name]).code(0);
@@ -362,18 +364,18 @@ fn m_d3_holds_stand_until_they_are_released() {
 fn m_c3_an_interrupt_prints_its_receipt() {
     let world = World::new();
     let id = world.open(&["--policy", "all", "--name", "busy"], "shell: sleep 1000 & echo up; wait");
-    // Its output is in the log of what happens, as it happens.
+    // `logs -f` shows the output as it is produced.
     let mut logs = world.command(&["logs", "-f", "--json", &id]).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(logs.stdout.take().unwrap()));
     assert!(lines.any(|line| line.unwrap().contains("up\\n")));
     let ran = world.run(&["interrupt", "busy"]).code(0);
     assert!(ran.out.contains("Agent interrupted: 1 tool stopped, "), "{ran:#?}");
-    // Nothing lives but who follows it.
+    // Only the follower is alive.
     let living = world.census.living();
     assert!(matches!(&living[..], [(_, what)] if what.contains(" logs -f ")), "{living:?}");
     assert!(world.run(&["interrupt", "busy"]).code(0).out.contains("nothing was running"));
     world.run(&["close", "busy"]).code(0);
-    // Who follows it is told of its end, and leaves.
+    // The follower ends with the session.
     assert!(logs.wait().unwrap().success());
 }
 
@@ -384,7 +386,7 @@ fn m_b7_m_a11_a_daemon_that_is_killed_loses_nothing() {
     let ask = world.ask("one");
     let pid = world.json(&["status", "--json"])["pid"].to_string();
     assert!(std::process::Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success());
-    // The next command starts another one, and the ask stands again.
+    // The next command starts another daemon, and the ask is open again.
     assert_eq!(world.ask(&id), ask);
     assert!(!world.work("made").exists());
     world.run(&["approve", &ask]).code(0);
@@ -405,7 +407,7 @@ fn m_b10_ctrl_c_in_attach_and_logs_detaches() {
         let pid = child.id().to_string();
         assert!(std::process::Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        // It went on.
+        // The turn continues.
         let shown: Ran = world.run(&["show", &id]).code(0);
         assert!(shown.out.contains("status    running"), "{shown:#?}");
         world.run(&["interrupt", &id]).code(0);
@@ -427,7 +429,7 @@ fn a_shell_completes_sessions_and_asks() {
     assert!(complete(&["show", &id[..3]]).contains(&id));
 }
 
-/// Whoever can write to the folder has put a link where the file will be.
+/// Another user of the folder has planted a link in the file's place.
 #[test]
 fn t_d7_an_export_follows_no_link_that_was_planted() {
     let world = World::new();
@@ -438,11 +440,11 @@ fn t_d7_an_export_follows_no_link_that_was_planted() {
     let told = world.run(&["export", "one", "-o", "out.jsonl"]).code(1).err;
     assert!(told.contains("out.jsonl") && told.contains("hint: "), "{told}");
     assert!(!world.path("victim").exists());
-    assert!(link.is_symlink(), "it is left as it is");
+    assert!(link.is_symlink(), "the link is unchanged");
 }
 
 #[test]
-fn a_session_is_written_out_and_taken_in_elsewhere() {
+fn a_session_is_exported_and_imported_elsewhere() {
     let (here, there) = (World::new(), World::new());
     let id = here.open(&["--name", "one"], "say Hello.");
     here.idle("one");
@@ -450,11 +452,11 @@ fn a_session_is_written_out_and_taken_in_elsewhere() {
     let file = there.work("one.jsonl");
     here.run(&["export", "one", "-o", file.to_str().unwrap()]).code(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-    // What is there is not written over.
+    // An existing file is not overwritten.
     here.run(&["export", "one", "-o", file.to_str().unwrap()]).code(1);
     assert_eq!(there.run(&["import", "one.jsonl"]).code(0).out.trim(), id);
     assert!(there.run(&["logs", "one"]).code(0).out.contains("Hello."));
-    // A second time it is another session; one that was cut is none.
+    // A second import makes another session; a truncated file makes none.
     let again = there.run(&["import", "one.jsonl"]).code(0).out;
     assert_ne!(again.trim(), id);
     std::fs::write(&file, &text[..text.len() - 20]).unwrap();
@@ -462,7 +464,7 @@ fn a_session_is_written_out_and_taken_in_elsewhere() {
     assert_eq!(there.json(&["list", "--json"])["sessions"].as_array().unwrap().len(), 2);
 }
 
-/// What tools and models say reaches no terminal as more than text, whichever command shows it.
+/// Whichever command shows the words of tools and models, no escape in them reaches the terminal.
 #[test]
 fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     let world = World::new();
@@ -513,9 +515,9 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     assert!(ran.out.contains("next line\n"), "{:?}", ran.out);
 }
 
-/// What is refused at once leaves no session behind, and prints no id.
+/// A prompt that is refused at once leaves no session behind, and no id is printed.
 #[test]
-fn m_b1_a_session_whose_first_prompt_is_refused_is_not_there() {
+fn m_b1_a_refused_first_prompt_leaves_no_session() {
     let world = World::new();
     std::fs::write(world.work("long"), "x".repeat(1_100_000)).unwrap();
     for command in [&["new", "--name", "one"][..], &["run"]] {
@@ -529,11 +531,11 @@ fn m_b1_a_session_whose_first_prompt_is_refused_is_not_there() {
 }
 
 #[test]
-fn m_a5_an_answer_that_says_nothing_is_told_so() {
+fn m_a5_an_empty_ask_id_is_an_error_and_an_empty_reason_is_dropped() {
     let world = World::new();
     for command in ["approve", "deny", "continue"] {
         let err = world.run(&[command, ""]).code(2).err;
-        assert!(err.starts_with("error: no ask is named\nhint: "), "{err}");
+        assert!(err.starts_with("error: no ask given\nhint: "), "{err}");
     }
     let id = world.open(&["--asks", "wait"], "shell: touch made");
     let ask = world.ask(&id);
@@ -543,9 +545,9 @@ fn m_a5_an_answer_that_says_nothing_is_told_so() {
     assert!(log.contains("the user denied this") && !log.contains("denied this:"), "{log}");
 }
 
-/// What others give a session to do while `run` follows it is theirs: it neither counts for `run` nor is cut by its end.
+/// Prompts of other clients during `run` do not count for it, and its end does not cut them.
 #[test]
-fn m_b2_run_is_about_its_own_prompt() {
+fn m_b2_run_follows_only_its_own_prompt() {
     let world = World::new();
     let run = world.runs_until_told();
     world.fifo("went");
@@ -553,15 +555,15 @@ fn m_b2_run_is_about_its_own_prompt() {
     std::fs::write(world.work("go"), "on\n").unwrap();
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(0), "{err}");
-    assert!(err.contains("goes on"), "{err}");
+    assert!(err.contains("other clients have sent more prompts"), "{err}");
     std::fs::write(world.work("went"), "on\n").unwrap();
     world.idle("mine");
     assert!(world.work("made").exists());
 }
 
-/// The same where it hears of its turn's end only when others have long used the session.
+/// The same when `run` learns of its turn's end only after others have used the session.
 #[test]
-fn m_b2_run_leaves_open_what_others_have_used_since_its_turn() {
+fn m_b2_run_leaves_a_session_open_that_others_have_used_since() {
     let world = World::new();
     let run = world.runs_until_told();
     run.signal("STOP");
@@ -572,11 +574,11 @@ fn m_b2_run_leaves_open_what_others_have_used_since_its_turn() {
     run.signal("CONT");
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(0), "{err}");
-    assert!(err.contains("goes on"), "{err}");
+    assert!(err.contains("other clients have sent more prompts"), "{err}");
     assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], true);
 }
 
-/// The same where nobody reads any more what it would show.
+/// The same when the output of `run` has lost its reader.
 #[test]
 fn m_b2_run_without_a_reader_ends_its_own_turn_and_not_that_of_others() {
     let world = World::new();
@@ -592,9 +594,9 @@ fn m_b2_run_without_a_reader_ends_its_own_turn_and_not_that_of_others() {
     world.run(&["interrupt", "mine"]).code(0);
 }
 
-/// A turn that was cut before it said anything is over: what is said next is what is meant.
+/// A turn that was cut before its first output is over: the next prompt is played, not the old one.
 #[test]
-fn m_c4_a_prompt_after_a_silent_turn_is_played_itself() {
+fn m_c4_a_prompt_after_a_cut_silent_turn_plays_its_own_script() {
     let world = World::new();
     world.open(&["--name", "one"], "hang");
     world.run(&["interrupt", "one"]).code(0);
@@ -605,11 +607,11 @@ fn m_c4_a_prompt_after_a_silent_turn_is_played_itself() {
     let end = world.run(&["logs", "one", "--limit", "1"]).code(0);
     let last = end.out.lines().last().unwrap_or_default();
     assert!(last.starts_with("done: about ") && !last.contains("steps"), "its beginning is not shown: {end:#?}");
-    assert!(world.run(&["release", "one"]).code(0).out.contains("one: was not held"));
+    assert!(world.run(&["release", "one"]).code(0).out.contains("one: is not held"));
 }
 
 #[test]
-fn a_run_whose_session_somebody_closes_is_interrupted() {
+fn a_run_whose_session_is_closed_exits_as_interrupted() {
     let world = World::new();
     let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
     run.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
@@ -618,9 +620,9 @@ fn a_run_whose_session_somebody_closes_is_interrupted() {
     assert_eq!(status.code(), Some(130), "{err}");
 }
 
-/// None goes on until the one before it has ended.
+/// Every turn is cut before the command waits for the first one to end.
 #[test]
-fn m_c1_all_that_are_interrupted_are_cut_before_one_is_waited_for() {
+fn m_c1_interrupt_all_cuts_every_turn_before_waiting() {
     let world = World::new();
     let stubborn = "shell: trap '' TERM; echo up; while true; do sleep 0.01; done";
     for name in ["one", "two"] {
@@ -639,7 +641,7 @@ fn m_c1_all_that_are_interrupted_are_cut_before_one_is_waited_for() {
 }
 
 #[test]
-fn n6_a_daemon_that_is_stopped_stays_so_whoever_follows() {
+fn n6_followers_do_not_restart_a_stopped_daemon() {
     let world = World::new();
     let id = world.open(&["--asks", "wait"], "shell: touch made");
     world.ask(&id);
@@ -654,13 +656,13 @@ fn n6_a_daemon_that_is_stopped_stays_so_whoever_follows() {
         follows.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert!(said.contains(&format!("the daemon was stopped\nhint: `holdpoint {follow} ")), "{said}");
         world.run(&["status"]).code(3);
-        // What stood, stands.
+        // The ask is still open.
         world.ask(&id);
     }
 }
 
 #[test]
-fn n6_who_runs_something_is_told_that_the_daemon_was_stopped() {
+fn n6_run_reports_that_the_daemon_was_stopped() {
     let world = World::new();
     let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
     run.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
@@ -671,9 +673,9 @@ fn n6_who_runs_something_is_told_that_the_daemon_was_stopped() {
     world.run(&["status"]).code(3);
 }
 
-/// The stop of a daemon cuts turns, and who is attached sees that.
+/// Stopping a daemon cuts turns, and attached clients see it.
 #[test]
-fn m_c6_who_is_attached_sees_how_a_stopped_daemon_has_ended_its_turn() {
+fn m_c6_attached_clients_see_how_a_stopping_daemon_ends_the_turn() {
     let world = World::new();
     let stubborn = "shell: trap '' TERM; echo up; while :; do sleep 1; done";
     let mut run = world.start(&["--policy", "all", "--name", "mine"], stubborn);
@@ -693,7 +695,7 @@ fn m_c6_who_is_attached_sees_how_a_stopped_daemon_has_ended_its_turn() {
     world.run(&["status"]).code(3);
 }
 
-/// A session of 21 turns in which far more was said than a pipe takes.
+/// A session of 21 turns with far more text than a pipe holds.
 fn with_long_past() -> (World, String) {
     let world = World::new();
     let id = world.open(&["--name", "one"], "say Begin.");
@@ -706,9 +708,9 @@ fn with_long_past() -> (World, String) {
     (world, id)
 }
 
-/// What is shown of the past is all of it, also where the daemon dies in the middle.
+/// `logs` shows the whole past, even if the daemon dies in the middle.
 #[test]
-fn m_b6_a_past_whose_stream_breaks_is_shown_to_its_end() {
+fn m_b6_logs_shows_the_whole_past_after_its_stream_breaks() {
     let (world, id) = with_long_past();
     let mut logs = world.command(&["logs", "--json", &id]).spawn().unwrap();
     let mut out = logs.stdout.take().unwrap();
@@ -720,9 +722,9 @@ fn m_b6_a_past_whose_stream_breaks_is_shown_to_its_end() {
     assert_eq!(told.matches("\"turnFinished\"").count(), 21);
 }
 
-/// Its reader is slow, so that it is not told: what it followed broke off, and no daemon is there.
+/// The slow reader misses the notice of the stop: its stream breaks off, and no daemon is running.
 #[test]
-fn m_b8_a_slow_follower_leaves_a_stopped_daemon_stopped() {
+fn m_b8_a_slow_follower_does_not_restart_a_stopped_daemon() {
     let (world, id) = with_long_past();
     let mut logs = world.follower(&["logs", "-f", "--json", &id]);
     let out = logs.0.stdout.take().unwrap();
@@ -735,7 +737,7 @@ fn m_b8_a_slow_follower_leaves_a_stopped_daemon_stopped() {
     logs.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(
         said.ends_with(&format!(
-            "error: the daemon was stopped\nhint: `holdpoint logs -f {id}` starts it and goes on\n"
+            "error: the daemon was stopped\nhint: `holdpoint logs -f {id}` starts it again and continues\n"
         )),
         "{said}"
     );
@@ -752,7 +754,7 @@ fn nothing_is_opened_for_an_empty_prompt() {
 }
 
 #[test]
-fn a_name_that_a_shell_would_carry_out_is_not_completed() {
+fn a_name_with_a_command_substitution_is_not_completed() {
     let world = World::new();
     let id = world.open(&["--name", "x $(touch made)"], "say Hi.");
     let mut command = world.command(&["--", "holdpoint", "show", ""]);
@@ -761,9 +763,9 @@ fn a_name_that_a_shell_would_carry_out_is_not_completed() {
     assert!(offered.contains(&id) && !offered.contains('$'), "{offered}");
 }
 
-/// The past comes first, with what the user said in it, and then what is asked.
+/// The log shows each of the user's prompts before its answer, and the whole log was requested.
 #[test]
-fn m_b4_logs_tell_what_was_said_by_whom() {
+fn m_b4_logs_show_each_prompt_before_its_answer() {
     let world = World::new();
     let id = world.open(&[], "say Hello.");
     world.idle(&id);
@@ -781,7 +783,7 @@ fn m_b4_logs_tell_what_was_said_by_whom() {
     );
 }
 
-/// As they do in `run`, where thoughts are no part of the model's words.
+/// As in `run`, where thoughts are not part of the model's words.
 #[test]
 fn m_b4_a_thought_and_words_have_lines_of_their_own_in_logs() {
     let world = World::new();
@@ -792,7 +794,7 @@ fn m_b4_a_thought_and_words_have_lines_of_their_own_in_logs() {
 }
 
 #[test]
-fn m_b4_a_session_that_was_closed_once_is_shown_and_followed_as_any() {
+fn m_b4_a_reopened_session_is_shown_and_followed() {
     let world = World::new();
     let id = world.open(&[], "say First.");
     world.idle(&id);
@@ -808,9 +810,10 @@ fn m_b4_a_session_that_was_closed_once_is_shown_and_followed_as_any() {
     assert!(lines.any(|line| line.unwrap() == "Third."));
 }
 
-/// A saved session is left so by what does not need it live, though there were no place for it.
+/// Commands that do not need a live session leave a saved one saved, even when there is no room for
+/// it.
 #[test]
-fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
+fn m_b9_saved_sessions_are_read_renamed_closed_and_awaited_without_opening() {
     let world = World::new();
     world.config("[limits]\nmax_sessions = 1\n");
     let id = world.open(&["--name", "old"], "say Hello.\nshell: touch made");
@@ -820,7 +823,7 @@ fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
     world.run(&["close", "old"]).code(0);
     let other = world.open(&["--name", "busy"], "shell: touch made");
     world.ask(&other);
-    assert!(world.run(&["attach", "--plain", "old"]).code(1).err.contains("1 sessions are live, the limit"));
+    assert!(world.run(&["attach", "--plain", "old"]).code(1).err.contains("too many live sessions: the limit is 1,"));
     let logs = world.run(&["logs", "old"]).code(0);
     assert!(logs.out.contains("Hello.") && logs.out.contains("done: "), "{logs:#?}");
     let lines = |args: &[&str]| world.run(&[&["logs", "old", "--json"], args].concat()).code(0).out;
@@ -833,7 +836,7 @@ fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
     assert!(world.run(&["wait", "old"]).code(0).out.contains("old: idle"));
     let renamed = world.json(&["rename", "old", "older", "--json"]);
     assert_eq!(renamed, serde_json::json!({ "session": id, "name": "older", "saved": true }));
-    assert!(world.run(&["close", "older"]).code(0).out.contains("was closed already"));
+    assert!(world.run(&["close", "older"]).code(0).out.contains("already closed"));
     let list = world.json(&["list", "--json"]);
     assert_eq!(
         (list["sessions"][1]["name"].as_str(), list["sessions"][1]["live"].as_bool()),
@@ -842,15 +845,15 @@ fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
 }
 
 #[test]
-fn m_b9_what_is_deleted_is_meant() {
+fn m_b9_rm_refuses_live_asking_and_ambiguous_sessions() {
     let world = World::new();
     let asks = world.open(&["--name", "same"], "shell: touch made");
     let ask = world.ask(&asks);
     world.run(&["rm", "same"]).code(1);
     world.run(&["daemon", "stop"]).code(0);
-    // It waits for an answer still.
+    // The session still waits for an answer.
     let kept = world.run(&["rm", "same"]).code(1).err;
-    assert!(kept.contains(&ask) && kept.contains("hint: answer it"), "{kept}");
+    assert!(kept.contains(&ask) && kept.contains("hint: answer the ask"), "{kept}");
     let old = world.run(&["rm", "--older-than", "0s"]).code(0);
     assert!(old.err.contains(&format!("{asks}: kept")) && old.out.is_empty(), "{old:#?}");
     let other = world.open(&["--name", "same"], "say Hi.");
@@ -865,11 +868,11 @@ fn m_b9_what_is_deleted_is_meant() {
 }
 
 #[test]
-fn m_b7_who_waits_waits_on_when_the_daemon_dies_or_is_restarted() {
+fn m_b7_wait_continues_when_the_daemon_dies_or_is_restarted() {
     for restart in [false, true] {
         let world = World::new();
         let id = world.open(&["--policy", "all", "--name", "one"], "shell: touch up; sleep 1000");
-        // A prompt that was answered with nothing yet would go with the next one.
+        // A prompt without an answer yet would be sent along with the next one.
         while !world.work("up").exists() {
             std::thread::yield_now();
         }
@@ -892,7 +895,7 @@ fn m_b7_who_waits_waits_on_when_the_daemon_dies_or_is_restarted() {
 }
 
 #[test]
-fn n6_who_waits_leaves_a_stopped_daemon_stopped() {
+fn n6_wait_does_not_restart_a_stopped_daemon() {
     let world = World::new();
     world.open(&["--name", "one"], "shell: touch made");
     world.ask("one");
@@ -908,9 +911,9 @@ fn n6_who_waits_leaves_a_stopped_daemon_stopped() {
     assert_eq!(timed_out["timedOut"], true);
 }
 
-/// Whether a daemon that broke off was stopped or has died, its socket tells.
+/// The socket shows whether a lost daemon was stopped or died.
 #[test]
-fn n6_who_waits_starts_a_daemon_that_died_and_none_that_was_stopped() {
+fn n6_wait_restarts_a_dead_daemon_but_not_a_stopped_one() {
     for stopped in [false, true] {
         let world = World::new();
         world.open(&["--name", "one"], "shell: touch made");
@@ -942,9 +945,10 @@ fn n6_who_waits_starts_a_daemon_that_died_and_none_that_was_stopped() {
     }
 }
 
-/// The old daemon takes its time to stop, and a tool all of its grace: longer than the next one is waited for.
+/// The old daemon stops slowly: a tool uses up its grace, which is longer than a client waits for
+/// the next daemon.
 #[test]
-fn m_b8_who_waits_waits_for_a_daemon_that_takes_long_to_stop() {
+fn m_b8_wait_outlasts_a_daemon_that_stops_slowly() {
     let world = World::new();
     world.config("[limits]\ngrace_ms = 6000\n");
     world.open(&["--name", "one", "--policy", "all"], "shell: trap '' TERM; touch up; while true; do sleep 1; done");
@@ -958,7 +962,7 @@ fn m_b8_who_waits_waits_for_a_daemon_that_takes_long_to_stop() {
 }
 
 #[test]
-fn m_c5_an_interrupt_while_nothing_runs_says_what_waits() {
+fn m_c5_an_interrupt_of_an_idle_session_names_queued_work() {
     let world = World::new();
     world.run(&["new", "--name", "one"]).code(0);
     world.run(&["hold", "one"]).code(0);
@@ -967,28 +971,28 @@ fn m_c5_an_interrupt_while_nothing_runs_says_what_waits() {
         world.run(&["prompt", "one", "say Hi."]).code(0);
     }
     let told = world.run(&["interrupt", "one"]).code(0).out;
-    assert!(told.contains("nothing was running; the 2 prompts that wait are kept"), "{told}");
+    assert!(told.contains("nothing was running; the 2 queued prompts are kept"), "{told}");
     world.run(&["release", "one"]).code(0);
     world.idle("one");
     assert_eq!(world.run(&["logs", "one"]).code(0).out.matches("\nHi.").count(), 2);
 }
 
 #[test]
-fn m_c5_an_interrupt_while_nothing_runs_says_what_goes_on() {
+fn m_c5_an_interrupt_of_an_idle_session_names_its_jobs() {
     let world = World::new();
     let job = r#"call shell {"command": "exec sleep 1000", "background": true}"#;
     let id = world.open(&["--policy", "all"], job);
     world.idle(&id);
     let told = world.run(&["interrupt", &id]).code(0).out;
     assert!(
-        told.contains("nothing was running; 1 background job goes on until it ends, the agent stops it or the"),
+        told.contains("nothing was running; 1 background job keeps running until it ends, the agent stops it or the"),
         "{told}"
     );
     world.run(&["prompt", &id, job]).code(0);
     world.idle(&id);
     let told = world.run(&["interrupt", &id]).code(0).out;
     assert!(
-        told.contains("; 2 background jobs go on until they end, the agent stops them or the session is"),
+        told.contains("; 2 background jobs keep running until they end, the agent stops them or the session is"),
         "{told}"
     );
     let sleeps = || world.census.living().iter().filter(|(_, what)| what.contains("sleep 1000")).count();
@@ -998,7 +1002,7 @@ fn m_c5_an_interrupt_while_nothing_runs_says_what_goes_on() {
 }
 
 #[test]
-fn m_a5_an_ask_that_is_not_open_is_answered_with_nothing() {
+fn m_a5_answering_an_ask_that_is_not_open_is_an_error() {
     let world = World::new();
     let question = r#"call ask_user {"question":"Which?"}"#;
     let id = world.open(&["--policy", "all"], question);
@@ -1026,12 +1030,12 @@ fn an_import_says_when_its_folder_is_missing() {
     there.run(&["rm", &id]).code(0);
     drop(here);
     let ran = there.run(&["import", "one.jsonl", "--json"]).code(0);
-    assert!(ran.out.contains("\"workspaceMissing\":true") && ran.err.contains("is not there"), "{ran:#?}");
+    assert!(ran.out.contains("\"workspaceMissing\":true") && ran.err.contains("does not exist"), "{ran:#?}");
 }
 
-/// The line is that of the file, and the only one that is told.
+/// The error names only the file's line.
 #[test]
-fn an_import_says_in_which_line_it_is_wrong() {
+fn a_failed_import_names_the_line() {
     let world = World::new();
     for (text, told) in [
         ("{\"format\": 1}\n", "line 1: invalid type: integer `1`, expected a string\n"),
@@ -1045,7 +1049,7 @@ fn an_import_says_in_which_line_it_is_wrong() {
 }
 
 #[test]
-fn m_a6_the_inbox_says_how_many_lines_of_a_command_it_does_not_show() {
+fn m_a6_the_inbox_counts_the_hidden_lines_of_a_command() {
     let world = World::new();
     let id = world.open(&["--name", "one"], r#"call shell {"command": "echo a\nrm -rf important"}"#);
     let ask = world.ask(&id);
@@ -1055,7 +1059,7 @@ fn m_a6_the_inbox_says_how_many_lines_of_a_command_it_does_not_show() {
     terminal.wait_for("(1 more line)");
     terminal.end(0);
 
-    // Where it can be read, it is read before it is approved.
+    // On a terminal, the command is shown before it is approved.
     let mut terminal = Tty::run(&world, &["approve", &ask]);
     terminal.wait_for("│ rm -rf important");
     terminal.wait_for("approve? [y/N]");
@@ -1083,8 +1087,8 @@ fn m_e5_a_script_with_a_mistake_is_an_error_before_anything_is_opened() {
         &["prompt", "one", "say a\nsya b"],
     ] {
         let ran = world.run(command).code(2);
-        assert!(ran.err.contains("error: the script can't be played: line 2: `sya` is no instruction"), "{ran:#?}");
-        assert!(ran.err.contains("hint: docs/rehearsal.md"), "{ran:#?}");
+        assert!(ran.err.contains("error: the script can't be played: line 2: `sya` is not an instruction"), "{ran:#?}");
+        assert!(ran.err.contains("hint: see docs/rehearsal.md"), "{ran:#?}");
     }
     let sessions = world.json(&["list", "--json"])["sessions"].as_array().unwrap().clone();
     assert!(sessions.len() == 1 && sessions[0]["live"] == false, "{sessions:?}");

@@ -1,4 +1,4 @@
-//! Signals: whatever is running, what the program leaves behind is nothing.
+//! Signals: whatever is running, the program leaves no process behind.
 
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, finished, killed, patience, rounds, timeout, wait, wait_full};
 
-/// Commands that are hard to end, each saying `up` when all of it runs.
+/// Commands that are hard to end. Each prints `up` when all of its processes run.
 const STUBBORN: [&str; 5] = [
     "sleep 1000 & echo up; wait",
     "setsid sleep 1000 & sleep 1000 & (setsid setsid sleep 1000 &) ; echo up; wait",
@@ -19,12 +19,13 @@ const STUBBORN: [&str; 5] = [
 ];
 
 const APPROVE: [&str; 2] = ["--asks", "approve"];
-/// The same, with the session in the program itself.
+/// Like `APPROVE`, with the session inside the program itself.
 const IN_PROCESS: [&str; 3] = ["--asks", "approve", "--in-process"];
 
 #[test]
 fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
-    // The daemon has the session, and is told; a hang-up means something only where it has not.
+    // With a daemon, the program asks it to interrupt the session. HUP ends a session only in
+    // process.
     let kinds =
         [("TERM", 143, &APPROVE[..]), ("INT", 130, &APPROVE), ("HUP", 129, &IN_PROCESS), ("INT", 130, &IN_PROCESS)];
     for (signal, code, how) in kinds {
@@ -45,11 +46,11 @@ fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
     }
 }
 
-/// A service that is ended gets TERM's code, also where somebody had already interrupted.
+/// TERM sets the exit code, even after an earlier interrupt.
 #[test]
-fn t_p12_term_after_int_is_what_the_program_ends_by() {
+fn t_p12_term_after_int_sets_the_exit_code() {
     let world = World::new();
-    // The command ends by itself, however slow the machine is.
+    // The command ends by itself, even on a slow machine.
     world.config("[limits]\ngrace_ms = 60000\n");
     let mut running =
         world.start(&APPROVE, "shell: trap 'touch cut' TERM INT HUP; echo up; until test -e go; do sleep 0.01; done");
@@ -65,7 +66,7 @@ fn t_p12_term_after_int_is_what_the_program_ends_by() {
 }
 
 #[test]
-fn m_c6_a_person_is_told() {
+fn m_c6_a_signal_prints_the_receipt() {
     let world = World::new();
     let mut child = world.command(&["run", "--asks", "approve", "shell: sleep 1000"]).spawn().unwrap();
     while !world.census.living().iter().any(|(_, what)| what.starts_with("sleep")) {
@@ -94,12 +95,12 @@ fn m_b10_a_second_interrupt_leaves_at_once_says_what_stays_and_nothing_is_left()
     assert_eq!(wait(&mut child).code(), Some(130));
     let mut err = String::new();
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
-    assert!(err.contains("session work stays: `holdpoint close ") && err.ends_with("` closes it\n"), "{err}");
+    assert!(err.contains("session work stays open; `holdpoint close ") && err.ends_with("` closes it\n"), "{err}");
     world.census.wait_none();
 }
 
-/// Nobody reads what it writes, so that it does not see that its turn is over: the turn that another client has begun
-/// meanwhile is not its.
+/// The program's output is not read, so the program does not see its turn end. The turn that
+/// another client has started meanwhile must not be cut.
 #[test]
 fn m_c5_a_signal_cuts_no_turn_of_another_client() {
     for signal in [Signal::INT, Signal::TERM] {
@@ -144,7 +145,7 @@ fn a_signal_while_an_ask_waits_releases_it() {
 }
 
 #[test]
-fn m_b10_a_daemon_that_hangs_keeps_nobody() {
+fn m_b10_run_can_leave_a_hanging_daemon() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let world = World::new();
         world.config("[limits]\ngrace_ms = 10\n");
@@ -153,12 +154,12 @@ fn m_b10_a_daemon_that_hangs_keeps_nobody() {
         kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
         let by = Instant::now() + patience();
         let status = loop {
-            // One that comes before the one before it was taken is none.
+            // A signal that arrives before the previous one was handled is lost.
             running.signal(signal);
             if let Some(status) = running.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(Instant::now() < by, "it does not leave after {signal}");
+            assert!(Instant::now() < by, "the program does not exit after {signal}");
             std::thread::sleep(Duration::from_millis(20));
         };
         assert_eq!(status.code(), Some(code));
@@ -166,7 +167,7 @@ fn m_b10_a_daemon_that_hangs_keeps_nobody() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_keeps_nothing_running() {
+fn a_blocked_reader_does_not_keep_processes_alive() {
     let world = World::new();
     // Fills the pipe, then the program's own buffers, while a command runs.
     let script =
@@ -175,13 +176,13 @@ fn a_reader_that_does_not_read_keeps_nothing_running() {
     running.wait_output("up");
     running.wait_full();
     running.signal("TERM");
-    // The pipe stays open, and nobody reads it.
+    // The pipe stays open and unread.
     let status = wait(&mut running.child);
     assert_eq!(status.code(), Some(143));
     world.census.wait_none();
 }
 
-/// In the middle of its log, and whether more of that comes or not.
+/// Ctrl+C works in the middle of the log, whether more of it arrives or not.
 #[test]
 fn ctrl_c_ends_the_log_of_a_saved_session() {
     let world = World::new();
@@ -195,7 +196,7 @@ fn ctrl_c_ends_the_log_of_a_saved_session() {
     let mut child = world.command(&["logs", "one"]).spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
     wait_full(&out);
-    // More of it than lies on the way.
+    // The rest of the log is still in the daemon.
     kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let reads = std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()).unwrap());
@@ -214,14 +215,14 @@ fn hup_stays_ignored_for_nohup() {
 }
 
 #[test]
-fn m_c2_killed_at_any_moment_it_leaves_nothing() {
+fn m_c2_a_kill_at_any_moment_leaves_no_process() {
     let script = format!("shell: {}\nshell: {}\nshell: {}", STUBBORN[0], STUBBORN[1], STUBBORN[2]);
     let mut moments = fastrand::Rng::with_seed(7);
     for round in 0..rounds(20, 100) {
         let world = World::new();
         world.config("[limits]\ngrace_ms = 100\n");
         let running = world.start(&IN_PROCESS, &script);
-        // A random moment is the point: from the first instruction to well after all of it runs.
+        // A random moment is the point: from the first instruction to well after all processes run.
         std::thread::sleep(Duration::from_micros(moments.u64(0..80_000)));
         running.signal("KILL");
         let mut child = running.stop_reading();
@@ -230,7 +231,7 @@ fn m_c2_killed_at_any_moment_it_leaves_nothing() {
     }
 }
 
-/// A hang-up, or the client's death, ends nothing: the session is the daemon's.
+/// A hang-up or the client's death ends nothing, because the daemon has the session.
 #[test]
 fn m_b10_n7_a_client_that_is_gone_leaves_the_session_running() {
     for signal in ["HUP", "KILL"] {
@@ -242,7 +243,7 @@ fn m_b10_n7_a_client_that_is_gone_leaves_the_session_running() {
         let mut child = running.stop_reading();
         let status = wait(&mut child);
         assert_eq!(status.code().or(killed(status)), Some(if signal == "HUP" { 129 } else { 9 }));
-        // What it ran goes on, and is seen to its end.
+        // The command continues, and other clients can wait for its end.
         std::fs::write(world.work("go"), "lived\n").unwrap();
         world.run(&["wait", "work", "--for", "idle", "--timeout", &timeout()]).code(0);
         assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "lived\n", "after {signal}");

@@ -1,4 +1,4 @@
-//! `run` in a real terminal: asks answered by keys, and the terminal as it was before.
+//! `run` in a real terminal: keys answer asks, and the terminal is restored.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use super::pty::{ASKED, Terminal};
 use crate::tty::{GUARD, Tty, pressed_late, until_conclusive};
 use crate::world::{World, patience, program};
 
-/// Where the program's keys come from.
+/// The program's standard input.
 fn keys(terminal: &Terminal) -> OwnedFd {
     let flags = OFlags::RDWR | OFlags::NOCTTY;
     rustix::fs::open(format!("/proc/{}/fd/0", terminal.pid()), flags, Mode::empty()).unwrap()
 }
 
-/// Waits until the program has read all that was pressed.
+/// Waits until the program has read every key.
 fn wait_read(terminal: &Terminal) {
     let keys = keys(terminal);
     let by = Instant::now() + patience();
     while rustix::io::ioctl_fionread(&keys).unwrap() > 0 {
-        assert!(Instant::now() < by, "nobody reads");
+        assert!(Instant::now() < by, "the program does not read");
         std::thread::yield_now();
     }
 }
@@ -38,7 +38,7 @@ fn m_b9_a_row_of_the_list_is_a_row_of_the_terminal() {
     let text = terminal.contents();
     let row = text.lines().find(|line| line.starts_with(&id)).unwrap();
     assert!(row.ends_with('…') && row.chars().count() == 80, "{text}");
-    // Elsewhere it is whole.
+    // In a pipe, the row is whole.
     assert!(world.run(&["list"]).code(0).out.lines().any(|line| line.len() > 100));
 }
 
@@ -58,7 +58,7 @@ fn m_a10_y_approves() {
 }
 
 #[test]
-fn m_a10_n_denies_and_the_turn_goes_on() {
+fn m_a10_n_denies_and_the_turn_continues() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
     terminal.wait_for(ASKED);
@@ -83,30 +83,30 @@ fn m_a10_esc_and_ctrl_c_interrupt_at_once() {
 }
 
 #[test]
-fn m_b10_a_daemon_that_hangs_at_an_ask_keeps_nobody() {
+fn m_b10_run_can_leave_a_daemon_that_hangs_at_an_ask() {
     for key in ["\x03", "y"] {
         let world = World::new();
         let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
         terminal.wait_for(ASKED);
         kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
-        // From when on an answer counts.
+        // Keys count only after this time.
         assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
-        // Its effect is never reported; then it is left.
+        // The answer never takes effect, so Ctrl+C leaves.
         terminal.press(key);
-        terminal.press_until("\x03", "session work stays: ");
+        terminal.press_until("\x03", "session work stays open; ");
         terminal.end(130);
     }
 }
 
-/// It is left as it is, and whoever opened it is told which it is.
+/// The session stays as it is, and its opener learns the command that closes it.
 #[test]
-fn m_b10_who_leaves_a_session_that_stays_is_told_what_closes_it() {
+fn m_b10_leaving_a_session_prints_the_command_that_closes_it() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
     terminal.wait_for(ASKED);
     let daemon = world.daemon().unwrap();
     kill_process(daemon, Signal::STOP).unwrap();
-    terminal.press_until("\x03", "session work stays: `holdpoint close ");
+    terminal.press_until("\x03", "session work stays open; `holdpoint close ");
     terminal.end(130);
     kill_process(daemon, Signal::CONT).unwrap();
     let text = terminal.text();
@@ -116,7 +116,7 @@ fn m_b10_who_leaves_a_session_that_stays_is_told_what_closes_it() {
     assert!(world.run(&["list", "--json"]).code(0).out.contains("\"live\":false"));
 }
 
-/// What ends the ask was the first, though a key and no signal.
+/// The key that ended the ask counts as the first interrupt, although it is not a signal.
 #[test]
 fn m_b10_ctrl_c_at_an_ask_and_once_more_after_it_leaves() {
     for first in ["\x03", "\x1b"] {
@@ -130,10 +130,10 @@ fn m_b10_ctrl_c_at_an_ask_and_once_more_after_it_leaves() {
             std::thread::yield_now();
         }
         terminal.press(first);
-        // How the ask ended.
+        // The ask was closed for this reason.
         terminal.wait_for("the turn was interrupted");
         terminal.press("\x03");
-        terminal.wait_for("session work stays: `holdpoint close ");
+        terminal.wait_for("session work stays open; `holdpoint close ");
         terminal.end(130);
     }
 }
@@ -145,7 +145,7 @@ fn m_a10_one_ctrl_c_while_an_answer_is_on_its_way_interrupts() {
     terminal.wait_for(ASKED);
     let daemon = world.daemon().unwrap();
     kill_process(daemon, Signal::STOP).unwrap();
-    // From when on an answer counts.
+    // Keys count only after this time.
     assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
     for key in ["y", "\x03"] {
         terminal.press(key);
@@ -158,22 +158,22 @@ fn m_a10_one_ctrl_c_while_an_answer_is_on_its_way_interrupts() {
 }
 
 #[test]
-fn m_a10_nothing_that_was_typed_before_or_means_something_else_approves() {
+fn m_a10_early_keys_and_other_input_never_approve() {
     until_conclusive(|| {
         let world = World::new();
         let mut terminal = Terminal::run(&world, &["run", "say wait\nwait 300ms\nshell: touch made"]);
         terminal.wait_for("wait");
-        // Before it appeared, and just after.
+        // Typed before the ask appeared, and just after.
         terminal.press("yY");
         let absent = terminal.wait_from(ASKED);
         terminal.press("y");
         if terminal.shows("→", GUARD + Duration::from_millis(100)) {
             return pressed_late(absent, &terminal);
         }
-        // None of these is an answer.
+        // None of these keys is an answer.
         terminal.press("\r\n x1\t\x19\x1by");
         assert!(!terminal.shows("→ approved", Duration::from_millis(400)), "{}", terminal.text());
-        // Nor does a key approve directly after anything else that a terminal sends.
+        // Nor does a key approve directly after any other sequence of a terminal.
         for input in
             ["\x1b]A", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\", "\x1bP>|x\x1b\\", "\x1b[15~", "\x1b[<0;1;1M", "\x1b[I"]
         {
@@ -187,13 +187,13 @@ fn m_a10_nothing_that_was_typed_before_or_means_something_else_approves() {
     });
 }
 
-/// However long the pause: the rest of a reason is for nothing that is asked next.
+/// However long the pause, the rest of a reason answers no later ask.
 #[test]
-fn m_a10_words_for_an_ask_that_somebody_else_answers_are_for_no_other() {
+fn m_a10_words_for_an_ask_answered_elsewhere_are_dropped() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["run", "shell: touch first\nshell: touch made\n---\nsay Done."]);
     terminal.wait_for(ASKED);
-    terminal.press_until("r", "Why not, then Enter (Esc to go back)");
+    terminal.press_until("r", "Reason, then Enter (Esc to go back)");
     terminal.press("not");
     terminal.wait_for("not");
     let asked = world.run(&["wait", "work", "--for", "ask"]).code(0).out;
@@ -228,31 +228,31 @@ fn several_asks_come_one_after_the_other() {
     terminal.wait_for(ASKED);
     terminal.press_until("y", "→ approved");
     terminal.wait_for("● ");
-    // The guard holds for each anew, so one key can't answer both.
+    // Each ask has its own guard, so one key can't answer both.
     assert!(!(world.work("one").exists() && world.work("two").exists()));
     terminal.press_until("n", "→ denied");
     terminal.end(0);
     assert!(world.work("one").exists() != world.work("two").exists());
 }
 
-/// In the words of the screen.
+/// With the wording of the screen.
 #[test]
 fn m_a7_an_ask_is_shown_with_how_many_wait_behind_it() {
     let world = World::new();
     world.run(&["new", "--name", "one", "shell: touch one\nshell: touch two"]).code(0);
     let by = Instant::now() + patience();
     while !world.run(&["list", "--json"]).code(0).out.contains("\"asks\":2") {
-        assert!(Instant::now() < by, "one is asked");
+        assert!(Instant::now() < by, "no ask was raised");
     }
     let mut terminal = Terminal::run(&world, &["attach", "--plain", "one"]);
     terminal.wait_for(ASKED);
-    assert!(terminal.text().contains("\n  1 more waits\n"), "{}", terminal.text());
+    assert!(terminal.text().contains("\n  1 more waiting\n"), "{}", terminal.text());
     terminal.press("\x03");
     terminal.end(0);
 }
 
 #[test]
-fn m_a7_what_is_shown_is_what_runs_and_takes_no_orders() {
+fn m_a7_the_shown_command_is_the_one_that_runs_and_has_no_escapes() {
     let world = World::new();
     let hostile = "shell: echo \u{1b}[2J\u{1b}[H\u{9b}8m\u{202e}safe\u{200b} ; touch made \u{1b}[1A\u{1b}[2K\r[Y] fine";
     let mut terminal = Terminal::run(&world, &["run", hostile]);
@@ -293,7 +293,7 @@ fn m_a10_esc_interrupts_whatever_run_does() {
         let script = "shell: echo up; sleep 1000";
         let mut terminal = Terminal::run(&world, &["run", "--policy", "all", "--asks", asks, script]);
         terminal.wait_for("│ up");
-        // A key, and a sequence that begins like Esc, do nothing.
+        // A letter and a sequence that begins like Esc do nothing.
         terminal.press("y\x1b[A");
         wait_read(&terminal);
         terminal.press("\x1b");
@@ -303,9 +303,9 @@ fn m_a10_esc_interrupts_whatever_run_does() {
     world.census.wait_none();
 }
 
-/// The shell is no place for the rest of an answer.
+/// The shell must not receive the rest of an answer.
 #[test]
-fn m_a10_keys_for_an_ask_that_has_closed_are_not_left_to_the_shell() {
+fn m_a10_keys_for_a_closed_ask_do_not_reach_the_shell() {
     until_conclusive(|| {
         let world = World::new();
         let mut terminal = Tty::shell(&world);
@@ -329,7 +329,7 @@ fn m_a10_keys_for_an_ask_that_has_closed_are_not_left_to_the_shell() {
 }
 
 #[test]
-fn m_b10_a_job_that_is_stopped_and_goes_on_has_its_keys_again() {
+fn m_b10_a_resumed_job_reads_keys_again() {
     let world = World::new();
     let mut terminal = Tty::shell(&world);
     terminal.wait_for("$");
@@ -343,7 +343,7 @@ fn m_b10_a_job_that_is_stopped_and_goes_on_has_its_keys_again() {
     terminal.wait_taken();
     terminal.press_until("\x1b", "Agent interrupted");
     terminal.wait_until("the shell's prompt", |text| text.trim_end().ends_with('$'));
-    // In the background it reads no keys, and is not stopped for that.
+    // In the background, the program reads no keys and is not stopped for trying to.
     terminal.press("clear; $P run 'shell: echo up; sleep 1000' --policy all 2>&1 &\r");
     terminal.wait_for("│ up");
     terminal.press("\recho typed\r");
@@ -356,9 +356,9 @@ fn m_b10_a_job_that_is_stopped_and_goes_on_has_its_keys_again() {
     world.census.wait_none();
 }
 
-/// It is stopped by no change of the terminal, and leaves the shell's input alone.
+/// The terminal's changes do not stop a background job, and it leaves the shell's input alone.
 #[test]
-fn m_b10_a_job_that_goes_on_in_the_background_ends_there() {
+fn m_b10_a_job_resumed_in_the_background_runs_to_its_end() {
     let world = World::new();
     let mut terminal = Tty::shell(&world);
     terminal.wait_for("$");
@@ -371,7 +371,7 @@ fn m_b10_a_job_that_goes_on_in_the_background_ends_there() {
     terminal.wait_for("Over.");
     let by = Instant::now() + patience();
     while !terminal.text().contains("Done ") {
-        // The shell says so at its next prompt.
+        // The shell reports it at its next prompt.
         assert!(Instant::now() < by, "{}", terminal.text());
         terminal.press("\r");
         terminal.shows("Done ", Duration::from_millis(100));
@@ -401,7 +401,7 @@ fn m_a10_keys_typed_while_the_program_was_stopped_answer_nothing() {
 }
 
 #[test]
-fn m_a10_an_ask_is_shown_again_where_a_stopped_job_goes_on() {
+fn m_a10_an_ask_is_shown_again_when_a_stopped_job_resumes() {
     for goes_on in ["fg\ry", "bg\r"] {
         let world = World::new();
         let mut terminal = Tty::shell(&world);
@@ -415,7 +415,7 @@ fn m_a10_an_ask_is_shown_again_where_a_stopped_job_goes_on() {
         terminal.wait_until("cleared", |text| !text.contains(ASKED));
         terminal.press(goes_on);
         if goes_on.starts_with("bg") {
-            // The shell has it still.
+            // The shell still has the terminal.
             terminal.press("echo shell\r");
             terminal.wait_for("shell\n");
             terminal.press("clear; fg\ry");
@@ -430,9 +430,9 @@ fn m_a10_an_ask_is_shown_again_where_a_stopped_job_goes_on() {
     }
 }
 
-/// Ctrl+Z would drop the begin of a sequence that is not read yet, and make keys of its end.
+/// Ctrl+Z would drop the unread start of a sequence and turn its end into keys.
 #[test]
-fn m_a10_a_sequence_with_ctrl_z_in_it_is_no_answer() {
+fn m_a10_a_sequence_with_ctrl_z_in_it_does_not_answer() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
     terminal.wait_for(ASKED);

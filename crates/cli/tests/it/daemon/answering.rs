@@ -1,4 +1,4 @@
-//! Asks and their answers, from several clients at once, and over a daemon's death.
+//! Asks and their answers, from several clients at once and across a daemon's death.
 
 use holdpoint_common::api::Inbox;
 use holdpoint_common::{AnswerError, AnsweredBy, AskId, Fact, HoldShown, Outcome};
@@ -6,11 +6,11 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::client::{Api, at_once};
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::rounds;
 
-fn house() -> (House, Api) {
-    let house = House::new();
+fn house() -> (DaemonWorld, Api) {
+    let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house);
     (house, api)
@@ -21,7 +21,7 @@ fn inbox(api: &Api) -> Inbox {
 }
 
 #[test]
-fn t_c9_of_two_answers_at_once_one_counts_and_the_other_is_told_by_whom() {
+fn t_c9_of_two_concurrent_answers_the_second_reports_who_answered_first() {
     const ASKS: usize = 100;
     let (_house, api) = house();
     let clients = [api.named("one"), api.named("two")];
@@ -32,7 +32,7 @@ fn t_c9_of_two_answers_at_once_one_counts_and_the_other_is_told_by_whom() {
             let ask = api.asks(&session, 1).remove(0);
             let given = [json!({ "type": "approve" }), json!({ "type": "deny" })];
             let answers = at_once(2, |n| clients[n].answer(&ask, &given[n]));
-            let winner = answers.iter().position(|answer| answer.status == 200).expect("one counts");
+            let winner = answers.iter().position(|answer| answer.status == 200).expect("one answer is accepted");
             let error = answers[1 - winner].error(409);
             assert_eq!(error.code, "alreadyAnswered");
             let Some(AnswerError::AlreadyAnswered { by: AnsweredBy::Client(who), .. }) = error.answer else {
@@ -49,7 +49,7 @@ fn t_c9_of_two_answers_at_once_one_counts_and_the_other_is_told_by_whom() {
     }
 }
 
-/// The asks that the log of a session's one turn has answers of.
+/// The asks that were answered in the session's only turn, from its log.
 fn answered(api: &Api, session: &str) -> Vec<AskId> {
     let mut events = api.attach(session, "");
     let mut answered = Vec::new();
@@ -77,7 +77,7 @@ fn t_c9_an_answer_that_has_no_effect_says_why() {
     assert_eq!(api.answer(&others, &json!({ "type": "approve" })).error(404).code, "unknownAsk");
     assert_eq!(api.answer("nobody.1", &json!({ "type": "approve" })).error(404).code, "unknownSession");
     assert_eq!(api.answer("no-id", &json!({ "type": "approve" })).error(400).code, "malformed");
-    // None of it changed anything.
+    // None of these answers changed anything.
     assert_eq!(api.asks(&session, 1), [first.as_str()]);
     api.answer(&first, &json!({ "type": "approve" })).ok();
     let second = api.asks(&session, 1).remove(0);
@@ -111,15 +111,15 @@ fn t_c11_a_confirm_outlives_the_daemons_death_and_is_never_allowed_by_itself() {
         house.signal(Signal::KILL);
         house.wait_gone();
         house.start();
-        assert!(!made.exists(), "it was allowed by itself");
+        assert!(!made.exists(), "the call was allowed without an answer");
         let asks = inbox(&api).asks;
         assert_eq!(asks.iter().map(|entry| entry.ask.id.to_string()).collect::<Vec<_>>(), [ask.as_str()]);
         assert!(!asks[0].live);
-        // Whoever answers says what the session works with.
+        // A client must first open the session with its supplies.
         assert_eq!(api.answer(&ask, &json!({ "type": "approve" })).error(409).code, "notLive");
         api.post(&format!("sessions/{session}/open"), &api.supplies()).ok();
         assert_eq!(api.asks(&session, 1), [ask.as_str()]);
-        assert!(!made.exists(), "it was allowed by itself");
+        assert!(!made.exists(), "the call was allowed without an answer");
     }
     api.answer(&ask, &json!({ "type": "approve" })).ok();
     assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
@@ -141,13 +141,13 @@ fn m_a5_a_refused_answer_opens_no_saved_session() {
     let late = house.run(&["approve", &asks[0]]).code(1);
     assert!(late.err.contains("already answered"), "{late:#?}");
     house.run(&["continue", &asks[1]]).code(1);
-    assert!(!inbox(&api).asks[0].live, "it was opened");
+    assert!(!inbox(&api).asks[0].live, "the session was opened");
     house.run(&["deny", &asks[1]]).code(0);
     assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
 }
 
 #[test]
-fn t_c12_an_ask_that_nobody_answers_stays_with_its_age() {
+fn t_c12_an_unanswered_ask_stays_open_and_keeps_its_age() {
     let (_house, api) = house();
     let session = api.open("ask");
     let mut watched = api.attach(&session, "");
@@ -155,7 +155,7 @@ fn t_c12_an_ask_that_nobody_answers_stays_with_its_age() {
     watched.until_event(|event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
     let seen = inbox(&api).asks;
     drop(watched);
-    // The session knows that nobody watches any more.
+    // Wait until the session has noticed that its last client left.
     while api.look(&session).clients > 0 {
         std::thread::yield_now();
     }
@@ -167,17 +167,17 @@ fn t_c12_an_ask_that_nobody_answers_stays_with_its_age() {
 }
 
 #[test]
-fn t_s10_what_two_clients_do_at_once_is_done_once_each() {
+fn t_s10_concurrent_requests_of_two_clients_each_take_effect_once() {
     let (_house, api) = house();
     let clients = [api.named("one"), api.named("two")];
     let both = |path: &str, body: Value| at_once(2, |n| clients[n].post(path, &body));
     for _ in 0..rounds(10, 100) {
         let session = api.open("ask");
         let (toggle, prompts) = (format!("sessions/{session}/toggle"), format!("sessions/{session}/prompts"));
-        // Both show no hold: the first makes it stand, and for the other that is no longer so.
+        // Both clients show no hold: the first toggle sets it, and the second finds it set.
         let held = both(&toggle, json!({ "shown": "off" }));
         assert!(held.iter().all(|answer| answer.ok()["state"] == "standing"), "{held:?}");
-        // Both prompts count, in an order that both are told.
+        // Both prompts are accepted, and each answer has the prompt's position.
         let taken = both(&prompts, json!({ "text": "say hello" }));
         let mut places: Vec<_> = taken.iter().map(|answer| answer.ok()["position"].as_u64().unwrap()).collect();
         places.sort_unstable();

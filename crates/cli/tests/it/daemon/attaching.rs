@@ -1,4 +1,5 @@
-//! Streams of events: from wherever a client left, whole for whoever reads, ended for who does not.
+//! Event streams: resumed from any number, complete for readers, and ended for clients that do not
+//! read.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -13,28 +14,28 @@ use holdpoint_session::{AttachFrom, Attachment, InterruptedTurn, Interruption, S
 use serde_json::json;
 
 use super::client::{Api, Stream};
-use super::house::{House, until};
+use super::harness::{DaemonWorld, until};
 use crate::world::rounds;
 
-fn house() -> (House, Api) {
-    let house = House::new();
+fn house() -> (DaemonWorld, Api) {
+    let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house);
     (house, api)
 }
 
-/// What a client has come to know, over all the times it was attached.
+/// Everything that a client has received over all its attachments.
 #[derive(Default)]
-struct Known {
+struct ClientView {
     last: u64,
     facts: Vec<String>,
     items: BTreeMap<ItemId, Kept>,
-    /// Items that were finished, and how many of them had come in pieces before.
+    /// How many items were finished, and how many of them had arrived in pieces.
     finished: (usize, usize),
 }
 
-impl Known {
-    /// Takes an event in, and checks what streams promise.
+impl ClientView {
+    /// Records an event and checks the promises of the stream.
     #[track_caller]
     fn take(&mut self, event: &Event) {
         assert!(event.seq > self.last, "{} after {}", event.seq, self.last);
@@ -77,8 +78,8 @@ impl Known {
     }
 }
 
-/// Reads so many events of a stream into what is known, or to the end of a turn.
-fn read(stream: &mut Stream, known: &mut Known, most: usize) {
+/// Reads up to `most` frames, or until a turn ends or the hold changes.
+fn read(stream: &mut Stream, known: &mut ClientView, most: usize) {
     for _ in 0..most {
         let Some(frame) = stream.next() else { return };
         let Some(event) = frame.event() else { continue };
@@ -90,9 +91,9 @@ fn read(stream: &mut Stream, known: &mut Known, most: usize) {
     }
 }
 
-/// Reads to the end of a turn, coming back as often as it is too slow.
-fn follow(api: &Api, session: &str, known: &mut Known) {
-    let ended = |known: &Known| known.facts.last().is_some_and(|fact| fact.contains("\"turnFinished\""));
+/// Reads to the end of a turn, attaching again whenever the stream lags.
+fn follow(api: &Api, session: &str, known: &mut ClientView) {
+    let ended = |known: &ClientView| known.facts.last().is_some_and(|fact| fact.contains("\"turnFinished\""));
     let before = known.facts.len();
     while known.facts.len() == before || !ended(known) {
         let mut stream = api.attach(session, &format!("?after={}", known.last));
@@ -101,7 +102,7 @@ fn follow(api: &Api, session: &str, known: &mut Known) {
 }
 
 /// Reads until a turn has ended.
-fn read_turn(stream: &mut Stream, known: &mut Known) {
+fn read_turn(stream: &mut Stream, known: &mut ClientView) {
     loop {
         let event = stream.until_event(|_| true);
         known.take(&event);
@@ -117,15 +118,15 @@ fn m_b4_a_stream_begins_with_a_snapshot_and_continues_where_it_was_left() {
     let session = api.open("all");
     api.prompt(&session, "say one two three\nshell: echo four");
     api.settled(&session);
-    api.left(&session);
-    let mut all = Known::default();
+    api.wait_detached(&session);
+    let mut all = ClientView::default();
     let mut stream = api.attach(&session, "");
     let first = stream.next().unwrap();
     assert_eq!((first.kind.as_str(), first.id), ("snapshot", None));
     let snapshot: Snapshot = first.read();
     assert_eq!((snapshot.status, snapshot.clients), (SessionStatus::Idle, 1));
     read_turn(&mut stream, &mut all);
-    // By the query, by the header that browsers send, and by the header against the query.
+    // By the query, by the header that browsers send, and by both, where the header wins.
     let middle = serde_json::from_str::<Event>(&all.facts[all.facts.len() / 2]).unwrap().seq;
     let path = format!("sessions/{session}/events");
     let header = format!("last-event-id: {middle}\r\n");
@@ -134,12 +135,12 @@ fn m_b4_a_stream_begins_with_a_snapshot_and_continues_where_it_was_left() {
         api.stream(&path, &header),
         api.stream(&format!("{path}?after=0"), &header),
     ] {
-        let mut rest = Known { last: middle, ..Known::default() };
+        let mut rest = ClientView { last: middle, ..ClientView::default() };
         read_turn(&mut stream, &mut rest);
         assert_eq!(rest.facts, all.facts[all.facts.len() - rest.facts.len()..]);
         assert_eq!(rest.facts.len(), all.facts.len() - all.facts.len() / 2 - 1);
     }
-    let mut newest = Known::default();
+    let mut newest = ClientView::default();
     read_turn(&mut api.attach(&session, "?limit=2"), &mut newest);
     assert_eq!(newest.facts, all.facts[all.facts.len() - 2..]);
     for (path, headers) in [("?after=x", ""), ("?limit=-1", ""), ("?after=1&after=2", ""), ("", "last-event-id: x\r\n")]
@@ -195,10 +196,10 @@ fn m_b4_closing_a_session_ends_its_streams_with_the_reason() {
     assert!(stream.next().is_none());
 }
 
-/// A handle of a daemon's session is told the same as one of an engine in its process.
+/// A handle of a daemon's session reports the same as one of an engine in its process.
 #[tokio::test]
-async fn a_session_has_settled_that_is_closed_and_not_one_that_is_deleted() {
-    let house = House::new();
+async fn settled_returns_for_a_closed_session_and_fails_for_a_deleted_one() {
+    let house = DaemonWorld::new();
     house.start();
     let sessions = house.sessions();
     let session = sessions.open(house.session()).await.unwrap();
@@ -228,16 +229,16 @@ fn m_b9_all_sessions_can_be_watched() {
 }
 
 #[test]
-fn t_s8_clients_that_come_and_go_at_random_miss_nothing() {
+fn t_s8_clients_that_attach_and_detach_at_random_miss_no_event() {
     const CLIENTS: usize = 20;
     let (_house, api) = house();
     let session = api.open("all");
     let (attaches, turns) = (rounds(50, 500), rounds(4, 40));
-    let mut all = Known::default();
+    let mut all = ClientView::default();
     let clients = std::thread::scope(|scope| {
         let client = |_| {
             scope.spawn(|| {
-                let mut known = Known::default();
+                let mut known = ClientView::default();
                 let mut attached = 0;
                 while !known.facts.last().is_some_and(|fact| fact.contains("\"holdChanged\"")) {
                     let mut stream = api.attach(&session, &format!("?after={}", known.last));
@@ -262,8 +263,9 @@ fn t_s8_clients_that_come_and_go_at_random_miss_nothing() {
     }
 }
 
-/// All facts of a session, and then one more by which everyone knows that it was the last: here, a hold.
-fn read_all(api: &Api, session: &str, all: &mut Known, turns: usize) {
+/// Reads all facts of a session and then sets a hold, the last fact by which every client knows the
+/// end.
+fn read_all(api: &Api, session: &str, all: &mut ClientView, turns: usize) {
     let mut stream = api.attach(session, "");
     for _ in 0..turns {
         read_turn(&mut stream, all);
@@ -273,13 +275,13 @@ fn read_all(api: &Api, session: &str, all: &mut Known, turns: usize) {
 }
 
 #[test]
-fn t_s1_a_client_that_never_reads_disturbs_nobody_and_is_told_where_to_go_on() {
+fn t_s1_a_client_that_never_reads_is_bounded_and_gets_its_cursor() {
     const MOST: u64 = 16 * 1024 * 1024;
     let (house, api) = house();
     let session = api.open("all");
     let bytes = rounds(32, 1024) * 1024 * 1024;
     let script = format!("shell: head -c {bytes} /dev/zero | tr '\\0' 'x' | fold -w 1000");
-    // Nobody reads it meanwhile: who does takes memory, too, and now more and now less.
+    // No stream is read meanwhile: a reader takes memory too, sometimes more and sometimes less.
     let flood = || {
         let mut news = api.stream("events", "");
         let turns = || api.look(&session).last_turn.map(|last| last.turn);
@@ -289,22 +291,22 @@ fn t_s1_a_client_that_never_reads_disturbs_nobody_and_is_told_where_to_go_on() {
             news.until(|frame| frame.data.contains(&session));
         }
     };
-    // What everyone takes: the buffer, and what the allocator keeps.
+    // The baseline: the buffer and the memory that the allocator keeps.
     flood();
     let without = house.peak(flood);
-    // One that wants only what comes, and one that wants all there was, too.
+    // A client that wants only new events, and one that wants the past, too.
     for query in ["?limit=0", ""] {
         let mut deaf = api.attach(&session, query);
         let start: Snapshot = deaf.next().unwrap().read();
         let with = house.peak(flood);
-        let mut known = Known { last: start.seq, ..Known::default() };
+        let mut known = ClientView { last: start.seq, ..ClientView::default() };
         follow(&api, &session, &mut known);
         let grown = with.saturating_sub(without);
         println!("{:?}: {} KiB for one that does not read", query, grown / 1024);
         assert!(grown <= MOST, "{grown} bytes for one that does not read");
-        // Now it reads: what was on its way, and the number to come back with.
+        // Now the client reads the events in transit and the number to resume from.
         let last = if query.is_empty() { 0 } else { start.seq };
-        let mut late = Known { last, ..Known::default() };
+        let mut late = ClientView { last, ..ClientView::default() };
         while let Some(frame) = deaf.next() {
             match frame.event() {
                 Some(event) => late.take(&event),
@@ -314,16 +316,17 @@ fn t_s1_a_client_that_never_reads_disturbs_nobody_and_is_told_where_to_go_on() {
                 None => assert_eq!(frame.kind, "live"),
             }
         }
-        // If it took that long, its connection was cut: it knows what it has, and comes back with that.
+        // If this took too long, the connection was cut: the client resumes from its last event.
         while !late.facts.ends_with(&known.facts) {
             follow(&api, &session, &mut late);
         }
     }
 }
 
-/// A store is taken from a backup: a client that has seen what came after it is told that its number is none of this log.
+/// The store is restored from a backup. A client that has seen later events learns that its number
+/// is not in this log.
 #[test]
-fn m_b4_a_client_that_has_seen_more_than_the_log_knows_is_told_so() {
+fn m_b4_a_cursor_beyond_the_log_is_refused() {
     let (house, api) = house();
     let session = api.open("all");
     let restart = || {
@@ -384,20 +387,22 @@ fn m_b4_a_client_that_has_seen_more_than_the_log_knows_is_told_so() {
     all.until_event(|event| format!("{event:?}").contains("another"));
 }
 
-/// A session whose tool was at work when its turn was interrupted, what comes of it, and the turn.
-async fn interrupted(house: &House, script: &str) -> (SessionHandle, Attachment, InterruptedTurn) {
+/// Interrupts a session while its tool runs. Returns the session, its events and the turn.
+async fn interrupted(house: &DaemonWorld, script: &str) -> (SessionHandle, Attachment, InterruptedTurn) {
     let session = house.sessions().open(house.session()).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt(script).await.unwrap();
     until(&mut events, |event| matches!(event.delta(), Some(Delta::Output { .. }))).await;
-    let Interruption::Interrupting(turn) = session.interrupt(None).await.unwrap() else { panic!("it ran") };
+    let Interruption::Interrupting(turn) = session.interrupt(None).await.unwrap() else {
+        panic!("no turn was running")
+    };
     (session, events, turn)
 }
 
-/// Who waits for its end looks for it in the log, where the session is closed by then, and does not open it.
+/// `end` reads the receipt from the log of the closed session and does not open it.
 #[tokio::test]
 async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_at_once() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.start();
     let sessions = house.sessions();
     let (session, mut events, turn) = interrupted(&house, "shell: echo up; sleep 1000").await;
@@ -408,10 +413,10 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_at_once() 
     assert!(!sessions.list().await.unwrap()[0].live);
 }
 
-/// The same while it is being closed: its turn is not over, and its log has no end of it yet.
+/// The same while the session is being closed: its turn is not over, and its log has no end yet.
 #[tokio::test]
 async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_meanwhile() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.0.config("[limits]\ngrace_ms = 3000\n");
     house.start();
     let sessions = house.sessions();
@@ -427,10 +432,10 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_meanwhile(
     closing.await.unwrap().unwrap();
 }
 
-/// What is done to all live sessions does not open one that was closed since they were listed.
+/// A command on all live sessions does not open one that was closed since they were listed.
 #[tokio::test]
-async fn m_b9_a_session_that_was_only_reached_is_not_opened_by_use() {
-    let house = House::new();
+async fn m_b9_using_a_reached_handle_does_not_open_a_closed_session() {
+    let house = DaemonWorld::new();
     house.start();
     let sessions = house.sessions();
     let opened = sessions.open(house.session()).await.unwrap();
@@ -444,14 +449,14 @@ async fn m_b9_a_session_that_was_only_reached_is_not_opened_by_use() {
     assert_eq!(reached.interrupt(None).await.err(), Some(gone.clone()));
     assert_eq!(reached.attach(AttachFrom::start()).await.err(), Some(gone));
     assert!(!sessions.list().await.unwrap()[0].live);
-    // Whoever asks for it has it.
+    // An explicit request opens it.
     sessions.get(opened.id().as_str()).await.unwrap().hold().await.unwrap();
 }
 
-/// A session is closed by whoever has used it last.
+/// A close is refused if another client has used the session since.
 #[tokio::test]
-async fn m_b2_a_close_that_another_has_overtaken_is_refused() {
-    let house = House::new();
+async fn m_b2_close_unused_is_refused_after_later_use() {
+    let house = DaemonWorld::new();
     house.start();
     let sessions = house.sessions();
     let session = sessions.open(house.session()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A client of the API that is nobody's library: what goes over the socket is written and read here.
+//! An API client without any library of ours: it writes and reads the bytes of the socket itself.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -10,10 +10,10 @@ use holdpoint_common::api::ErrorBody;
 use holdpoint_common::{Event, Snapshot};
 use serde_json::{Value, json};
 
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::patience;
 
-/// A client of a house's daemon, by a name.
+/// A named client of a house's daemon.
 #[derive(Clone)]
 pub(crate) struct Api {
     socket: PathBuf,
@@ -22,28 +22,28 @@ pub(crate) struct Api {
     work: PathBuf,
 }
 
-/// What was answered.
+/// A response with its whole body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-/// A connection that is kept for one request after the other.
-pub(crate) struct Line(BufReader<UnixStream>);
+/// A connection that is kept open for several requests.
+pub(crate) struct RawConnection(BufReader<UnixStream>);
 
 /// A stream of Server-Sent Events.
-pub(crate) struct Stream(BufReader<Pieces>);
+pub(crate) struct Stream(BufReader<ChunkedBody>);
 
-/// A body that comes in pieces.
-struct Pieces {
-    line: Line,
-    /// Bytes of the piece that are still to come.
+/// A chunked response body.
+struct ChunkedBody {
+    line: RawConnection,
+    /// The unread bytes of the current chunk.
     left: usize,
     first: bool,
 }
 
-/// One of them.
+/// A frame of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub kind: String,
@@ -52,11 +52,11 @@ pub(crate) struct Frame {
 }
 
 impl Api {
-    pub(crate) fn new(house: &House) -> Self {
+    pub(crate) fn new(house: &DaemonWorld) -> Self {
         Self { socket: house.socket(), name: "tests", env: house.0.env(), work: house.0.path("work") }
     }
 
-    /// The same, by another name.
+    /// The same client under another name.
     pub(crate) fn named(&self, name: &'static str) -> Self {
         Self { name, ..self.clone() }
     }
@@ -65,18 +65,18 @@ impl Api {
         self.name
     }
 
-    pub(crate) fn line(&self) -> Line {
+    pub(crate) fn line(&self) -> RawConnection {
         self.try_line().unwrap()
     }
 
-    pub(crate) fn try_line(&self) -> io::Result<Line> {
+    pub(crate) fn try_line(&self) -> io::Result<RawConnection> {
         let stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(patience()))?;
         stream.set_write_timeout(Some(patience()))?;
-        Ok(Line(BufReader::new(stream)))
+        Ok(RawConnection(BufReader::new(stream)))
     }
 
-    /// A request, as it goes over the socket.
+    /// The bytes of a request.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
         let name = self.name;
         let head = format!("{method} /v1/{path} HTTP/1.1\r\nhost: holdpoint\r\nholdpoint-client: {name}\r\n{headers}");
@@ -103,19 +103,19 @@ impl Api {
         self.ask("DELETE", path, b"")
     }
 
-    /// A session, written out.
-    pub(crate) fn written(&self, session: &str) -> Vec<u8> {
+    /// The text of an exported session.
+    pub(crate) fn export(&self, session: &str) -> Vec<u8> {
         let answer = self.get(&format!("sessions/{session}/log"));
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.body
     }
 
-    /// What tests bring along for sessions.
+    /// The supplies that tests bring to sessions.
     pub(crate) fn supplies(&self) -> Value {
         json!({ "env": self.env })
     }
 
-    /// Opens a session whose tools do as `policy` says; its id.
+    /// Opens a session under `policy` and returns its id.
     pub(crate) fn open(&self, policy: &str) -> String {
         let request =
             json!({ "workspace": self.work, "model": "rehearsal", "policy": policy, "supplies": self.supplies() });
@@ -130,7 +130,7 @@ impl Api {
         self.post(&format!("asks/{ask}/answer"), answer)
     }
 
-    /// Attaches; `query` says how. The first frame, the snapshot, is still to come.
+    /// Attaches with the parameters in `query`. The first frame, the snapshot, is not read yet.
     pub(crate) fn attach(&self, session: &str, query: &str) -> Stream {
         self.stream(&format!("sessions/{session}/events{query}"), "")
     }
@@ -141,10 +141,10 @@ impl Api {
         let (status, headers) = line.head().unwrap();
         assert_eq!(status, 200, "{headers:?}");
         assert!(headers.contains(&("content-type".to_owned(), "text/event-stream".to_owned())), "{headers:?}");
-        Stream(BufReader::new(Pieces { line, left: 0, first: true }))
+        Stream(BufReader::new(ChunkedBody { line, left: 0, first: true }))
     }
 
-    /// The open asks of a session, by their ids, once it has so many.
+    /// Waits until a session has at least `count` open asks and returns their ids.
     pub(crate) fn asks(&self, session: &str, count: usize) -> Vec<String> {
         let mut stream = self.attach(session, "?limit=0&snapshots=true");
         loop {
@@ -155,7 +155,7 @@ impl Api {
         }
     }
 
-    /// Waits until no turn of the session is open; its snapshot then.
+    /// Waits until the session has no open turn and no queued prompt. Returns its snapshot.
     pub(crate) fn settled(&self, session: &str) -> Snapshot {
         let mut stream = self.attach(session, "?limit=0&snapshots=true");
         loop {
@@ -166,15 +166,16 @@ impl Api {
         }
     }
 
-    /// Waits until nobody is attached. That a client is gone, whoever waited included, the daemon sees a moment later.
-    pub(crate) fn left(&self, session: &str) {
+    /// Waits until no client is attached. The daemon notices a moment later that a client is gone,
+    /// even one made by a wait above.
+    pub(crate) fn wait_detached(&self, session: &str) {
         while self.look(session).clients > 0 {
             std::thread::yield_now();
         }
     }
 
-    /// Until all facts of a session are on disk.
-    pub(crate) fn saved(&self, session: &str) {
+    /// Waits until all facts of a session are on disk.
+    pub(crate) fn wait_saved(&self, session: &str) {
         while !self.look(session).saved {
             std::thread::yield_now();
         }
@@ -186,14 +187,14 @@ impl Api {
 }
 
 impl Answer {
-    /// What was answered, which is no error.
+    /// The body of a successful response.
     #[track_caller]
     pub(crate) fn ok(&self) -> Value {
         assert!((200..300).contains(&self.status), "{} {}", self.status, self.text());
         if self.body.is_empty() { Value::Null } else { serde_json::from_slice(&self.body).unwrap() }
     }
 
-    /// The error that was answered, with this status.
+    /// The error of a response with this status.
     #[track_caller]
     pub(crate) fn error(&self, status: u16) -> ErrorBody {
         assert_eq!(self.status, status, "{}", self.text());
@@ -207,23 +208,23 @@ impl Answer {
     }
 }
 
-impl Line {
+impl RawConnection {
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// Says that nothing more will come from here.
+    /// Closes the sending half of the connection.
     pub(crate) fn close_half(&self) {
         self.0.get_ref().shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Reads an answer that is no stream.
+    /// Reads a response that is not a stream.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
         let (status, headers) = self.head()?;
         Ok(Answer { status, body: self.rest(&headers)? })
     }
 
-    /// Reads what comes after an answer's first lines: as much as they say, or piece by piece.
+    /// Reads the body after the headers: as many bytes as they state, or chunk by chunk.
     pub(crate) fn rest(&mut self, headers: &[(String, String)]) -> io::Result<Vec<u8>> {
         let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let mut body = Vec::new();
@@ -244,11 +245,11 @@ impl Line {
         }
     }
 
-    /// Reads an answer's first lines.
+    /// Reads the status and the headers.
     pub(crate) fn head(&mut self) -> io::Result<(u16, Vec<(String, String)>)> {
         let first = self.text()?;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.unwrap_or_else(|| panic!("no answer of HTTP: {first:?}"));
+        let status = status.unwrap_or_else(|| panic!("not an HTTP response: {first:?}"));
         let mut headers = Vec::new();
         loop {
             let line = self.text()?;
@@ -257,12 +258,12 @@ impl Line {
         }
     }
 
-    /// Whether something has come already.
+    /// Whether any byte of a response has arrived.
     pub(crate) fn has_answer(&self) -> bool {
         rustix::io::ioctl_fionread(self.0.get_ref()).unwrap() > 0
     }
 
-    /// The same connection, to send on one thread and to read on another.
+    /// Splits the connection, to send on one thread and to read on another.
     pub(crate) fn split(self) -> (Self, Self) {
         let other = self.0.get_ref().try_clone().unwrap();
         (Self(BufReader::new(other)), self)
@@ -278,7 +279,7 @@ impl Line {
 }
 
 impl Stream {
-    /// The next frame; nothing at the end.
+    /// The next frame, or `None` at the end of the stream.
     pub(crate) fn next(&mut self) -> Option<Frame> {
         let mut frame = Frame { kind: "message".to_owned(), id: None, data: String::new() };
         loop {
@@ -294,31 +295,31 @@ impl Stream {
         }
     }
 
-    /// The next frame that is as wanted.
+    /// Reads frames until one matches `wanted`.
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: impl Fn(&Frame) -> bool) -> Frame {
         loop {
-            let frame = self.next().expect("the stream goes on");
+            let frame = self.next().expect("the stream continues");
             if wanted(&frame) {
                 return frame;
             }
         }
     }
 
-    /// The next event that is as wanted.
+    /// Reads frames until one has an event that matches `wanted`.
     #[track_caller]
     pub(crate) fn until_event(&mut self, wanted: impl Fn(&Event) -> bool) -> Event {
         self.until(|frame| frame.event().is_some_and(|event| wanted(&event))).event().unwrap()
     }
 
-    /// Says that nothing more will come from here.
+    /// Closes the sending half of the connection.
     pub(crate) fn close_half(&self) {
         self.0.get_ref().line.close_half();
     }
 
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        // A connection that breaks ends the stream, too.
+        // A broken connection ends the stream, too.
         match self.0.read_line(&mut line) {
             Ok(0) | Err(_) => None,
             Ok(_) => Some(line.trim_end_matches('\n').to_owned()),
@@ -326,11 +327,11 @@ impl Stream {
     }
 }
 
-impl Read for Pieces {
+impl Read for ChunkedBody {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             if !std::mem::take(&mut self.first) {
-                // The line's end after the last piece.
+                // The end of line after the previous chunk.
                 self.line.text()?;
             }
             let size = self.line.text()?;
@@ -349,13 +350,13 @@ impl Frame {
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The session's event, if it is one.
+    /// The session event in this frame, if it has one.
     pub(crate) fn event(&self) -> Option<Event> {
         (self.kind == "message").then(|| self.read())
     }
 }
 
-/// Does so many things at once, each on a thread of its own; what came of them, in their order.
+/// Runs `what` on `count` threads at once and returns the results in order.
 pub(crate) fn at_once<T: Send>(count: usize, what: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(count);
     std::thread::scope(|scope| {

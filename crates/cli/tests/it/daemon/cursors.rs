@@ -1,4 +1,5 @@
-//! Where a stream goes on: from any number, with any limit, said by query or header, out of memory or out of the log.
+//! Resuming a stream: from any number, with any limit, by query or header, from memory or from the
+//! log.
 
 use holdpoint_common::{Event, Fact};
 use proptest::prelude::*;
@@ -7,13 +8,13 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestR
 use serde_json::json;
 
 use super::client::Api;
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::rounds;
 
-/// What fell is kept here, and played first from then on.
+/// Failing cases are kept here and run first.
 const KEPT: &str = "tests/it/daemon/cursors.proptest-regressions";
 
-/// How a client comes back.
+/// The parameters with which a client resumes a stream.
 #[derive(Debug, Clone)]
 struct Cursor {
     after: Option<String>,
@@ -22,7 +23,7 @@ struct Cursor {
     snapshots: bool,
 }
 
-/// A number about this size, or what is no such number.
+/// A number up to a little over `most`, an edge case, or a text that is not such a number.
 fn number(most: u64) -> impl Strategy<Value = String> {
     let edges = [0, 1, 1 << 32, (1 << 53) + 1, u64::MAX - 1, u64::MAX];
     let wrong = ["", "-1", "1.0", "1e3", "0x10", "18446744073709551616", "x", "null", "\u{661}", "1 2", "NaN"];
@@ -40,7 +41,8 @@ fn cursor(last: u64) -> impl Strategy<Value = Cursor> {
 }
 
 impl Cursor {
-    /// What it means: after which number, and how many facts; nothing if it means nothing.
+    /// The number and the count of facts that the parameters ask for, or `None` if they are
+    /// invalid.
     fn meant(&self) -> Option<(u64, usize)> {
         let read = |text: &Option<String>, without: u64| match text {
             None => Some(without),
@@ -81,7 +83,8 @@ fn past(api: &Api, session: &str) -> Vec<Event> {
     }
 }
 
-/// Attaches so, and looks at what comes of the past: these facts, if it means to go on from no later than `newest`.
+/// Attaches with `cursor` and checks that the stream has these facts, or that a number after
+/// `newest` is refused.
 fn play(api: &Api, session: &str, facts: &[Event], newest: u64, cursor: &Cursor) -> Result<(), TestCaseError> {
     let refused = |status| {
         let mut line = api.line();
@@ -119,8 +122,8 @@ fn play(api: &Api, session: &str, facts: &[Event], newest: u64, cursor: &Cursor)
 }
 
 #[test]
-fn t_s8_a_stream_goes_on_from_any_number() {
-    let house = House::new();
+fn t_s8_a_stream_resumes_from_any_number() {
+    let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house);
     let session = api.open("all");
@@ -128,7 +131,7 @@ fn t_s8_a_stream_goes_on_from_any_number() {
         api.prompt(&session, "think@5000 a b c\nsay hello\nshell: seq 300\n---\nflood 50 10");
         api.settled(&session);
     }
-    // First out of memory, then out of the log, which has no pieces.
+    // First from memory, then from the log, which has no deltas.
     for is_live in [true, false] {
         let all = past(&api, &session);
         let facts: Vec<_> = all.iter().filter(|event| event.fact().is_some()).cloned().collect();

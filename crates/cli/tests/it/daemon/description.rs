@@ -1,4 +1,4 @@
-//! What is served is what is written down: the description of the API, and the page about it.
+//! The API's description and its page match the daemon that serves it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use super::client::{Api, Frame};
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::{Ran, program};
 
 fn docs(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)
 }
 
-/// Said anew by `HOLDPOINT_SNAPSHOTS=overwrite`.
+/// `HOLDPOINT_SNAPSHOTS=overwrite` rewrites the file.
 #[test]
-fn the_description_of_the_api_is_the_one_that_is_written_down() {
-    let house = House::new();
+fn the_served_openapi_description_matches_the_file() {
+    let house = DaemonWorld::new();
     house.start();
     let served = Api::new(&house).get("openapi.json").ok();
     let served = serde_json::to_string_pretty(&served).unwrap() + "\n";
@@ -26,17 +26,21 @@ fn the_description_of_the_api_is_the_one_that_is_written_down() {
         std::fs::write(docs("openapi.json"), &served).unwrap();
     }
     let written = std::fs::read_to_string(docs("openapi.json")).unwrap();
-    assert!(served == written, "docs/openapi.json is not what is served: HOLDPOINT_SNAPSHOTS=overwrite writes it anew");
+    assert!(
+        served == written,
+        "docs/openapi.json differs from the served one: HOLDPOINT_SNAPSHOTS=overwrite rewrites it"
+    );
 }
 
 #[test]
-fn the_description_has_every_path_of_the_table_and_no_loose_end() {
+fn the_description_has_every_path_and_no_dangling_reference() {
     let written: Value = serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
     let table = include_str!("../../../../common/src/api.rs");
     let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `"));
     let mut told = BTreeSet::new();
     for row in rows {
-        // `GET`, `DELETE sessions/{what}` and `GET sessions/{id}/asks`, `GET asks` and `…/{hold,release}`.
+        // Cells such as `GET`, `DELETE sessions/{what}`, or `GET sessions/{id}/asks`, `GET asks`,
+        // or `…/{hold,release}`.
         let cell = row.split(" | ").next().unwrap().replace('`', "");
         let mut methods = Vec::new();
         for part in cell.split(", ") {
@@ -83,11 +87,11 @@ fn references(value: &Value, named: &mut BTreeSet<String>) {
     }
 }
 
-/// The page about the API says this between these words. Said anew by `HOLDPOINT_SNAPSHOTS=overwrite`; numbers are those of
-/// another day.
+/// Checks that the API's page has this text between two markers, apart from numbers.
+/// `HOLDPOINT_SNAPSHOTS=overwrite` rewrites it.
 #[track_caller]
 fn page_says(what: &str, begins: &str, ends: &str) {
-    // One test at a time writes it.
+    // One test at a time rewrites the page.
     static PAGE: Mutex<()> = Mutex::new(());
     let _page = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let page = std::fs::read_to_string(docs("api.md")).unwrap();
@@ -100,7 +104,7 @@ fn page_says(what: &str, begins: &str, ends: &str) {
         let parts = text.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join("0")
     };
-    assert_eq!(without_numbers(written), without_numbers(what), "HOLDPOINT_SNAPSHOTS=overwrite says it anew");
+    assert_eq!(without_numbers(written), without_numbers(what), "HOLDPOINT_SNAPSHOTS=overwrite rewrites it");
 }
 
 #[test]
@@ -117,15 +121,15 @@ fn the_table_of_the_page_has_every_path() {
 }
 
 #[test]
-fn the_event_of_the_page_is_one() {
-    let house = House::new();
+fn the_event_on_the_page_is_real() {
+    let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house);
     let session = api.open("ask");
     api.prompt(&session, "shell: echo hello | tr a-z A-Z");
     let asked = |frame: &Frame| frame.kind == "message" && frame.data.contains("askRaised");
     let mut event: Value = api.attach(&session, "").until(asked).read();
-    // The page keeps its time when it is generated again.
+    // Fixed times, so that rewriting the page does not change them.
     for time in ["/at", "/body/ask/since"] {
         *event.pointer_mut(time).unwrap() = Value::from(1_795_715_448_055_u64);
     }
@@ -136,7 +140,7 @@ fn the_event_of_the_page_is_one() {
 
 #[test]
 fn the_examples_of_the_page_work() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     let page = std::fs::read_to_string(docs("api.md")).unwrap();
     let mut script = "set -eu\n".to_owned();
     for block in page.split("```sh\n").skip(1) {
@@ -151,8 +155,8 @@ fn the_examples_of_the_page_work() {
 }
 
 #[test]
-fn t_f13_the_log_tells_who_was_let_do_what() {
-    let house = House::new();
+fn t_f13_the_log_names_the_client_of_each_attach_and_answer() {
+    let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house).named("the one%1b[31m");
     let session = api.open("ask");

@@ -1,13 +1,13 @@
-//! A disk that nothing can be written to.
+//! A disk that can't be written to.
 
 use holdpoint_tests::mounts::Mounted;
 
-use super::house::House;
+use super::harness::DaemonWorld;
 
 #[test]
 fn t_u9_a_folder_that_can_not_be_written_is_refused_at_the_start() {
-    let house = House::new();
-    // There is one of before, and there is none.
+    let house = DaemonWorld::new();
+    // With the folder of an earlier daemon, and without one.
     for fresh in [false, true] {
         if fresh {
             std::fs::remove_dir_all(house.data()).unwrap();

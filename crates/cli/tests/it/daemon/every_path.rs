@@ -1,5 +1,6 @@
-//! Every path of the API with what nobody should send: bodies, queries, headers and ids as the description has them, and
-//! with slips in them. It is answered in words, the connection stays of use, and the daemon goes on as if nothing had been.
+//! A fuzzer for every path of the API: bodies, queries, headers and ids that follow the
+//! description, with mistakes in them. Each request gets a proper answer, its connection stays
+//! usable, and the daemon keeps working.
 
 use std::cell::RefCell;
 
@@ -11,11 +12,11 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 
-use super::client::{Api, Line};
-use super::house::House;
+use super::client::{Api, RawConnection};
+use super::harness::DaemonWorld;
 use crate::world::rounds;
 
-/// What prompts, names, models and so on are made of: harmless where it is done, and never more than a while.
+/// Words for prompts, names, models and other texts: harmless to run, and never for long.
 const WORDS: [&str; 14] = [
     "say hello",
     "shell: true",
@@ -33,26 +34,26 @@ const WORDS: [&str; 14] = [
     "WORK",
 ];
 
-/// What fell is kept here, and played first from then on.
+/// Failing cases are kept here and run first.
 const KEPT: &str = "tests/it/daemon/every_path.proptest-regressions";
 
-/// Something that is done with a path.
+/// An operation on a path.
 #[derive(Debug, Clone)]
 struct Operation {
     method: String,
     path: String,
     query: Vec<(String, Value)>,
     headers: Vec<String>,
-    /// The media type and the schema of its body.
+    /// The media type and the schema of the body.
     body: Option<(String, Value)>,
 }
 
-/// What stands in a path for an id.
+/// The value of an id in a path.
 #[derive(Debug, Clone)]
 enum Part {
-    /// One of the sessions there are.
+    /// One of the existing sessions.
     Session(Index),
-    /// One of the asks there are.
+    /// One of the existing asks.
     Ask(Index),
     Text(String),
 }
@@ -70,7 +71,7 @@ fn description() -> Value {
     serde_json::from_str(include_str!("../../../../../docs/openapi.json")).unwrap()
 }
 
-/// All that is described, but for the end of the daemon.
+/// All described operations except `/stop`.
 fn operations(description: &Value) -> Vec<Operation> {
     let mut all = Vec::new();
     for (path, methods) in description["paths"].as_object().unwrap() {
@@ -102,14 +103,14 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// A value as it stands in a query or a header: mostly such as is asked for.
+/// A value for a query or a header, mostly of an expected kind.
 fn plain() -> impl Strategy<Value = String> {
     let known =
         ["0", "1", "true", "false", "-1", "1.0", "18446744073709551615", "18446744073709551616", "x", "", "\t1"];
     prop_oneof![3 => select(known.to_vec()).prop_map(str::to_owned), 1 => odd_texts()]
 }
 
-/// The texts that a session can be written out as, and others.
+/// The export of a session, with some bytes changed or cut short.
 fn lines(whole: &str) -> BoxedStrategy<Vec<u8>> {
     let whole = whole.as_bytes().to_vec();
     let spoilt = prop::collection::vec((any::<Index>(), any::<u8>()), 0..4);
@@ -167,15 +168,15 @@ fn request(description: &Value, whole: &str) -> impl Strategy<Value = Request> {
     })
 }
 
-/// Text as a part of a path or a query.
+/// Percent-encodes text for a path or a query.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// A daemon with sessions that do something, and one that nobody touches.
-struct Stage {
-    house: House,
+/// A daemon with busy sessions, and one session (`kept`) that no request uses.
+struct Fuzzer {
+    house: DaemonWorld,
     api: Api,
     kept: String,
     asks: Vec<String>,
@@ -183,20 +184,20 @@ struct Stage {
     done: u32,
 }
 
-impl Stage {
+impl Fuzzer {
     fn new() -> Self {
-        let house = House::new();
+        let house = DaemonWorld::new();
         house.start();
         let api = Api::new(&house).named("fuzz");
         let kept = api.open("all");
         api.prompt(&kept, "say hello\nshell: echo 1\nthink hm");
         api.settled(&kept);
-        api.left(&kept);
+        api.wait_detached(&kept);
         Self { house, api, kept, asks: Vec::new(), answered: 0, done: 0 }
     }
 
-    /// The sessions there are, but for the one that is kept. When too few do anything, more are opened; when there are
-    /// too many, some go.
+    /// The sessions except the kept one. Opens more when too few are live, and ends or deletes some
+    /// when there are too many.
     fn sessions(&mut self) -> Vec<String> {
         let list: SessionList = serde_json::from_value(self.api.get("sessions").ok()).unwrap();
         let others: Vec<_> = list.sessions.into_iter().filter(|session| session.id.as_str() != self.kept).collect();
@@ -232,11 +233,11 @@ impl Stage {
         for (n, (name, value)) in request.query.iter().enumerate() {
             path.push_str(&format!("{}{name}={}", if n == 0 { '?' } else { '&' }, encoded(value)));
         }
-        // What no client can send in a header ends it.
+        // A control character would end the header; no client can send one.
         let sent = |value: &str| value.replace(|c: char| c.is_control() && c != '\t', "");
         let headers: String =
             request.headers.iter().map(|(name, value)| format!("{name}: {}\r\n", sent(value))).collect();
-        // Paths that begin with `.` or have a `/` are what they are; sent as they stand.
+        // Paths that begin with `.` or contain a `/` are sent as they are.
         let body =
             String::from_utf8_lossy(&request.body).replace("\"WORK\"", &json!(self.house.0.path("work")).to_string());
         let mut line = self.api.line();
@@ -245,8 +246,8 @@ impl Stage {
         answered.map_err(|why| TestCaseError::fail(format!("{method} {path}\n{headers}{body}\n{why}")))
     }
 
-    /// Whether what comes is an answer, and the connection is of use after it.
-    fn answered(&mut self, line: &mut Line) -> Result<(), String> {
+    /// Checks that a proper answer arrives and the connection stays usable.
+    fn answered(&mut self, line: &mut RawConnection) -> Result<(), String> {
         let (status, headers) = line.head().map_err(|error| format!("no answer: {error}"))?;
         let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         self.answered += 1;
@@ -275,10 +276,10 @@ impl Stage {
 #[test]
 fn t_s4_t_s7_whatever_is_sent_to_any_path_is_answered_and_changes_nothing_else() {
     let description = description();
-    let stage = RefCell::new(Stage::new());
+    let stage = RefCell::new(Fuzzer::new());
     let (kept, whole) = {
         let stage = stage.borrow();
-        (stage.api.look(&stage.kept), String::from_utf8(stage.api.written(&stage.kept)).unwrap())
+        (stage.api.look(&stage.kept), String::from_utf8(stage.api.export(&stage.kept)).unwrap())
     };
     let mut runner = TestRunner::new(Config {
         cases: u32::try_from(rounds(600, 50_000)).unwrap(),
@@ -293,15 +294,16 @@ fn t_s4_t_s7_whatever_is_sent_to_any_path_is_answered_and_changes_nothing_else()
     assert!(!log.contains("panic"), "{log}");
     println!("{} answered, {} of them done", stage.answered, stage.done);
     assert!(stage.done * 10 > stage.answered, "most of it is not refused for the same reason");
-    // The daemon goes on: who was not spoken to is as it was, and every session can be read as it is saved.
+    // The daemon still works: the untouched session is unchanged, and every session can be
+    // exported.
     assert_eq!(stage.api.look(&stage.kept), kept);
     for session in stage.sessions() {
         assert_eq!(stage.api.look(&session).settings.id.as_str(), session);
-        stage.api.written(&session);
+        stage.api.export(&session);
     }
     stage.api.prompt(&stage.kept, "say well");
     stage.api.settled(&stage.kept);
-    // The last that is asked of it, with what nobody should send.
+    // The last request stops the daemon, with malformed additions.
     let mut line = stage.api.line();
     line.send(&stage.api.request("POST", "stop?x=%ff", "holdpoint-api: 99\r\n", b"\xff\0{")).unwrap();
     line.answer().unwrap().ok();

@@ -1,4 +1,5 @@
-//! What no client of ours sends: too much, too many, nonsense. It is refused in words, and nothing else happens.
+//! Requests that no client of ours sends: too large, too many, malformed. Each is refused with an
+//! error and changes nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -7,34 +8,34 @@ use holdpoint_common::Outcome;
 use serde_json::{Value, json};
 
 use super::client::Api;
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::{patience, rounds};
 
-/// The most that a body may have: six bytes for each of a prompt's, and room for an environment.
+/// The largest body: six bytes for each byte of a prompt, plus room for an environment.
 const MOST: usize = 10 * 1024 * 1024;
 
-fn house() -> (House, Api) {
-    let house = House::new();
+fn house() -> (DaemonWorld, Api) {
+    let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house);
     (house, api)
 }
 
-/// It still serves, and it is still the same.
+/// Checks that the daemon still serves and has not panicked.
 #[track_caller]
-fn assert_well(house: &House, api: &Api, session: &str) {
+fn assert_well(house: &DaemonWorld, api: &Api, session: &str) {
     api.prompt(session, "say well");
     assert_eq!(api.settled(session).last_turn.unwrap().outcome, Outcome::Done);
     assert!(!house.log().contains("panic"), "{}", house.log());
 }
 
 #[test]
-fn t_s3_what_is_too_large_is_refused() {
+fn t_s3_a_request_that_is_too_large_is_refused() {
     let (house, api) = house();
     let session = api.open("all");
     let path = format!("sessions/{session}/prompts");
     let before = house.resident();
-    // It says so, and nothing of it has to come.
+    // The length is declared, so the body need not arrive.
     for length in [MOST as u64 + 1, 4 << 30, u64::MAX] {
         let mut line = api.line();
         let request = api.request("POST", &path, "", b"");
@@ -42,14 +43,14 @@ fn t_s3_what_is_too_large_is_refused() {
         line.send(request.as_bytes()).unwrap();
         assert_eq!(line.answer().unwrap().error(413).code, "tooLarge");
     }
-    // It does not say so.
+    // The length is not declared.
     let mut line = api.line();
     line.send(format!("POST /v1/{path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n").as_bytes()).unwrap();
     let piece = [format!("{:x}\r\n", 1 << 20).into_bytes(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
-    // It may be closed before all has been sent.
+    // The connection may be closed before everything is sent.
     while line.send(&piece).is_ok() && !line.has_answer() {}
     assert_eq!(line.answer().unwrap().error(413).code, "tooLarge");
-    // A line that does not end, and one header after the other.
+    // A line that does not end, and headers without an end.
     for endless in ["GET /v1/", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nx: "] {
         let mut line = api.line();
         line.send(endless.as_bytes()).unwrap();
@@ -66,7 +67,7 @@ fn t_s3_what_is_too_large_is_refused() {
 }
 
 #[test]
-fn t_s4_what_is_no_json_is_refused_with_its_place() {
+fn t_s4_invalid_json_is_refused_with_its_position() {
     let (house, api) = house();
     let session = api.open("all");
     let path = format!("sessions/{session}/prompts");
@@ -91,7 +92,7 @@ fn t_s4_what_is_no_json_is_refused_with_its_place() {
     ];
     let mut line = api.line();
     for (body, place) in bodies {
-        // The connection stays in use.
+        // The connection stays usable.
         line.send(&api.request("POST", &path, "", body)).unwrap();
         let error = line.answer().unwrap().error(400);
         assert_eq!(error.code, "malformed");
@@ -108,7 +109,7 @@ fn t_s4_what_is_no_json_is_refused_with_its_place() {
 }
 
 #[test]
-fn t_s4_a_connection_is_of_use_after_a_refusal() {
+fn t_s4_a_connection_stays_usable_after_a_refusal() {
     let (_house, api) = house();
     let mut line = api.line();
     for (method, path, version, status) in [
@@ -149,7 +150,8 @@ fn t_s4_no_garbled_request_stops_it() {
         let (method, path, body) = &good[round % good.len()];
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut request = api.request(method, path, "", body.as_bytes());
-        // Half of them are garbled anywhere, half in the body alone, where the connection has to live on.
+        // Half of them are garbled anywhere, half only in the body, where the connection must
+        // survive.
         let head = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
         let from = if round % 2 == 0 || body.is_empty() { 0 } else { head };
         for _ in 0..fastrand::usize(1..8) {
@@ -159,7 +161,7 @@ fn t_s4_no_garbled_request_stops_it() {
         let mut line = api.line();
         line.send(&request).unwrap();
         if from == 0 {
-            // It may wait for more, or have closed. Nothing more comes.
+            // The daemon may wait for more or have closed the connection. Send nothing more.
             line.close_half();
             drop(line);
             continue;
@@ -173,36 +175,36 @@ fn t_s4_no_garbled_request_stops_it() {
 }
 
 #[test]
-fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
+fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
     let (house, api) = house();
     let session = api.open("all");
     let mut watched = api.attach(&session, "");
     watched.until(|frame| frame.kind == "snapshot");
     let sockets = house.sockets();
     for _ in 0..rounds(1, 10) {
-        // One is taken already.
+        // One stream is open already.
         let streams: Vec<_> = (1..256).map(|_| api.stream("events", "")).collect();
         for path in ["events", &format!("sessions/{session}/events"), &format!("sessions/{session}/log")] {
             let mut line = api.line();
             line.send(&api.request("GET", path, "", b"")).unwrap();
             let error = line.answer().unwrap().error(429);
             assert_eq!(error.code, "tooManyConnections");
-            assert!(error.message.contains("256 streams are open"), "{}", error.message);
+            assert!(error.message.contains("limit of 256 open streams"), "{}", error.message);
         }
         let told = house.run(&["attach", "--plain", &session]).code(1).err;
-        assert!(told.contains("256 streams are open") && told.contains("hint: end a client"), "{told}");
+        assert!(told.contains("limit of 256 open streams") && told.contains("hint: detach a client"), "{told}");
         // A session that can't be followed is not left behind.
         for args in [&["run", "--name", "unseen", "say hi"][..], &["loop", "--name", "unseen", "--goal", "say hi"]] {
             let told = house.run(args).code(1).err;
-            assert!(told.contains("256 streams are open"), "{told}");
+            assert!(told.contains("limit of 256 open streams"), "{told}");
             house.run(&["show", "unseen"]).code(1);
         }
-        // Connections without a complete request take no place that is needed.
+        // Connections without a complete request take no needed place.
         let request = api.request("POST", &format!("sessions/{session}/prompts"), "", br#"{"text":"say no"}"#);
         let silent: Vec<_> = (0..200)
             .map(|n| {
                 let mut line = api.line();
-                // It may be cut already.
+                // The connection may be cut already.
                 let _ = line.send(&request[..request.len() * (n % 3) / 3]);
                 line
             })
@@ -210,7 +212,7 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
         for args in [&["list"][..], &["status"], &["show", &session], &["interrupt", &session]] {
             house.run(args).code(0);
         }
-        // Nor do those that have had an answer and ask for nothing more.
+        // Nor do idle connections that have had an answer.
         let answered: Vec<_> = (0..64)
             .map(|_| {
                 let mut line = api.line();
@@ -219,7 +221,7 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
                 line
             })
             .collect();
-        // A receipt that is waited for takes no place of a stream.
+        // An interrupt that waits for its receipt takes no place of a stream.
         house.run(&["prompt", &session, "hang"]).code(0);
         let out = house.run(&["interrupt", &session]).code(0).out;
         assert!(out.contains("Agent interrupted"), "{out}");
@@ -240,13 +242,13 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
 }
 
 #[test]
-fn t_s5_thousands_that_hang_on_and_a_storm_of_others_leave_one_that_is_there_alone() {
+fn t_s5_thousands_of_stalled_connections_do_not_disturb_a_working_one() {
     let (house, api) = house();
     let sockets = house.sockets();
     let storm = Duration::from_millis(rounds(1_000, 60_000) as u64);
     let mut kept = api.line();
     let request = api.request("GET", "status", "", b"");
-    // One that has not asked for anything yet may have to make room.
+    // A connection without a request yet may be dropped to make room.
     kept.send(&request).unwrap();
     kept.answer().unwrap().ok();
     let (over, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -258,7 +260,7 @@ fn t_s5_thousands_that_hang_on_and_a_storm_of_others_leave_one_that_is_there_alo
                 answers.fetch_add(1, Ordering::Relaxed);
             }
         });
-        // Each sends the half of a request. Those that are too many are told so, and stay where they are all the same.
+        // Each sends half a request. Those over the limit get an error and stay open on this side.
         let half = |_| {
             let mut line = api.line();
             let _ = line.send(&request[..request.len() / 2]);
@@ -274,7 +276,7 @@ fn t_s5_thousands_that_hang_on_and_a_storm_of_others_leave_one_that_is_there_alo
         drop(held);
         over.store(true, Ordering::Relaxed);
         println!("{during} answers");
-        assert!(during > 0, "it was not answered during the storm");
+        assert!(during > 0, "no status was answered during the storm");
     });
     drop(kept);
     let by = Instant::now() + patience();
@@ -287,7 +289,7 @@ fn t_s5_thousands_that_hang_on_and_a_storm_of_others_leave_one_that_is_there_alo
 }
 
 #[test]
-fn t_s7_what_is_not_known_is_refused_and_changes_nothing() {
+fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
     let (house, api) = house();
     let session = api.open("all");
     let before = api.look(&session);
@@ -303,7 +305,7 @@ fn t_s7_what_is_not_known_is_refused_and_changes_nothing() {
     for wrong in ["1", "3", "0", "-1", "one", "2.0", ""] {
         let version = format!("holdpoint-api: {wrong}\r\n");
         assert_eq!(ask("POST", &format!("sessions/{session}/hold"), &version).error(426).code, "otherVersion");
-        // What is the same in all versions.
+        // These requests are the same in all versions.
         ask("GET", "status", &version).ok();
         ask("GET", "sessions", &version).ok();
     }
@@ -316,7 +318,7 @@ fn t_s7_what_is_not_known_is_refused_and_changes_nothing() {
     assert_eq!(twice.status, 400);
     let relative = api.post("sessions", &json!({ "workspace": "here" })).error(422);
     assert_eq!(relative.code, "workspace");
-    // A name that is wrong is most likely one of ours, misspelt: what it says would not be kept.
+    // An unknown field is most likely a misspelt one, and its value would be ignored.
     let folder = std::env::temp_dir();
     let open = |more: serde_json::Value| {
         let mut body = json!({ "workspace": folder, "model": "rehearsal", "policy": "all" });
@@ -344,7 +346,7 @@ fn t_s7_what_is_not_known_is_refused_and_changes_nothing() {
         let refused = ask("GET", &format!("sessions/{session}/events?after=1&{part}"), "").error(400);
         assert!(refused.code == "malformed" && refused.message.contains(&format!("`{part}`")), "{refused:?}");
     }
-    // Without waiting for an answer: each is answered, in order.
+    // Pipelined requests are each answered, in order.
     let many = rounds(1_000, 1_000_000);
     let request = api.request("GET", "nothing", "", b"");
     std::thread::scope(|scope| {

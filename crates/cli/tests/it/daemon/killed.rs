@@ -1,4 +1,5 @@
-//! The daemon killed at any moment: whatever anybody saw or was told is there afterwards, once, and nothing runs on.
+//! The daemon killed at random moments: everything that a client saw or that was acknowledged
+//! exists afterwards, once, and no process is left.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,11 +9,11 @@ use holdpoint_common::{Answer, AskCloseCause, Event, Fact, PolicyMode, PromptId}
 use holdpoint_session::{AttachFrom, SessionHandle};
 use rustix::process::Signal;
 
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::rounds;
 
-/// What sessions are busy with: an answer that streams, one that floods, tools that leave processes behind, and one that
-/// asks first.
+/// Work for the sessions: a streaming answer, a flood, tools that leave processes behind, and a
+/// tool that asks first.
 const BUSY: [&str; 4] = [
     "say@500 one two three four five six seven eight nine ten eleven twelve\nshell: echo a; sleep 100",
     "flood 3000 20\nshell: echo b\n---\nflood 3000 20",
@@ -20,24 +21,24 @@ const BUSY: [&str; 4] = [
     "shell: touch made",
 ];
 
-/// What a client of one session has seen and was told.
+/// The facts that a session's client has seen, and its acknowledged prompts.
 #[derive(Default)]
 struct Seen {
     facts: Vec<Arc<Event>>,
     prompts: Vec<PromptId>,
-    /// It has answered the ask, and was told that this is saved.
+    /// The client's denial was acknowledged as saved.
     denied: bool,
 }
 
-/// A session, what a client of it does until the daemon is gone, and what it has seen by then.
+/// A session, the task of its client until the daemon is gone, and the facts seen by then.
 struct Busy {
     session: SessionHandle,
     seen: Arc<Mutex<Seen>>,
     client: tokio::task::JoinHandle<()>,
 }
 
-/// Opens a session, gives it something to do, and attaches to it.
-async fn busy(house: &House, script: &'static str, answers: bool) -> Busy {
+/// Opens a session, prompts it, and attaches to it.
+async fn busy(house: &DaemonWorld, script: &'static str, answers: bool) -> Busy {
     let policy = if script.contains("made") { PolicyMode::Ask } else { PolicyMode::All };
     let session = house.sessions().open(house.session().policy(policy)).await.unwrap();
     let seen = Arc::new(Mutex::new(Seen::default()));
@@ -61,8 +62,8 @@ async fn busy(house: &House, script: &'static str, answers: bool) -> Busy {
     Busy { session, seen, client }
 }
 
-/// That the session has all of it, as a daemon that was started anew tells it.
-async fn has_all(house: &House, busy: Busy, round: usize) {
+/// Checks that the session has everything its client saw, as a restarted daemon reports it.
+async fn has_all(house: &DaemonWorld, busy: Busy, round: usize) {
     // The connection broke with the daemon.
     busy.client.await.unwrap();
     let session = house.sessions().get(busy.session.id().as_str()).await.unwrap();
@@ -82,7 +83,7 @@ async fn has_all(house: &House, busy: Busy, round: usize) {
     for prompt in &seen.prompts {
         let accepted = count(&|fact| matches!(fact, Fact::PromptAccepted { prompt: of, .. } if of == prompt));
         assert_eq!(accepted, 1, "round {round}: prompt {prompt}");
-        // It ends once, or is still waiting under the hold that the restart has put up.
+        // The prompt became a turn, was returned, or still waits under the hold of the restart.
         let ended = count(&|fact| matches!(fact, Fact::TurnStarted { prompt: of, .. } if of == prompt))
             + count(&|fact| matches!(fact, Fact::PromptReturned { prompt: of, .. } if of == prompt));
         let waits = session.snapshot().queue.iter().any(|queued| queued.prompt == *prompt);
@@ -92,16 +93,16 @@ async fn has_all(house: &House, busy: Busy, round: usize) {
     let denied = count(&|fact| matches!(fact, Fact::AskAnswered { answer: Answer::Deny { .. }, .. }));
     let closed = count(&|fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::Restart, .. }));
     let open = session.snapshot().asks.len();
-    assert_eq!(raised, denied + closed + open, "round {round}: every ask was answered, closed, or stands");
-    assert!(!seen.denied || denied == 1, "round {round}: an answer that was saved is there");
+    assert_eq!(raised, denied + closed + open, "round {round}: every ask was answered or closed, or is open");
+    assert!(!seen.denied || denied == 1, "round {round}: no saved answer is lost");
     let turns = count(&|fact| matches!(fact, Fact::TurnStarted { .. }));
     let over = count(&|fact| matches!(fact, Fact::TurnFinished { .. }));
-    assert_eq!(turns, over + open, "round {round}: what was cut has ended, but for what waits for its answer");
+    assert_eq!(turns, over + open, "round {round}: every cut turn has ended, except those that wait for an answer");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t_u1_m_b7_killed_at_any_moment_it_has_what_it_had_acknowledged() {
-    let house = House::new();
+async fn t_u1_m_b7_a_kill_at_any_moment_loses_no_acknowledged_fact() {
+    let house = DaemonWorld::new();
     house.0.config("[limits]\ngrace_ms = 100\n");
     let mut moments = fastrand::Rng::with_seed(11);
     house.start();
@@ -111,7 +112,7 @@ async fn t_u1_m_b7_killed_at_any_moment_it_has_what_it_had_acknowledged() {
         for script in BUSY {
             all.push(busy(&house, script, round % 2 == 0).await);
         }
-        // A random moment is the point: from the first prompt to well after all of it runs.
+        // A random moment is the point: from the first prompt to well after everything runs.
         tokio::time::sleep(Duration::from_micros(moments.u64(0..60_000))).await;
         house.signal(Signal::KILL);
         house.wait_gone();
@@ -121,9 +122,9 @@ async fn t_u1_m_b7_killed_at_any_moment_it_has_what_it_had_acknowledged() {
             sessions.push(busy.session.id().clone());
             has_all(&house, busy, round).await;
         }
-        assert!(!house.0.work("made").exists(), "round {round}: nothing is allowed by itself");
+        assert!(!house.0.work("made").exists(), "round {round}: nothing was allowed without an answer");
     }
-    // Every session of every round is there, and opens.
+    // Every session of every round is listed and can be opened.
     let listed = house.sessions().list().await.unwrap();
     assert_eq!(listed.len(), sessions.len());
     for id in sessions.iter().rev().step_by(7) {

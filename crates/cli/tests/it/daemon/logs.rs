@@ -1,30 +1,30 @@
-//! The daemon's log: who did what, and no secret.
+//! The daemon's log: it names the client of each action and has no secret.
 
 use holdpoint_common::{Answer, Fact, PolicyMode};
 use holdpoint_session::{AttachFrom, Attachment};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 
-use super::house::{House, until};
+use super::harness::{DaemonWorld, until};
 use crate::world::Ran;
 
-/// Until the turn has ended.
-async fn finished(events: &mut Attachment) {
+/// Waits until the turn has ended.
+async fn wait_turn_finished(events: &mut Attachment) {
     until(events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
 }
 
 #[tokio::test]
-async fn t_f13_each_attach_and_answer_is_logged_with_who_it_was() {
-    let house = House::new();
+async fn t_f13_each_attach_and_answer_is_logged_with_its_client() {
+    let house = DaemonWorld::new();
     house.start();
     let session = house.sessions().open(house.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt("shell: touch made").await.unwrap();
     until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
     let ask = events.shown().unwrap().id.clone();
-    session.answer(&ask, Answer::Resume).await.expect_err("a Confirm is not gone on with");
+    session.answer(&ask, Answer::Resume).await.expect_err("a Confirm can't be continued");
     session.answer(&ask, Answer::Approve { always: false }).await.unwrap();
     session.answer(&ask, Answer::Approve { always: false }).await.expect_err("it is answered");
-    finished(&mut events).await;
+    wait_turn_finished(&mut events).await;
     drop(events);
     session.close().await.unwrap();
     session.attach(AttachFrom::start()).await.err().expect("it is closed");
@@ -39,7 +39,7 @@ async fn t_f13_each_attach_and_answer_is_logged_with_who_it_was() {
     }
 }
 
-/// Keys by their shapes; none of them is one.
+/// Invented keys in the shapes of real ones.
 const PLANTED: [&str; 12] = [
     "sk-proj-Zx8QmT4vN1pL7rWc2YbK9sDf6HgJ3aEu0oIiXq5V",
     "sk-ant-api03-Qw7ErTy2UiOp9AsDfGh4JkLzXcVbNm1QwErTy6U",
@@ -56,15 +56,16 @@ const PLANTED: [&str; 12] = [
 ];
 
 #[tokio::test]
-async fn t_h1_no_secret_reaches_the_log_or_the_status_at_its_most_talkative() {
+async fn t_h1_no_secret_is_in_the_trace_log_or_the_status() {
     for key in PLANTED {
         nothing_is_told(key).await;
     }
 }
 
-/// This key is in the configuration, the environment, headers both ways, addresses and outputs; the others are said.
+/// Checks that no log line has a planted key. `key` is in the configuration, the environment,
+/// headers both ways, addresses and outputs; the others are only in texts.
 async fn nothing_is_told(key: &str) {
-    let house = House::new();
+    let house = DaemonWorld::new();
     let server = ModelServer::start();
     house.0.config(&format!(
         "[limits]\nmodel_retry_ms = 1\n[providers.openai]\nbase_url = '{}'\napi_key = '{key}'\n",
@@ -73,7 +74,7 @@ async fn nothing_is_told(key: &str) {
     let mut start = house.0.command(&["daemon", "start"]);
     start.env("HOLDPOINT_LOG", "trace").env("OPENAI_API_KEY", key);
     Ran::of(start).code(0);
-    // A password is one by where it stands.
+    // Without the last one, a password, which only its position in an address gives away.
     let all = PLANTED[..11].join(" ");
     let echo = format!(r#"{{"command":"echo {all}; : https://me:{key}@host/?key={key}"}}"#);
     server.reply(Reply::calls([("shell", echo.as_str())])).reply(Reply::status(500, &[("x-echo", key)], &all));
@@ -81,7 +82,7 @@ async fn nothing_is_told(key: &str) {
     let session = house.sessions().open(house.session().model("openai/scripted").name("secrets")).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt(format!("use https://me:{key}@host/?key={key} and {all}")).await.unwrap();
-    finished(&mut events).await;
+    wait_turn_finished(&mut events).await;
     let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(key));
     assert!(sent, "{key}: it is in the request");
     let status = house.run(&["status", "--json"]).code(0);
@@ -97,7 +98,7 @@ async fn nothing_is_told(key: &str) {
 
 #[tokio::test]
 async fn m_f2_a_session_is_logged_at_debug_level_while_it_is_debugged() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.start();
     let close = house.sessions().open(house.session().name("close")).await.unwrap();
     let other = house.sessions().open(house.session().name("other")).await.unwrap();
@@ -118,13 +119,13 @@ async fn m_f2_a_session_is_logged_at_debug_level_while_it_is_debugged() {
     assert!(house.sessions().look("close").await.unwrap().is_debug_enabled);
     let log = work().await;
     let (id, others) = (close.id().as_str(), other.id().as_str());
-    for said in ["the model is asked", "the model answered", "the policy judged", "the call ended", "saved"] {
+    for said in ["model request sent", "model answer received", "policy verdict", "call ended", "saved"] {
         let told = |line: &&str| line.contains(" DEBUG ") && line.contains(id) && line.contains(said);
-        assert!(log.lines().any(|line| told(&line)), "no line tells `{said}`: {log}");
+        assert!(log.lines().any(|line| told(&line)), "no line contains `{said}`: {log}");
     }
     assert_eq!(debugged(&log, others), 0, "only the one: {log}");
     assert!(!log.lines().any(|line| line.contains(" DEBUG ") && !line.contains("holdpoint")), "only ours: {log}");
-    // It is a fact, and stays until it is switched off.
+    // The setting is a fact and stays until it is switched off.
     for (enabled, more) in [(None, true), (Some(false), false)] {
         house.start();
         let close = house.sessions().get("close").await.unwrap();
@@ -136,6 +137,6 @@ async fn m_f2_a_session_is_logged_at_debug_level_while_it_is_debugged() {
         close.settled().await.unwrap();
         let log = house.last_words();
         let since: Vec<_> = log.lines().skip(before).collect();
-        assert_eq!(since.iter().any(|line| line.contains("the model is asked")), more, "{since:#?}");
+        assert_eq!(since.iter().any(|line| line.contains("model request sent")), more, "{since:#?}");
     }
 }

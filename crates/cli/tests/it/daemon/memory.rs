@@ -1,4 +1,4 @@
-//! What the daemon keeps of the memory that its sessions took.
+//! The daemon returns the memory that its sessions took.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use holdpoint_common::{Event, Fact};
 use serde_json::json;
 
 use super::client::Api;
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::patience;
 
 const FLOOD: &str = "flood 40000 40\nshell: seq 100000";
@@ -15,7 +15,7 @@ fn is_end(event: &Event) -> bool {
     matches!(event.fact(), Some(Fact::TurnFinished { .. }))
 }
 
-/// Floods in so many sessions at once, somebody reading each; then all are closed and deleted.
+/// Floods this many sessions at once, each with a reader, then closes and deletes them.
 fn floods(api: &Api, sessions: usize) {
     let opened: Vec<_> = (0..sessions).map(|_| api.open("all")).collect();
     std::thread::scope(|scope| {
@@ -23,11 +23,11 @@ fn floods(api: &Api, sessions: usize) {
             scope.spawn(|| {
                 let mut stream = api.attach(session, "");
                 api.prompt(session, FLOOD);
-                // To its end, or to where it is told that it is too slow.
+                // To its end, or until the stream lags.
                 while stream.next().is_some_and(|frame| !frame.event().is_some_and(|event| is_end(&event))) {}
                 api.settled(session);
                 // A session with unsaved facts refuses to close.
-                api.saved(session);
+                api.wait_saved(session);
             });
         }
     });
@@ -38,12 +38,12 @@ fn floods(api: &Api, sessions: usize) {
 }
 
 #[test]
-fn t_t8_what_floods_took_is_given_back() {
+fn t_t8_the_memory_of_floods_is_returned() {
     const MOST: u64 = 16 << 20;
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house);
-    // What is kept for later (stacks, arenas, caches) is there.
+    // Allocates the stacks, arenas and caches that the process keeps for later.
     floods(&api, 1);
     let before = house.resident();
     let peak = house.peak(|| floods(&api, 10));

@@ -1,4 +1,4 @@
-//! The user's own command, which tells them that a session waits.
+//! The user's notify command, which runs when a session waits for an answer.
 
 use std::time::Instant;
 
@@ -6,11 +6,11 @@ use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Answer, PolicyMode};
 use rustix::process::Signal;
 
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::{Ran, patience};
 
-/// What the command has told, once it has told so much.
-fn told(house: &House, lines: usize) -> Vec<String> {
+/// Waits until the command has written at least `lines` lines and returns them.
+fn notifications(house: &DaemonWorld, lines: usize) -> Vec<String> {
     let by = Instant::now() + patience();
     loop {
         let told = std::fs::read_to_string(house.0.path("home/told")).unwrap_or_default();
@@ -22,11 +22,11 @@ fn told(house: &House, lines: usize) -> Vec<String> {
     }
 }
 
-/// One that is answered while others are told of has nobody called.
+/// An ask that is answered while the command runs for other asks causes no notification.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_ask_that_is_answered_by_its_turn_is_not_told_of() {
-    let house = House::new();
-    // At the latest until this world is gone.
+async fn an_ask_answered_before_its_notification_is_not_notified() {
+    let house = DaemonWorld::new();
+    // The command ends when this world is gone, at the latest.
     let waits = "until test -e ~/go || ! test -d ~; do sleep 0.01; done";
     house.0.config(&format!("[notify]\ncommand = 'echo $HOLDPOINT_NAME >> ~/told; {waits}'\n"));
     house.start();
@@ -35,11 +35,11 @@ async fn an_ask_that_is_answered_by_its_turn_is_not_told_of() {
         session.prompt("shell: touch a").await.unwrap();
         session
     };
-    // As many as are told of at once.
+    // The command runs for this many asks at once.
     for name in ["a", "b", "c", "d"] {
         asks(name).await;
     }
-    told(&house, 4);
+    notifications(&house, 4);
     let mut news = house.sessions().watch().await.unwrap();
     let late = asks("late").await;
     let id = late.id().clone();
@@ -54,58 +54,60 @@ async fn an_ask_that_is_answered_by_its_turn_is_not_told_of() {
     shown(false).await;
     asks("last").await;
     std::fs::write(house.0.path("home/go"), "").unwrap();
-    let lines = told(&house, 5);
+    let lines = notifications(&house, 5);
     assert_eq!(lines[4..], ["last"], "{lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_ask_is_told_of_once() {
-    let house = House::new();
+async fn each_ask_is_notified_once() {
+    let house = DaemonWorld::new();
     let line = "$HOLDPOINT_ASK $HOLDPOINT_SESSION $HOLDPOINT_NAME $HOLDPOINT_TOOL $HOLDPOINT_MESSAGE";
     house.0.config(&format!("[notify]\ncommand = 'echo \"{line}\" >> ~/told'\n"));
     house.start();
     let open = house.session().policy(PolicyMode::Ask).name("one");
     let session = house.sessions().open(open).await.unwrap();
     session.prompt("shell: touch a\nshell: touch b").await.unwrap();
-    let first = told(&house, 1)[0].clone();
+    let first = notifications(&house, 1)[0].clone();
     let ask = house.sessions().inbox().await.unwrap()[0].ask.id.clone();
     assert_eq!(first, format!("{ask} {} one shell Run this command?", session.id()));
-    // The one behind it is told of when it is the one to answer.
+    // The command runs for the next ask when that becomes the one to answer.
     session.answer(&ask, Answer::Deny { reason: None }).await.unwrap();
-    let second = told(&house, 2)[1].clone();
+    let second = notifications(&house, 2)[1].clone();
     assert!(second != first && second.contains(session.id().as_str()), "{second}");
-    // It stands again after a restart, and was told of; another session's is not.
+    // After a restart the ask is open again, and the command does not run for it again, but for
+    // another session's.
     house.signal(Signal::KILL);
     house.wait_gone();
     house.start();
     house.sessions().get(session.id().as_str()).await.unwrap();
     let other = house.sessions().open(house.session().policy(PolicyMode::Ask).name("two")).await.unwrap();
     other.prompt("shell: touch c").await.unwrap();
-    let lines = told(&house, 3);
+    let lines = notifications(&house, 3);
     assert!(lines.len() == 3 && lines[2].contains(" two shell "), "{lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_command_and_what_it_has_started_end_with_the_daemon() {
-    let house = House::new();
+async fn the_notify_command_and_its_processes_end_with_the_daemon() {
+    let house = DaemonWorld::new();
     house.0.config("[notify]\ncommand = 'sleep 1000 & echo $! >> ~/told; wait'\n");
     house.start();
     let session = house.sessions().open(house.session().policy(PolicyMode::Ask)).await.unwrap();
     session.prompt("shell: touch a").await.unwrap();
-    let stat = format!("/proc/{}/stat", told(&house, 1)[0]);
+    let stat = format!("/proc/{}/stat", notifications(&house, 1)[0]);
     house.run(&["daemon", "stop"]).code(0);
-    // Gone, or dead and not yet buried by whoever has inherited it.
+    // Gone, or a zombie that its new parent has not reaped.
     let by = Instant::now() + patience();
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(Instant::now() < by, "it lives");
+        assert!(Instant::now() < by, "the process is still alive");
         std::thread::yield_now();
     }
 }
 
-/// Whatever a model asks, it is told of: what no variable can have is written out, or cut.
+/// A question may contain anything: characters that a variable can't hold are escaped, and long
+/// text is cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_is_told_of_whatever_is_in_it() {
-    let house = House::new();
+async fn a_question_with_any_characters_is_notified() {
+    let house = DaemonWorld::new();
     house.0.config("[notify]\ncommand = 'echo \"$HOLDPOINT_NAME: $HOLDPOINT_MESSAGE\" >> ~/told'\n");
     house.start();
     let asks = async |name: &str, question: &str| {
@@ -114,16 +116,16 @@ async fn a_question_is_told_of_whatever_is_in_it() {
         session.prompt(format!("call ask_user {input}")).await.unwrap();
     };
     asks("nul", "How\0ever?").await;
-    assert_eq!(told(&house, 1), ["nul: How\\u{0}ever?"]);
+    assert_eq!(notifications(&house, 1), ["nul: How\\u{0}ever?"]);
     asks("long", &"漢".repeat(2_000)).await;
-    let long = &told(&house, 2)[1];
+    let long = &notifications(&house, 2)[1];
     assert!(long.starts_with("long: 漢") && long.ends_with("漢…") && long.len() < 5000, "{} bytes", long.len());
 }
 
-/// Runs where the user is now, and not where the daemon was started.
+/// The command runs on the user's current desktop, and not where the daemon was started.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_command_has_the_desktop_of_the_client_that_connected_last() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     let line = "$DISPLAY $WAYLAND_DISPLAY $XAUTHORITY $DBUS_SESSION_BUS_ADDRESS $LANG";
     let echo = format!("echo \"$HOLDPOINT_NAME: {line} ${{XDG_RUNTIME_DIR##*/}}\"");
     house.0.config(&format!("[notify]\ncommand = '{echo} >> ~/told'\n"));
@@ -137,7 +139,7 @@ async fn the_command_has_the_desktop_of_the_client_that_connected_last() {
         asked += 1;
         let open = house.session().policy(PolicyMode::Ask).name(asked.to_string());
         house.sessions().open(open).await.unwrap().prompt("shell: touch a").await.unwrap();
-        told(&house, asked).pop().unwrap()
+        notifications(&house, asked).pop().unwrap()
     };
     let (bus, key) = (("DBUS_SESSION_BUS_ADDRESS", "unix:path=/a,guid=1"), ("XAUTHORITY", "/home/me/a key"));
     run(&["daemon", "start"], &[("DISPLAY", ":start"), key]);
@@ -148,7 +150,7 @@ async fn the_command_has_the_desktop_of_the_client_that_connected_last() {
     assert_eq!(next().await, "2: :1   unix:path=/a,guid=1  run");
     run(&["new", "--model", "rehearsal"], &[("WAYLAND_DISPLAY", "wayland-2")]);
     assert_eq!(next().await, "3:  wayland-2    run");
-    // One that has logged in from elsewhere has a bus and no display.
+    // A client that has logged in from elsewhere has a bus and no display.
     run(&["list"], &[bus]);
     assert_eq!(next().await, "4:  wayland-2    run");
     run(&["inbox"], &[("DISPLAY", ":4"), key]);

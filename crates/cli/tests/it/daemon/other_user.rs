@@ -1,4 +1,4 @@
-//! Folders of another user, as under `sudo -E` and `su`: nothing is made in them.
+//! Folders of another user, as under `sudo -E` and `su`: the program makes no file in them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::world::{Ran, World, program};
 
 const OTHER: u32 = 65_534;
 
-/// All that is below a folder, with its owner.
+/// The paths below a folder, with their owners.
 fn below(folder: &Path) -> BTreeMap<String, u32> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -24,7 +24,7 @@ fn below(folder: &Path) -> BTreeMap<String, u32> {
     all
 }
 
-/// A world whose folders another user may enter; these are theirs.
+/// A world with folders that another user may enter; those in `theirs` belong to that user.
 fn world(theirs: &[&str]) -> World {
     let world = World::new();
     fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
@@ -35,7 +35,7 @@ fn world(theirs: &[&str]) -> World {
     world
 }
 
-/// Runs the program with nothing but a `PATH` and these folders.
+/// Runs the program with only `PATH` and these folders in its environment.
 fn command(world: &World, before: &[&str], variables: &[(&str, &str)], args: &[&str]) -> Command {
     let mut words = before.iter().copied().chain([program().to_str().unwrap()]).chain(args.iter().copied());
     let mut command = Command::new(words.next().unwrap());
@@ -59,12 +59,12 @@ fn t_h4_root_makes_nothing_in_another_users_folders() {
     }
     let home = ("HOME", "home");
     for (theirs, variables, named) in [
-        // `sudo -E`, in a home that holds more or less of it by then.
+        // `sudo -E`, in a home that already has more or less of the state folder.
         (&["home"][..], &[home][..], "home"),
         (&["home", "home/.local"], &[home], "home/.local"),
         (&["home", "home/.local/share"], &[home], "home/.local/share"),
         (&["home", "home/.local/share", "home/.local/share/holdpoint"], &[home], "home/.local/share"),
-        // `su`, which keeps this one.
+        // `su`, which keeps these variables.
         (&["run"], &[home, ("XDG_RUNTIME_DIR", "run")], "run"),
         (&["run", "run/holdpoint"], &[home, ("XDG_RUNTIME_DIR", "run")], "run"),
         (&["data"], &[home, ("XDG_DATA_HOME", "data")], "data"),
@@ -73,7 +73,7 @@ fn t_h4_root_makes_nothing_in_another_users_folders() {
         let world = world(theirs);
         let before = below(&world.path(""));
         for args in [
-            // First, because it returns and leaves no daemon for long where it is not refused.
+            // First, because it returns, and leaves a daemon only briefly if it is not refused.
             &["daemon", "start", "--idle-stop", "1s"][..],
             &["daemon"],
             &["run", "echo"],
@@ -87,7 +87,7 @@ fn t_h4_root_makes_nothing_in_another_users_folders() {
         ] {
             let ran = Ran::of(command(&world, &[], variables, args));
             let (error, hint) = ran.err.split_once("hint: ").unwrap_or_else(|| panic!("{args:?}: {ran:?}"));
-            let expected = format!("{} belongs to somebody else (uid {OTHER})", world.path(named).display());
+            let expected = format!("{} belongs to another user (uid {OTHER})", world.path(named).display());
             assert!(ran.code == Some(2) && error.contains(&expected), "{theirs:?} {args:?}: {ran:?}");
             assert!(hint.contains("--state-dir") && hint.contains("sudo -H"), "{args:?}: {ran:?}");
             assert_eq!(below(&world.path("")), before, "{theirs:?} {args:?}");
@@ -110,7 +110,7 @@ fn t_h4_root_makes_no_state_in_another_users_folder() {
             &[("HOME", "home")],
             &["--state-dir", &dir, "daemon", "start", "--idle-stop", "1s"],
         ));
-        assert!(ran.code == Some(2) && ran.err.contains("belongs to somebody else"), "{dir}: {ran:?}");
+        assert!(ran.code == Some(2) && ran.err.contains("belongs to another user"), "{dir}: {ran:?}");
     }
     assert_eq!(below(&world.path("theirs")), before);
 }
@@ -133,7 +133,7 @@ fn t_h4_the_other_user_has_a_daemon_there_and_root_has_one_elsewhere() {
     assert!(before.keys().any(|path| path.ends_with("run/holdpoint/holdpoint.sock")), "{before:?}");
     let theirs = |path: &str| path.contains("/home/") || path.contains("/run/");
     assert!(before.iter().all(|(path, uid)| !theirs(path) || *uid == OTHER), "{before:?}");
-    // Root does not get at it, and leaves it as it is.
+    // Root can't use that daemon and leaves it as it is.
     for args in [&["daemon", "start"][..], &["list"], &["run", "echo"]] {
         let ran = Ran::of(command(&world, &[], &variables, args));
         assert!(ran.code != Some(0) && ran.err.contains("another user"), "{args:?}: {ran:?}");

@@ -1,4 +1,4 @@
-//! Nobody but its user gets at the daemon and its files.
+//! The daemon and its files are private to their user.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use rustix::process::{Uid, geteuid};
 
-use super::house::{House, ask};
+use super::harness::{DaemonWorld, ask};
 use crate::world::rounds;
 
 const NOBODY: u32 = 65_534;
@@ -29,9 +29,9 @@ fn set_mode(path: &Path, mode: u32) {
 fn t_f1_folders_and_socket_are_private_at_every_moment() {
     let (mut seen, mut told) = (0, 0);
     for round in 0..rounds(20, 200) {
-        let house = House::new();
+        let house = DaemonWorld::new();
         let (folder, socket) = (house.socket().parent().unwrap().to_owned(), house.socket());
-        // There before it starts, so that what is made there is told of.
+        // Made before the daemon starts, so that the watch reports everything made inside.
         let above = folder.parent().unwrap();
         fs::create_dir(above).unwrap();
         let done = AtomicBool::new(false);
@@ -40,13 +40,13 @@ fn t_f1_folders_and_socket_are_private_at_every_moment() {
                 let mut seen = 0;
                 let mut changes = Changes::of(above);
                 while !done.load(Ordering::Relaxed) {
-                    // Whatever is told of is looked at once more, at once.
+                    // After each event, the modes are checked once more.
                     for (name, changed) in changes.next() {
                         if name == "holdpoint" {
                             changes.watch(&folder);
                         }
                         let private = changed.contains(ReadFlags::ATTRIB);
-                        assert!(!private, "round {round}: {name} was made with another mode than it has now");
+                        assert!(!private, "round {round}: {name} was created with another mode");
                         told += usize::from(name.ends_with(".sock"));
                     }
                     assert!(mode(&folder).is_none_or(|mode| mode == 0o700), "round {round}: the folder");
@@ -58,17 +58,17 @@ fn t_f1_folders_and_socket_are_private_at_every_moment() {
                 }
                 seen
             });
-            let started = house.open_handed(&["daemon", "start"]).output().unwrap();
+            let started = house.with_open_umask(&["daemon", "start"]).output().unwrap();
             done.store(true, Ordering::Relaxed);
             assert!(started.status.success(), "{started:?}");
             watched.join().unwrap()
         });
     }
     assert!(seen > 0, "the socket was looked at while daemons started");
-    assert!(told > 0, "that it was made was told of");
+    assert!(told > 0, "its creation was reported");
 }
 
-/// What the system tells of a folder.
+/// Changes of folders, as inotify reports them.
 struct Changes(OwnedFd);
 
 impl Changes {
@@ -80,11 +80,11 @@ impl Changes {
 
     fn watch(&self, folder: &Path) {
         let all = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB;
-        // It may be gone again.
+        // The folder may be gone again.
         let _ = inotify::add_watch(&self.0, folder, all);
     }
 
-    /// What was made, or given another mode, since.
+    /// Files that were made or got another mode since the last call.
     fn next(&mut self) -> Vec<(String, ReadFlags)> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
@@ -107,15 +107,15 @@ fn t_h4_all_files_of_the_state_are_private_under_any_umask() {
             fs::read_dir(path).unwrap().for_each(|entry| walk(&entry.unwrap().path()));
         }
     }
-    let house = House::new();
-    assert!(house.open_handed(&["daemon", "start"]).status().unwrap().success());
+    let house = DaemonWorld::new();
+    assert!(house.with_open_umask(&["daemon", "start"]).status().unwrap().success());
     walk(&house.data());
     walk(house.socket().parent().unwrap());
 }
 
 #[test]
-fn t_h4_a_folder_that_others_get_into_is_refused() {
-    let house = House::new();
+fn t_h4_a_folder_open_to_others_is_refused() {
+    let house = DaemonWorld::new();
     house.start();
     house.run(&["daemon", "stop"]).code(0);
     let runtime = house.socket().parent().unwrap().to_owned();
@@ -123,19 +123,19 @@ fn t_h4_a_folder_that_others_get_into_is_refused() {
         for wider in [0o750, 0o705, 0o701, 0o777] {
             set_mode(&folder, wider);
             house.refuses(2, &[&format!("mode 0{wider:o}"), "chmod 700"]);
-            assert_eq!(mode(&folder), Some(wider), "it is left as it is");
+            assert_eq!(mode(&folder), Some(wider), "the mode is unchanged");
         }
         set_mode(&folder, 0o700);
     }
     if geteuid().is_root() {
         chown(house.data(), Some(NOBODY), None).unwrap();
-        house.refuses(2, &["belongs to somebody else"]);
+        house.refuses(2, &["belongs to another user"]);
     }
 }
 
 #[test]
-fn t_h4_a_file_that_others_get_at_or_that_is_a_link_is_refused() {
-    let house = House::new();
+fn t_h4_a_file_open_to_others_or_a_link_is_refused() {
+    let house = DaemonWorld::new();
     house.start();
     house.run(&["daemon", "stop"]).code(0);
     for file in ["daemon.lock", "logs/daemon.log", "sessions.db"] {
@@ -143,7 +143,7 @@ fn t_h4_a_file_that_others_get_at_or_that_is_a_link_is_refused() {
         for wider in [0o640, 0o604, 0o666] {
             set_mode(&path, wider);
             house.refuses(2, &[&format!("mode 0{wider:o}"), "chmod 600"]);
-            assert_eq!(mode(&path), Some(wider), "it is left as it is");
+            assert_eq!(mode(&path), Some(wider), "the mode is unchanged");
         }
         set_mode(&path, 0o600);
     }
@@ -151,7 +151,7 @@ fn t_h4_a_file_that_others_get_at_or_that_is_a_link_is_refused() {
     set_mode(&start, 0o666);
     assert!(house.run(&["daemon", "start"]).code(2).err.contains("start.lock"));
     set_mode(&start, 0o600);
-    // Whoever could put a link there would have what it points to written over.
+    // A link planted there would redirect the write to its target.
     let victim = house.0.path("victim");
     fs::write(&victim, "mine").unwrap();
     set_mode(&victim, 0o600);
@@ -167,12 +167,12 @@ fn t_h4_a_file_that_others_get_at_or_that_is_a_link_is_refused() {
 }
 
 #[test]
-fn t_f2_another_user_is_refused_by_the_kernels_word() {
+fn t_f2_another_user_is_refused_by_peer_credentials() {
     if !geteuid().is_root() {
         println!("skipped: to be another user takes root");
         return;
     }
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.start();
     let folder = house.socket().parent().unwrap().to_owned();
     for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(house.0.path(""))) {
@@ -181,18 +181,19 @@ fn t_f2_another_user_is_refused_by_the_kernels_word() {
     let connect = || {
         let socket = house.socket();
         let connected = std::thread::spawn(move || {
-            // Of this thread alone.
+            // This changes the user of this thread alone.
             rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
             UnixStream::connect(socket)
         });
         connected.join().unwrap()
     };
-    // As it is made; with its folder open to all: neither lets them as far as the daemon.
+    // With the folder's usual mode, and with a folder that is open to all: other users can't
+    // connect.
     for open in [0o700, 0o755] {
         set_mode(&folder, open);
         assert_eq!(connect().unwrap_err().kind(), ErrorKind::PermissionDenied, "{open:o}");
     }
-    // By mistake, everything stands open.
+    // By mistake, everything is open to all.
     set_mode(&house.socket(), 0o777);
     let answer = ask(connect().unwrap(), "/v1/status", "");
     assert!(answer.starts_with("HTTP/1.1 403") && !answer.contains("pid"), "{answer}");

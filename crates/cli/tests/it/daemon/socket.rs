@@ -1,4 +1,4 @@
-//! What lies at the socket's path, and how long that may be.
+//! Files in the place of the socket, and the length of the socket's path.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -7,29 +7,29 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::wait;
 
-/// The socket's folder, made as a daemon makes it.
-fn make_folder(house: &House) {
+/// Makes the socket's folder as a daemon does.
+fn make_folder(house: &DaemonWorld) {
     let folder = house.socket().parent().unwrap().to_owned();
     fs::create_dir_all(&folder).unwrap();
     fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
 }
 
 #[test]
-fn t_n2_what_a_dead_daemon_has_left_is_in_nobodys_way() {
-    let house = House::new();
+fn t_n2_leftovers_of_a_dead_daemon_do_not_prevent_a_start() {
+    let house = DaemonWorld::new();
     let first = house.start();
     house.signal(Signal::KILL);
     house.wait_gone();
-    assert!(fs::symlink_metadata(house.socket()).unwrap().file_type().is_socket(), "it could not tidy up");
-    // Its number is another program's by now.
+    assert!(fs::symlink_metadata(house.socket()).unwrap().file_type().is_socket(), "the daemon could not clean up");
+    // Its process id now belongs to another program.
     let mut other = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap();
     let lock = house.data().join("daemon.lock");
     fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&first.to_string(), &other.id().to_string())).unwrap();
     house.run(&["status"]).code(3);
-    assert!(house.run(&["daemon", "stop"]).code(0).out.contains("does not run"));
+    assert!(house.run(&["daemon", "stop"]).code(0).out.contains("is not running"));
     house.run(&["daemon", "start"]).code(0);
     assert_ne!(house.pid(), first);
     assert_eq!(other.try_wait().unwrap(), None, "the other program is untouched");
@@ -38,7 +38,7 @@ fn t_n2_what_a_dead_daemon_has_left_is_in_nobodys_way() {
 }
 
 #[test]
-fn t_n4_what_is_no_socket_is_refused_and_stays() {
+fn t_n4_a_file_in_the_place_of_the_socket_is_refused_and_kept() {
     type Make = fn(&std::path::Path);
     let things: [(&str, Make); 5] = [
         ("file", |path| fs::write(path, "mine").unwrap()),
@@ -51,7 +51,7 @@ fn t_n4_what_is_no_socket_is_refused_and_stays() {
         }),
     ];
     for (what, make) in things {
-        let house = House::new();
+        let house = DaemonWorld::new();
         make_folder(&house);
         make(&house.socket());
         let before = fs::symlink_metadata(house.socket()).unwrap();
@@ -63,19 +63,19 @@ fn t_n4_what_is_no_socket_is_refused_and_stays() {
 
 #[test]
 fn t_n4_a_socket_that_another_program_listens_on_stays_its_own() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     make_folder(&house);
     let theirs = UnixListener::bind(house.socket()).unwrap();
     let mut daemon = house.0.command(&["daemon"]).spawn().unwrap();
     assert_eq!(wait(&mut daemon).code(), Some(1));
     theirs.set_nonblocking(true).unwrap();
-    theirs.accept().expect("it is still the one that is found there");
+    theirs.accept().expect("the socket is unchanged");
 }
 
 #[test]
-fn m_e2_a_path_that_is_too_long_for_a_socket_is_told() {
-    let house = House::new();
-    // With `/run/holdpoint.sock` behind it, and the bound is 107.
+fn m_e2_a_socket_path_that_is_too_long_is_an_error() {
+    let house = DaemonWorld::new();
+    // `/run/holdpoint.sock` is appended, and the limit is 107 bytes.
     let base = house.0.path("s").display().to_string();
     let dir = |length: usize| format!("{base}{}", "x".repeat(length - base.len() - "/run/holdpoint.sock".len()));
     for args in [&["daemon"][..], &["daemon", "start"], &["status"]] {
@@ -88,7 +88,7 @@ fn m_e2_a_path_that_is_too_long_for_a_socket_is_told() {
 
 #[test]
 fn only_its_own_socket_is_removed_at_the_end() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.start();
     fs::remove_file(house.socket()).unwrap();
     fs::write(house.socket(), "mine").unwrap();

@@ -1,4 +1,5 @@
-//! A daemon that a command starts: what it has of whoever started it, and what is told if it can't start.
+//! A daemon started by a command: it inherits nothing from its starter, and the command reports why
+//! it can't start.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,12 +9,12 @@ use std::process::Command;
 use holdpoint_tests::faults::{Fault, Faults};
 use holdpoint_tools::testing::rounds;
 
-use super::house::House;
+use super::harness::DaemonWorld;
 use crate::world::{Ran, program, wait};
 
 #[test]
-fn t_n7_it_has_nothing_of_whoever_started_it() {
-    let house = House::new();
+fn t_n7_a_daemon_inherits_nothing_from_its_starter() {
+    let house = DaemonWorld::new();
     let mut shell = Command::new("bash");
     shell.args(["-c", "exec 9> held; exec \"$0\" daemon start"]).arg(program());
     shell.current_dir(house.0.path("work")).env_clear().envs(house.0.env()).env("OPENAI_API_KEY", "sk-secret");
@@ -26,12 +27,12 @@ fn t_n7_it_has_nothing_of_whoever_started_it() {
     }
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     for file in files.filter_map(|file| fs::read_link(file.unwrap().path()).ok()) {
-        assert!(!file.starts_with(house.0.path("work")), "it keeps {} open", file.display());
+        assert!(!file.starts_with(house.0.path("work")), "the daemon keeps {} open", file.display());
     }
-    // Field 6 of stat, behind the name: the session.
+    // The session is field 6 of stat, counted past the name.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap().to_owned();
-    assert_eq!(session, pid.to_string(), "it leads a session of its own");
+    assert_eq!(session, pid.to_string(), "the daemon leads its own session");
     let environ = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
     let mut names: Vec<_> = environ.split_terminator('\0').map(|one| one.split('=').next().unwrap()).collect();
     names.sort_unstable();
@@ -46,7 +47,7 @@ fn t_u17_it_starts_again_after_a_kill_at_any_call_of_its_first_start() {
     };
     let mut killed = 0;
     for call in (1..).step_by(rounds(6, 1)) {
-        let house = House::new();
+        let house = DaemonWorld::new();
         let mut daemon = house.0.command(&["daemon"]);
         faults.inject(&mut daemon, Fault::Kill, call);
         let mut daemon = daemon.spawn().unwrap();
@@ -66,8 +67,8 @@ fn t_u17_it_starts_again_after_a_kill_at_any_call_of_its_first_start() {
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_told_by_the_command() {
-    let house = House::new();
+fn the_command_reports_why_the_daemon_does_not_start() {
+    let house = DaemonWorld::new();
     let config = house.0.config("[limits]\nmax_session = 1\n");
     house.refuses(2, &["did you mean `limits.max_sessions`?"]);
     fs::remove_file(config).unwrap();
@@ -83,19 +84,19 @@ fn what_keeps_it_from_starting_is_told_by_the_command() {
 }
 
 #[test]
-fn the_levels_of_its_log_come_from_who_starts_it() {
+fn the_starter_sets_the_daemons_log_levels() {
     for (levels, info) in [(None, true), (Some("holdpoint=warn"), false), (Some("holdpoint=info"), true)] {
-        let house = House::new();
+        let house = DaemonWorld::new();
         let mut start = house.0.command(&["daemon", "start"]);
         start.envs(levels.map(|levels| ("HOLDPOINT_LOG", levels)));
         Ran::of(start).code(0);
         let log = house.last_words();
         assert_eq!(log.contains(" INFO holdpoint::daemon: serving"), info, "{levels:?}: {log}");
     }
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.0.config("log = 'holdpoint=warn'\n");
     house.start();
-    assert!(!house.last_words().contains(" INFO "), "and if they say nothing, from the configuration");
+    assert!(!house.last_words().contains(" INFO "), "else from the configuration");
     house.0.config("log = 'a=b=c'\n");
     house.refuses(2, &["a=b=c"]);
     let mut start = house.0.command(&["daemon", "start"]);
@@ -104,10 +105,10 @@ fn the_levels_of_its_log_come_from_who_starts_it() {
 }
 
 #[test]
-fn restart_starts_another_one_also_where_none_ran() {
-    let house = House::new();
+fn restart_also_starts_a_daemon_when_none_runs() {
+    let house = DaemonWorld::new();
     let ran = house.run(&["daemon", "restart"]).code(0);
-    assert!(ran.out.starts_with("The daemon does not run."), "{ran:#?}");
+    assert!(ran.out.starts_with("The daemon is not running."), "{ran:#?}");
     let first = house.pid();
     let ran = house.run(&["daemon", "restart"]).code(0);
     assert!(ran.out.contains(&format!("(pid {first}) has stopped")), "{ran:#?}");

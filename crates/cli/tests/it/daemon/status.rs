@@ -4,21 +4,21 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use super::house::{House, ask};
+use super::harness::{DaemonWorld, ask};
 use crate::world::Ran;
 
 #[test]
 fn without_a_daemon_it_says_so_and_starts_none() {
-    let house = House::new();
-    assert!(house.run(&["status"]).code(3).out.contains("does not run"));
+    let house = DaemonWorld::new();
+    assert!(house.run(&["status"]).code(3).out.contains("is not running"));
     let json: serde_json::Value = serde_json::from_str(&house.run(&["status", "--json"]).code(3).out).unwrap();
     assert_eq!(json, serde_json::json!({ "pid": null }));
-    assert!(!house.data().exists() && !house.socket().exists(), "nothing is made by asking");
+    assert!(!house.data().exists() && !house.socket().exists(), "the status command creates nothing");
 }
 
 #[test]
-fn it_tells_what_there_is_to_know() {
-    let house = House::new();
+fn status_shows_version_socket_data_folder_and_counts() {
+    let house = DaemonWorld::new();
     house.start();
     let status = house.status();
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
@@ -34,20 +34,21 @@ fn it_tells_what_there_is_to_know() {
     }
 }
 
-/// What it has read when it started, it goes by; what each command reads by itself is no concern of it.
+/// A daemon keeps the configuration that it read at its start. Values that each command reads by
+/// itself do not concern it.
 #[test]
-fn m_e2_a_daemon_that_goes_by_another_configuration_is_told_of() {
-    let house = House::new();
+fn m_e2_a_configuration_changed_since_the_start_is_reported() {
+    let house = DaemonWorld::new();
     let tells = |what: &str| {
         let [status, show] = [&["status"][..], &["config", "show"]].map(|args| house.run(args).code(0));
         let hint = if what.is_empty() { "" } else { "hint: `holdpoint daemon restart` " };
-        let told = format!("changed since the daemon has read it: {what}\n");
+        let told = format!("changed since the daemon read it: {what}\n");
         assert_eq!(status.out.contains(&format!("\nconfig    {told}")), !what.is_empty(), "{status:#?}");
-        assert_eq!(show.err.starts_with(&format!("the configuration was {told}")), !what.is_empty(), "{show:#?}");
+        assert_eq!(show.err.starts_with(&format!("the configuration has {told}")), !what.is_empty(), "{show:#?}");
         assert!([status.err, show.err].iter().all(|err| err.contains(hint) && err.is_empty() == what.is_empty()));
     };
     house.0.config("[limits]\nmax_sessions = 3\n");
-    assert_eq!(house.run(&["config", "show"]).code(0).err, "", "none runs");
+    assert_eq!(house.run(&["config", "show"]).code(0).err, "", "no daemon is running");
     house.start();
     assert_eq!(house.status()["config"]["limits"]["max_sessions"], 3);
     tells("");
@@ -57,15 +58,15 @@ fn m_e2_a_daemon_that_goes_by_another_configuration_is_told_of() {
     tells("[limits], log, [notify], [web]");
     house.run(&["daemon", "restart"]).code(0);
     tells("");
-    // One that can't be read keeps nobody from the status.
+    // An unreadable configuration does not prevent the status.
     house.0.config("[limits");
     assert_eq!(house.run(&["status"]).code(0).err, "");
 }
 
-/// Where sessions are not there that were, whoever looks for them is told where to look.
+/// Where a saved session is missing, commands point to the damaged store.
 #[test]
-fn that_the_store_was_damaged_is_told_where_sessions_are_missed() {
-    let house = House::new();
+fn a_damaged_store_is_reported_where_sessions_are_missing() {
+    let house = DaemonWorld::new();
     house.start();
     assert!(!house.run(&["list"]).code(0).err.contains("damaged"));
     assert!(!house.run(&["logs", "one"]).code(1).err.contains("damaged"));
@@ -77,17 +78,17 @@ fn that_the_store_was_damaged_is_told_where_sessions_are_missed() {
         "{listed:#?}"
     );
     let missed = house.run(&["logs", "one"]).code(1);
-    assert!(missed.err.contains("`holdpoint list` has every session; the store was damaged"), "{missed:#?}");
+    assert!(missed.err.contains("`holdpoint list` lists every session; the store was damaged"), "{missed:#?}");
     let missed = house.run(&["interrupt", "one", "two"]).code(1);
-    assert_eq!(missed.err.matches("has every session; the store was damaged").count(), 2, "{missed:#?}");
+    assert_eq!(missed.err.matches("lists every session; the store was damaged").count(), 2, "{missed:#?}");
     let status = house.run(&["status"]).code(0).out;
     assert!(status.contains("is kept as") && status.contains("no session can be read from it"), "{status}");
 }
 
-/// What is listed and has lost all that happened in it can be deleted, which is what its error says.
+/// A listed session that has lost all of its facts can be deleted, as the error suggests.
 #[test]
-fn a_session_that_has_lost_its_facts_is_told_of_and_deleted() {
-    let house = House::new();
+fn a_session_without_facts_is_reported_and_can_be_deleted() {
+    let house = DaemonWorld::new();
     house.run(&["new", "--name", "one", "--model", "rehearsal", "say hello"]).code(0);
     house.run(&["wait", "one"]).code(0);
     house.run(&["daemon", "stop"]).code(0);
@@ -97,16 +98,17 @@ fn a_session_that_has_lost_its_facts_is_told_of_and_deleted() {
     assert!(house.run(&["list"]).code(0).out.contains(" one "));
     for command in ["logs", "show", "export"] {
         let told = house.run(&[command, "one"]).code(1);
-        assert!(told.err.contains("is damaged: of all that happened in it") && told.err.contains("holdpoint rm"));
+        assert!(told.err.contains("is damaged: none of its events 1 to") && told.err.contains("holdpoint rm"));
     }
     assert_eq!(house.run(&["rm", "one"]).code(0).out, "one: deleted\n");
     assert!(house.run(&["list"]).code(0).out.starts_with("No sessions."));
 }
 
-/// A row that can't be read is found before anyone opens its session, and every command that shows the session says so.
+/// A damaged row is found before its session is opened, and every command that shows the session
+/// reports it.
 #[test]
 fn t_u5_a_damaged_row_is_reported_wherever_its_session_is() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     for name in ["one", "two"] {
         house.run(&["new", "--name", name, "--model", "rehearsal", &format!("say {name}")]).code(0);
         house.run(&["wait", name]).code(0);
@@ -132,7 +134,7 @@ fn t_u5_a_damaged_row_is_reported_wherever_its_session_is() {
         assert!(one(&shown) == 1 && shown.contains("damaged   "), "{shown}");
     }
     assert_eq!(one(&house.run(&["show", "two"]).code(0).out), 0);
-    // It goes on, and a prompt says what its model does not know.
+    // The session continues, and a prompt reports the events that the model does not know.
     let prompted = house.run(&["prompt", "one", "say more"]).code(0);
     assert!(prompted.err.starts_with("damaged: event ") && one(&prompted.err) == 1, "{prompted:#?}");
     house.run(&["wait", "one"]).code(0);
@@ -141,17 +143,17 @@ fn t_u5_a_damaged_row_is_reported_wherever_its_session_is() {
     assert_eq!(house.run(&["prompt", "two", "say more"]).code(0).err, "");
 }
 
-/// What pretends to be a daemon, until it is dropped: whoever stops the daemon of a world would stop this test.
-struct Pretence(std::path::PathBuf);
+/// A fake daemon, found until this is dropped. A command that stopped it would stop this test.
+struct FakeDaemon(std::path::PathBuf);
 
-impl Drop for Pretence {
+impl Drop for FakeDaemon {
     fn drop(&mut self) {
         std::fs::remove_file(&self.0).unwrap();
     }
 }
 
-/// Something that says it is a daemon of this version of the API.
-fn pretend(house: &House, api: u32) -> Pretence {
+/// Starts a fake daemon with this version of the API.
+fn start_fake_daemon(house: &DaemonWorld, api: u32) -> FakeDaemon {
     let folder = house.socket().parent().unwrap().to_owned();
     std::fs::create_dir_all(&folder).unwrap();
     let listener = UnixListener::bind(house.socket()).unwrap();
@@ -164,18 +166,18 @@ fn pretend(house: &House, api: u32) -> Pretence {
                 line.clear();
             }
             let body = format!("{{\"version\":\"7.8.9\",\"api\":{api},\"pid\":42,\"aWordOfLater\":true}}");
-            // Who only looks whether somebody listens is gone.
+            // A client that only probes the socket is gone.
             let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         }
     });
-    Pretence(house.socket())
+    FakeDaemon(house.socket())
 }
 
 #[test]
-fn a_daemon_of_another_version_is_told_of_and_status_works() {
+fn a_daemon_of_another_version_is_reported_and_status_works() {
     for (api, hint) in [(0, "holdpoint daemon restart"), (99, "newer holdpoint")] {
-        let house = House::new();
-        let _pretence = pretend(&house, api);
+        let house = DaemonWorld::new();
+        let _pretence = start_fake_daemon(&house, api);
         let ran = house.run(&["daemon", "start"]).code(1);
         assert!(ran.err.contains("7.8.9") && ran.err.contains("pid 42") && ran.err.contains(hint), "{ran:#?}");
         assert!(house.run(&["status"]).code(0).out.contains("holdpoint 7.8.9"));
@@ -184,8 +186,8 @@ fn a_daemon_of_another_version_is_told_of_and_status_works() {
 }
 
 #[test]
-fn a_client_of_another_version_is_refused_but_for_the_status() {
-    let house = House::new();
+fn a_client_of_another_version_may_only_ask_for_the_status() {
+    let house = DaemonWorld::new();
     house.start();
     let ask = |path, headers| ask(UnixStream::connect(house.socket()).unwrap(), path, headers);
     assert!(ask("/v1/status", "holdpoint-api: 99\r\n").starts_with("HTTP/1.1 200"));
@@ -194,10 +196,10 @@ fn a_client_of_another_version_is_refused_but_for_the_status() {
     assert!(ask("/v1/asks", "holdpoint-api: 2\r\n").starts_with("HTTP/1.1 200"));
 }
 
-/// The output of a command is in the log with its result; its pieces were the daemon's alone.
+/// The log has a command's output with its result; only the daemon had it in pieces.
 #[test]
 fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     let script = "shell: echo out; echo err >&2; seq 3; printf end; exit 3";
     house.run(&["new", "--name", "one", "--model", "rehearsal", "--policy", "all", script]).code(0);
     house.run(&["wait", "one"]).code(0);
@@ -212,7 +214,7 @@ fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
         assert_eq!(after.iter().filter(|shown| shown.trim() == format!("│ {line}")).count(), 1, "{line}: {after:?}");
     }
     assert_eq!(after, before);
-    // Of a long output, the beginning and the end are kept.
+    // Of a long output, the head and the tail are kept.
     house.run(&["new", "--name", "two", "--model", "rehearsal", "--policy", "all", "shell: seq 20000"]).code(0);
     house.run(&["wait", "two"]).code(0);
     house.run(&["daemon", "stop"]).code(0);

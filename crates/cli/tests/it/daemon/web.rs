@@ -1,4 +1,5 @@
-//! The web through the daemon: a page that is paused, seen by every client, and gone with whatever ends it.
+//! Web pages through the daemon: paused, shown to every client, and gone with the session or the
+//! daemon.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -8,9 +9,9 @@ use holdpoint_common::{Answer, AskCloseCause, AskRequest, Fact, Outcome, PolicyM
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::house::{House, until};
+use super::harness::{DaemonWorld, until};
 
-/// A server with one page; its address.
+/// Starts a server with one page and returns its address.
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -29,15 +30,15 @@ fn server() -> String {
     format!("http://{address}/")
 }
 
-fn house() -> House {
-    let house = House::new();
+fn house() -> DaemonWorld {
+    let house = DaemonWorld::new();
     house.0.config("[web]\npause_headless = true\nallow = ['127.0.0.1']\n");
     house.start();
     house
 }
 
-/// A session that has a page and is paused with it.
-async fn paused(house: &House) -> (SessionHandle, Attachment) {
+/// A session that is paused on a page.
+async fn paused(house: &DaemonWorld) -> (SessionHandle, Attachment) {
     let session = house.sessions().open(house.session()).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let script = format!("call web {{\"action\": \"open_page\", \"url\": \"{}\", \"pause\": true}}", server());
@@ -48,8 +49,8 @@ async fn paused(house: &House) -> (SessionHandle, Attachment) {
     (session, events)
 }
 
-/// The folders of browsers that are there.
-fn folders(house: &House) -> usize {
+/// How many folders of browsers exist.
+fn folders(house: &DaemonWorld) -> usize {
     let entries = std::fs::read_dir(house.data().join("web")).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("browser-")).count()
 }
@@ -76,7 +77,7 @@ async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
     }
 }
 
-/// Nobody can answer for a browser that is gone: the ask closes, everybody is told, and so is the model.
+/// When a browser dies, its ask closes, and the clients and the model are notified.
 #[tokio::test]
 async fn m_a9_a_browser_that_dies_in_a_pause_closes_the_ask() {
     let house = house();
@@ -98,10 +99,10 @@ async fn m_a9_a_browser_that_dies_in_a_pause_closes_the_ask() {
     session.close().await.unwrap();
 }
 
-/// The policy asks about the page, and says in the same breath that it is private: one yes is for both.
+/// The policy's Confirm also says that the page is private, so one approval covers both.
 #[tokio::test]
 async fn m_e7_web_a_private_page_is_confirmed_once() {
-    let house = House::new();
+    let house = DaemonWorld::new();
     house.start();
     let open = house.session().policy(PolicyMode::Ask);
     let session = house.sessions().open(open).await.unwrap();
@@ -122,11 +123,11 @@ async fn m_e7_web_a_private_page_is_confirmed_once() {
 }
 
 #[test]
-fn m_e7_web_a_picture_is_told_by_its_path() {
+fn m_e7_web_a_screenshot_is_reported_by_its_path() {
     let house = house();
     let script = format!("call web {{\"action\": \"screenshot\", \"url\": \"{}\"}}", server());
     let ran = house.0.play(&["--policy", "all"], &script).code(0);
-    let told = ran.err.split("└ The picture is in ").nth(1).unwrap_or_else(|| panic!("{ran:#?}"));
+    let told = ran.err.split("└ Screenshot saved to ").nth(1).unwrap_or_else(|| panic!("{ran:#?}"));
     assert!(std::path::Path::new(told.split(" (").next().unwrap()).is_file(), "{told}");
 }
 

@@ -1,4 +1,4 @@
-//! Asks on the screen: what is shown, what answers, and what does not.
+//! Asks on the screen: the text shown, the keys that answer, and the keys that do not.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::world::World;
 const ASKED: &str = "[Y] Approve [N] Deny (Esc to interrupt)";
 
 #[test]
-fn m_a10_what_was_typed_before_it_appeared_does_not_answer_and_the_draft_is_kept() {
+fn m_a10_keys_typed_before_an_ask_do_not_answer_and_stay_in_the_draft() {
     until_conclusive(|| {
         let world = World::new();
         world.opens("one", &["--policy", "ask"], "wait 1s\nshell: touch made");
@@ -20,7 +20,7 @@ fn m_a10_what_was_typed_before_it_appeared_does_not_answer_and_the_draft_is_kept
         if tty.shows("→", GUARD + Duration::from_millis(100)) {
             return pressed_late(absent, &tty);
         }
-        // None of these is an answer.
+        // None of these keys is an answer.
         tty.press("\r\nx1\t\x19q");
         assert!(!tty.shows("→", Duration::from_millis(400)), "{}", tty.text());
         tty.press_until("n", "→ denied");
@@ -33,7 +33,7 @@ fn m_a10_what_was_typed_before_it_appeared_does_not_answer_and_the_draft_is_kept
 }
 
 #[test]
-fn m_a10_what_was_typed_while_the_screen_was_stopped_does_not_answer() {
+fn m_a10_keys_typed_while_the_screen_was_stopped_do_not_answer() {
     let world = World::new();
     world.opens("one", &["--policy", "ask"], "shell: touch made");
     let mut tty = Tty::run(&world, &["attach", "one"]);
@@ -43,7 +43,7 @@ fn m_a10_what_was_typed_while_the_screen_was_stopped_does_not_answer() {
         tty.stop();
         tty.press("y");
         tty.signal("CONT");
-        // What follows is read behind it.
+        // The next keys are read after the `y`.
         tty.press("\x18?");
         tty.wait_for(" Help: ");
         tty.press("\x1b");
@@ -61,13 +61,13 @@ fn m_a2_a_reason_is_typed_and_esc_goes_back() {
     world.opens("one", &[], "shell: touch made\nsay Done.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for(ASKED);
-    tty.press_until("r", "Why not, then Enter (Esc to go back)");
+    tty.press_until("r", "Reason, then Enter (Esc to go back)");
     tty.press("yes");
     tty.wait_for("> yes");
     tty.press("\x1b");
     tty.wait_for(ASKED);
-    tty.press_until("r", "Why not");
-    // Under load the key comes twice, and the second is a letter.
+    tty.press_until("r", "Reason, then Enter");
+    // Under load the key is pressed twice, and the second is a letter.
     tty.press("\x7f\x7f\x7fnot today");
     tty.wait_for("> not today");
     tty.press("\r");
@@ -94,30 +94,30 @@ fn m_e4_questions_are_answered_by_number_and_by_words() {
     tty.end(0);
 }
 
-/// Approves in the hub what is asked last of all.
+/// Approves the last ask of all from the hub.
 fn answer_the_last(tty: &mut Tty) {
     tty.press_until("y", "idle (done)");
     tty.press("\x1b");
 }
 
 #[test]
-fn m_b9_what_waits_is_answered_from_the_hub() {
+fn m_b9_an_ask_is_answered_from_the_hub() {
     let world = World::new();
     world.opens("one", &[], "shell: touch made");
     let mut tty = Tty::run(&world, &[]);
-    tty.wait_for("1 waits for you");
+    tty.wait_for("1 ask needs you");
     tty.wait_for("Tab answer here");
     tty.press("\t");
     tty.wait_for(ASKED);
     answer_the_last(&mut tty);
     assert!(world.work("made").exists());
-    assert!(!tty.text().contains("waits for you"), "{}", tty.text());
+    assert!(!tty.text().contains("needs you"), "{}", tty.text());
     tty.press("\x03\x03");
     tty.end(0);
 }
 
 #[test]
-fn t_c1_every_byte_of_a_hostile_command_is_visible_and_none_acts() {
+fn t_c1_every_byte_of_a_hostile_command_is_visible_and_has_no_effect() {
     let world = World::new();
     let hostile = r"echo \u001b[2J\u001b]52;c;aGk=\u0007\u009b31m\rsafe\b\u202e # \u200b";
     world.opens("one", &[], &format!("call shell {{\"command\": \"{hostile}\"}}"));
@@ -152,7 +152,7 @@ fn m_a10_a_long_command_is_read_to_its_end_and_answered_on_any_screen() {
         tty.wait_for("lines 1-");
         tty.press("\x1b[F");
         tty.wait_for("finis");
-        // As large as the screen, and where one was.
+        // Tab makes the panel as large as the screen and keeps the position.
         tty.press("\t\x1b[H");
         tty.wait_for("│ touch made");
         tty.wait_for(ASKED);
@@ -168,14 +168,14 @@ fn m_a10_a_long_command_is_read_to_its_end_and_answered_on_any_screen() {
 }
 
 #[test]
-fn m_b9_all_that_one_session_asks_is_answered_from_the_hub() {
+fn m_b9_all_asks_of_a_session_are_answered_from_the_hub() {
     let world = World::new();
     world.opens("one", &[], "shell: touch first\nshell: touch second");
     let mut tty = Tty::run(&world, &[]);
-    tty.wait_for("2 wait for you");
+    tty.wait_for("2 asks need you");
     tty.wait_for("(1 more)");
     tty.press("\t");
-    tty.wait_for("1 more waits");
+    tty.wait_for("1 more waiting");
     tty.press_until("y", "│ touch second");
     answer_the_last(&mut tty);
     assert!(world.work("first").exists() && world.work("second").exists());
@@ -188,11 +188,11 @@ fn m_b9_the_panel_of_the_hub_waits_for_the_next_ask_while_the_turn_runs_on() {
     let world = World::new();
     world.opens("one", &[], "shell: until [ -e go ]; do sleep 0.05; done\n---\nshell: touch made");
     let mut tty = Tty::run(&world, &[]);
-    tty.wait_for("1 waits for you");
+    tty.wait_for("1 ask needs you");
     tty.press("\t");
     tty.wait_for(ASKED);
     tty.press_until("y", "one: running");
-    // None of these is a filter.
+    // None of these keys filters the hub.
     tty.press("yy\ry");
     std::fs::write(world.work("go"), "").unwrap();
     tty.wait_for("│ touch made");
@@ -204,11 +204,11 @@ fn m_b9_the_panel_of_the_hub_waits_for_the_next_ask_while_the_turn_runs_on() {
 }
 
 #[test]
-fn m_c6_what_is_interrupted_from_the_hub_is_told_with_its_receipt() {
+fn m_c6_an_interrupt_from_the_hub_shows_its_receipt() {
     let world = World::new();
     world.opens("one", &[], "ask: Which name?");
     let mut tty = Tty::run(&world, &[]);
-    tty.wait_for("1 waits for you");
+    tty.wait_for("1 ask needs you");
     tty.press("\t");
     tty.wait_for("Esc to interrupt");
     tty.press("\x1b");
@@ -218,7 +218,7 @@ fn m_c6_what_is_interrupted_from_the_hub_is_told_with_its_receipt() {
     tty.end(0);
 }
 
-/// What a session asks first.
+/// The id of a session's first open ask.
 fn first_ask(world: &World, session: &str) -> String {
     let asked = world.run(&["wait", session, "--for", "ask"]).code(0).out;
     let (_, ask) = asked.split_once("(ask ").unwrap();
@@ -226,7 +226,7 @@ fn first_ask(world: &World, session: &str) -> String {
 }
 
 #[test]
-fn m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_it_is_said() {
+fn m_a10_words_for_an_ask_answered_elsewhere_are_dropped_with_a_notice() {
     let world = World::new();
     for (name, args, enter) in [("one", &["attach", "one"][..], ""), ("two", &[], "\t")] {
         world.opens(name, &[], "shell: touch first\nshell: touch made");
@@ -234,14 +234,14 @@ fn m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_it_is_said(
         tty.wait_for(if enter.is_empty() { ASKED } else { "Tab answer here" });
         tty.press(enter);
         tty.wait_for(ASKED);
-        tty.press_until("r", "Why not, then Enter (Esc to go back)");
+        tty.press_until("r", "Reason, then Enter (Esc to go back)");
         tty.press("not yes");
         tty.wait_for("not yes");
         world.run(&["approve", &first_ask(&world, name)]).code(0);
         tty.wait_for("answered from the command line (pid ");
         tty.wait_for("your words were not sent");
         tty.wait_for("│ touch made");
-        // The rest of them approves nothing, opens nothing, is sent nowhere.
+        // The rest of the words approves nothing, opens nothing and is sent nowhere.
         tty.press("es \r");
         tty.press("\x18d");
         tty.end(0);
@@ -250,7 +250,7 @@ fn m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_it_is_said(
     }
 }
 
-/// A finger that bounces, and a terminal that reports by itself.
+/// Like a bouncing key, between reports that a terminal sends by itself.
 #[test]
 fn m_a10_a_second_enter_at_a_question_sends_no_prompt() {
     until_conclusive(|| {
@@ -262,7 +262,7 @@ fn m_a10_a_second_enter_at_a_question_sends_no_prompt() {
         tty.press("\r");
         let (mut pressed, mut longest) = (Instant::now(), Duration::ZERO);
         for _ in 0..4 {
-            // Typed so soon, it goes nowhere.
+            // Text typed this soon is dropped.
             let leaked = tty.shows("draft", Duration::from_millis(50));
             tty.press("\x1b]11;rgb:0/0/0\x1b\\draft\r");
             longest = longest.max(pressed.elapsed());
@@ -284,12 +284,12 @@ fn m_a10_a_second_enter_at_a_question_sends_no_prompt() {
 }
 
 #[test]
-fn shift_enter_is_a_line_and_the_cursor_is_where_one_types() {
+fn shift_enter_inserts_a_line_and_the_cursor_follows() {
     let world = World::new();
     world.opens("one", &[], "say hello");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
-    // As kitty and as xterm report it, both of which were asked to.
+    // As kitty and xterm report it; the program asked both to.
     tty.press("first\x1b[13;2usecond\x1b[27;2;13~third");
     tty.wait_for("third");
     let cursor = |screen: &vt100::Screen| (screen.cursor_position(), screen.hide_cursor());

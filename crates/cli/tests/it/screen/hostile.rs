@@ -1,11 +1,11 @@
-//! What others say, and what is pasted: shown, and nothing more.
+//! Hostile output and pasted text: shown, with no other effect.
 
 use std::time::{Duration, Instant};
 
 use crate::tty::Tty;
 use crate::world::{World, patience, rounds};
 
-/// What terminals take as an order, each as it comes and as it is shown.
+/// Control sequences, each as it arrives and as it is shown.
 const ORDERS: [(&[u8], &str); 14] = [
     (b"\x1b]52;c;aGk=\x07", r"\u{1b}]52;c;aGk=\u{7}"),
     (b"\x1b]8;;http://x\x1b\\link", r"\u{1b}]8;;http://x\u{1b}\link"),
@@ -18,15 +18,15 @@ const ORDERS: [(&[u8], &str); 14] = [
     (b"\x1b_Gx\x1b\\", r"\u{1b}_Gx\u{1b}\"),
     (b"\x1b[31mred", r"\u{1b}[31mred"),
     (b"\xc2\x9b31m", r"\u{9b}31m"),
-    // By itself it is no text at all. (What stands for it is nothing to this terminal.)
+    // Alone, this byte is not UTF-8. (The test's terminal shows no character for it.)
     (b"\x9b31mlone", "31mlone"),
-    // These never end: all that follows would be theirs.
+    // These never end, so they would swallow all text after them.
     (b"\x1b]8;;http://y", r"\u{1b}]8;;http://y"),
     (b"\x1b]52;c;aGk=", r"\u{1b}]52;c;aGk="),
 ];
 
 #[test]
-fn t_c7_no_order_of_a_tools_output_reaches_the_terminal() {
+fn t_c7_no_control_sequence_of_a_tool_reaches_the_terminal() {
     let world = World::new();
     let orders: Vec<_> = ORDERS.iter().map(|(order, _)| *order).collect();
     std::fs::write(world.work("orders"), orders.join(&b'\n')).unwrap();
@@ -44,7 +44,7 @@ fn t_c7_no_order_of_a_tools_output_reaches_the_terminal() {
     tty.press("\x18d");
     tty.end(0);
     let bytes = String::from_utf8(tty.bytes()).unwrap();
-    // What the program itself says: its title.
+    // The titles are the program's own.
     let said = ["one - holdpoint", "holdpoint"]
         .iter()
         .fold(bytes, |bytes, title| bytes.replace(&format!("\x1b]2;{title}\x07"), ""));
@@ -75,7 +75,7 @@ fn t_y6_a_paste_is_one_literal_paste_whatever_is_in_it() {
     tty.wait_for("› /quit");
     tty.wait_for(r"second \u{1b}[31m\u{9b}line");
     assert!(!tty.text().contains("queued"), "{}", tty.text());
-    // Byte by byte it is the same. (But for the very first: an escape alone is the key.)
+    // Byte by byte, the result is the same. (Except for the first byte: a lone escape is a key.)
     tty.press("\x03");
     tty.wait_until("cleared", |text| !text.contains("second"));
     tty.press("\x1b[");
@@ -87,16 +87,17 @@ fn t_y6_a_paste_is_one_literal_paste_whatever_is_in_it() {
     tty.end(0);
 }
 
-/// Whoever wrote what is pasted can put the paste's end into it: what stands after it is pasted, too, or typed.
+/// The author of pasted text can put the end of the paste into it: the text after that is pasted or
+/// typed, too.
 #[test]
 fn t_y6_an_end_in_the_middle_of_a_paste_sends_nothing() {
     let world = World::new();
     world.run(&["new", "--name", "one"]).code(0);
     let mut tty = Tty::run(&world, &["attach", "one"]);
-    tty.wait_for("Say what to do");
+    tty.wait_for("Type a prompt");
     tty.press("\x1b[200~echo good\x1b[201~; evil\r\x1b[201~");
     tty.wait_for("› echo good; evil");
-    // What has come at once is settled: a key is a key again.
+    // Everything that arrived at once is settled: a key is a key again.
     tty.press("typed");
     tty.wait_for("› echo good; evil\n  typed");
     let shown = world.run(&["show", "one"]).code(0).out;
@@ -115,11 +116,11 @@ fn t_y6_a_line_feed_is_a_new_line_and_sends_nothing() {
     tty.wait_for("done: 1 step");
     tty.press("say first");
     tty.wait_for("› say first");
-    // Ctrl+J; and a paste by a terminal that has no brackets for it.
+    // Ctrl+J, and a paste by a terminal without bracketed paste.
     tty.press("\x0a");
     tty.press("say second\nsay third");
     tty.wait_for("› say first\n  say second\n  say third");
-    // The same where the terminal was given back between.
+    // The same after an editor had the terminal.
     tty.press("\x18e");
     tty.wait_for("  say third more");
     tty.press("\x0asay fourth");
@@ -131,7 +132,7 @@ fn t_y6_a_line_feed_is_a_new_line_and_sends_nothing() {
 }
 
 #[test]
-fn t_y6_ten_mebibytes_are_pasted_and_the_screen_is_alive() {
+fn t_y6_the_screen_survives_a_paste_of_ten_mebibytes() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
@@ -142,7 +143,7 @@ fn t_y6_ten_mebibytes_are_pasted_and_the_screen_is_alive() {
     tty.press("\x1b[201~");
     tty.wait_for("[paste 1: ");
     tty.press("\x03");
-    tty.wait_for("Ctrl+C again leaves");
+    tty.wait_for("Ctrl+C again to leave");
     tty.press("\x18d");
     tty.end(0);
 }
@@ -157,7 +158,7 @@ fn t_d7_an_export_follows_no_link_that_was_planted() {
     tty.press("/export out.md");
     tty.wait_for("› /export out.md");
     tty.press("\r");
-    tty.wait_for("is there already");
+    tty.wait_for("already exists");
     assert!(!world.path("victim").exists());
     tty.press("\x18d");
     tty.end(0);
@@ -204,7 +205,7 @@ fn t_y5_a_key_that_is_pressed_as_the_size_changes_is_not_lost() {
         if typed.len() > 60 {
             tty.press("\x15");
             typed.truncate("› ".len());
-            tty.wait_for("Say what to do");
+            tty.wait_for("Type a prompt");
         }
     }
     tty.press("\x18d");
@@ -212,12 +213,13 @@ fn t_y5_a_key_that_is_pressed_as_the_size_changes_is_not_lost() {
 }
 
 #[test]
-fn idle_it_draws_nothing() {
+fn an_idle_screen_draws_nothing() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
-    // What follows the last line is on its way. A screen that draws by a clock never has a second without a byte.
+    // Output after the last line is in transit. A screen that draws by a clock never has a second
+    // without a byte.
     let by = Instant::now() + patience();
     let mut before = 0;
     while tty.bytes().len() != before {

@@ -1,4 +1,4 @@
-//! Y1: however the program ends, the terminal is as it was.
+//! Y1: however the program ends, the terminal is restored.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ fn t_y1_leaving_gives_the_terminal_back() {
 }
 
 #[test]
-fn m_b8_leaving_closes_the_session_that_is_to_be_closed() {
+fn m_b8_leaving_waits_until_the_chosen_session_is_closed() {
     let world = World::new();
     for round in 0..rounds(3, 100) {
         let name = format!("s{round}");
@@ -55,7 +55,7 @@ fn m_b8_leaving_closes_the_session_that_is_to_be_closed() {
         tty.press("c");
         tty.end(0);
         assert!(!tty.text().contains("detached"), "{}", tty.text());
-        // It has ended, and is not only about to.
+        // The session has ended, and is not merely about to.
         let listed = world.run(&["list"]).code(0).out;
         assert!(listed.contains("saved"), "{listed}");
         assert!(!listed.contains("running"), "{listed}");
@@ -79,12 +79,13 @@ fn m_b10_a_terminal_that_is_gone_ends_the_program_and_not_the_session() {
 #[test]
 fn t_y1_broken_output_gives_the_terminal_back() {
     let world = World::new();
-    // What is written goes into a pipe that breaks. At an ask keys are taken, too.
+    // The output goes into a pipe that breaks. At an ask, the program reads keys, too.
     let line = "$P attach $S | head -c 20; echo over ${PIPESTATUS[0]}";
     for round in 0..rounds(3, 100) {
         let name = format!("asks{round}");
         world.opens(&name, &[], "say These are more than twenty bytes.\nshell: touch made\nsay Nobody reads this.");
-        // Then all of it is written at once, and the pipe is not broken before it is shown.
+        // With the ask open, everything is written at once, and the pipe does not break before it
+        // is shown.
         world.run(&["wait", &name, "--for", "ask"]).code(0);
         let mut command = portable_pty::CommandBuilder::new("bash");
         command.args(["-c", line]);
@@ -109,7 +110,7 @@ fn t_y1_broken_output_gives_the_terminal_back() {
 }
 
 #[test]
-fn t_y1_told_to_end_while_it_is_stopped() {
+fn t_y1_a_term_while_stopped_restores_the_terminal() {
     let world = World::new();
     world.opens("one", &["--policy", "all"], "shell: sleep 1000");
     let mut tty = running(&world);
@@ -121,26 +122,26 @@ fn t_y1_told_to_end_while_it_is_stopped() {
 }
 
 #[test]
-fn t_y1_a_reader_that_does_not_read_keeps_nothing() {
+fn t_y1_a_full_terminal_does_not_keep_the_program() {
     let world = World::new();
     world.opens("one", &["--policy", "all"], "flood 2000000 64");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("Esc interrupt");
-    // The terminal is full: a frame is being written, and stays so.
+    // The terminal is full, so a frame stays half written.
     tty.stop_reading();
     tty.resize(300, 200);
     tty.signal("TERM");
     assert_eq!(tty.wait().exit_code(), 143);
-    tty.has_modes_of_before();
+    tty.assert_modes_restored();
     world.run(&["interrupt", "one"]).code(0);
 }
 
 #[test]
-fn t_y2_what_a_killed_screen_leaves_the_next_one_mends() {
+fn t_y2_the_next_screen_repairs_the_terminal_of_a_killed_one() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut command = portable_pty::CommandBuilder::new("bash");
-    // A shell that does not mend the terminal itself.
+    // A shell that does not restore the terminal itself.
     command.args(["-c", "$P attach one; echo killed: $?; read -n 1; printf '\\033[2J'; $P attach one"]);
     let mut tty = Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap())]);
     tty.wait_for("done: 1 step");
@@ -148,7 +149,7 @@ fn t_y2_what_a_killed_screen_leaves_the_next_one_mends() {
     let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
     signal_to(children.trim().parse().unwrap(), "KILL");
     tty.wait_for("killed: 137");
-    assert!(tty.is_taken(), "nothing could be given back");
+    assert!(tty.is_taken(), "a killed screen can't restore the terminal");
     tty.press(" ");
     tty.wait_until("cleared", |screen| !screen.contains("killed"));
     tty.wait_for("done: 1 step");
@@ -157,7 +158,7 @@ fn t_y2_what_a_killed_screen_leaves_the_next_one_mends() {
 }
 
 #[test]
-fn t_y3_ctrl_z_gives_the_shell_and_fg_comes_back() {
+fn t_y3_ctrl_z_stops_the_screen_and_fg_restores_it() {
     for line in ["$P attach one", "sh -c '$P attach one; true'"] {
         let world = World::new();
         world.opens("one", &[], "say Hello.");
@@ -168,7 +169,7 @@ fn t_y3_ctrl_z_gives_the_shell_and_fg_comes_back() {
             tty.press("\x1a");
             tty.wait_for("Stopped");
             assert!(!tty.is_taken());
-            // The shell can be used.
+            // The shell is usable.
             tty.press("clear; echo $((6 * 7))\r");
             tty.wait_for("42\n$");
             tty.press("fg\r");
@@ -178,10 +179,10 @@ fn t_y3_ctrl_z_gives_the_shell_and_fg_comes_back() {
         tty.press("draft");
         tty.wait_for("› draft");
         tty.press("\x18d");
-        tty.wait_for("detached: ");
+        tty.wait_for("detached; ");
         tty.press("exit\r");
         tty.wait();
-        tty.is_as_before();
+        tty.assert_restored();
     }
 }
 
@@ -203,9 +204,10 @@ fn the_editor_writes_the_prompt_and_the_screen_comes_back() {
     tty.end(0);
 }
 
-/// The terminal sends Ctrl+C to all that runs in it, the screen that waits for the editor among them.
+/// The terminal sends Ctrl+C to every process in it, including the screen that waits for the
+/// editor.
 #[test]
-fn ctrl_c_in_the_editor_is_the_editors() {
+fn ctrl_c_in_the_editor_reaches_only_the_editor() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut command = portable_pty::CommandBuilder::new(crate::world::program());
@@ -224,26 +226,25 @@ fn ctrl_c_in_the_editor_is_the_editors() {
     tty.end(0);
 }
 
-/// Whoever leaves waits for no daemon.
 #[test]
 fn leaving_does_not_wait_for_a_daemon_that_is_being_started() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
-    // Another command is about to start it, and takes long.
+    // Another command holds the start lock for a long time.
     let turn = std::fs::File::create(world.path("data/holdpoint/start.lock")).unwrap();
     rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
     rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::KILL).unwrap();
     tty.wait_for("the daemon is gone");
     tty.press("\x18d");
     tty.end(0);
-    // Whoever waits for it says so when it has not come.
+    // A program that waits for the daemon reports a late start.
     assert!(!tty.text().contains("has been starting"), "{}", tty.text());
 }
 
 #[test]
-fn a_stopped_program_draws_its_screen_anew_when_it_goes_on() {
+fn a_resumed_program_redraws_its_screen() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
@@ -260,9 +261,9 @@ fn a_stopped_program_draws_its_screen_anew_when_it_goes_on() {
     tty.end(0);
 }
 
-/// Nobody would know of it.
+/// Otherwise the prompt would be lost without notice.
 #[test]
-fn m_b2_what_a_daemon_that_hangs_did_not_take_is_told_by_who_leaves() {
+fn m_b2_leaving_prints_prompts_that_a_hanging_daemon_did_not_accept() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
@@ -271,12 +272,12 @@ fn m_b2_what_a_daemon_that_hangs_did_not_take_is_told_by_who_leaves() {
     tty.press("say Mind this.\x0aand that\r\x18d");
     tty.end(0);
     let text = tty.text();
-    assert!(text.contains("one has not taken this: "), "{text}");
+    assert!(text.contains("one has not accepted this prompt: "), "{text}");
     assert!(text.contains("\n  say Mind this.\n  and that\n"), "{text}");
 }
 
 #[test]
-fn m_b2_what_was_refused_is_told_by_who_leaves() {
+fn m_b2_leaving_prints_refused_prompts() {
     let world = World::new();
     world.config("[limits]\nmax_queued_prompts = 1\n");
     world.opens("one", &["--policy", "all"], "shell: sleep 1000");
@@ -284,25 +285,25 @@ fn m_b2_what_was_refused_is_told_by_who_leaves() {
     let mut tty = running(&world);
     let daemon = world.daemon().unwrap();
     rustix::process::kill_process(daemon, rustix::process::Signal::STOP).unwrap();
-    // It is refused before it is left, or after.
+    // The prompt is refused before the screen is left, or after.
     tty.press("say Mind this.\r\x18d");
     rustix::process::kill_process(daemon, rustix::process::Signal::CONT).unwrap();
     tty.end(0);
     let text = tty.text();
-    assert!(text.contains("one has not taken this: ") && text.contains("\n  say Mind this.\n"), "{text}");
+    assert!(text.contains("one has not accepted this prompt: ") && text.contains("\n  say Mind this.\n"), "{text}");
     world.run(&["interrupt", "one"]).code(0);
 }
 
 #[test]
-fn m_e1_who_leaves_a_fresh_session_at_once_leaves_it_with_their_prompt() {
+fn m_e1_leaving_a_new_session_at_once_keeps_its_prompt() {
     let world = World::new();
     let mut tty = Tty::run(&world, &[]);
     tty.wait_for("New session");
     tty.press("\x18n");
-    tty.wait_for("Say what to do");
+    tty.wait_for("Type a prompt");
     tty.press("say Mind this.\r\x18d");
     tty.end(0);
-    assert!(tty.text().contains("detached: "), "{}", tty.text());
+    assert!(tty.text().contains("detached; "), "{}", tty.text());
     let listed = world.run(&["list"]).code(0).out;
     assert!(listed.contains("Mind this."), "{listed}");
 }

@@ -1,5 +1,5 @@
-//! The pictures of the README: what the program shows, drawn from the cells of its terminal. They are compared with what
-//! it shows now, so that they stay true; `HOLDPOINT_SNAPSHOTS=overwrite` draws them anew.
+//! The pictures of the README, drawn from the cells of the program's terminal and compared with its
+//! current screen. `HOLDPOINT_SNAPSHOTS=overwrite` draws them again.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::world::World;
 /// A cell's width and a line's height, in pixels.
 const CELL: (f64, f64) = (8.4, 18.0);
 
-/// What the folder is called in them.
+/// The name of the work folder in the pictures.
 const SHOP: &str = "~/shop";
 
-/// The terminal's sixteen colours, on a dark ground.
+/// The terminal's sixteen colours, for a dark background.
 const COLOURS: [&str; 16] = [
     "#282c34", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#c8ccd4", "#7f848e", "#e06c75",
     "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#ffffff",
 ];
 
-/// A screen as SVG: a line of text a row, a piece of it wherever the style changes.
-/// The folder of the world is drawn as that of a user.
+/// A screen as SVG: one line of text per row, split where the style changes. The folder of the
+/// world is drawn as that of a user.
 fn svg(screen: &vt100::Screen, work: &str) -> String {
     let (rows, columns) = screen.size();
     let (rows, columns) = (rows.get(), columns.get());
@@ -65,7 +65,7 @@ fn text(cell: &vt100::Cell) -> &str {
     }
 }
 
-/// How a cell looks.
+/// The style of a cell as SVG attributes.
 fn style(screen: &vt100::Screen, row: u16, column: u16) -> String {
     let cell = screen.cell(row, column).unwrap();
     let named = |colour: vt100::Color, default: usize| match colour {
@@ -79,7 +79,7 @@ fn style(screen: &vt100::Screen, row: u16, column: u16) -> String {
     format!("fill=\"{colour}\"{weight}{dim}")
 }
 
-/// The picture of this name shows what is on the screen, but for the numbers in it, which are times.
+/// Checks that a picture shows the screen, apart from the numbers in it, which are times.
 fn is_shown(tty: &Tty, name: &str, world: &World) {
     let work = world.path("work").display().to_string();
     let drawn = tty.look(|screen| svg(screen, &work));
@@ -89,12 +89,12 @@ fn is_shown(tty: &Tty, name: &str, world: &World) {
     }
     let words = |svg: &str| svg.split(|letter: char| letter.is_ascii_digit()).collect::<Vec<_>>().join("0");
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(words(&there) == words(&drawn), "{name} shows something else: HOLDPOINT_SNAPSHOTS=overwrite draws it anew");
+    assert!(words(&there) == words(&drawn), "{name} is out of date: HOLDPOINT_SNAPSHOTS=overwrite draws it again");
 }
 
 #[test]
-fn m_e1_the_pictures_show_what_there_is() {
-    // As long a path everywhere: lines break by it.
+fn m_e1_the_pictures_match_the_screen() {
+    // A path of the same length everywhere, because lines break by it.
     let world = World::within(Path::new("/tmp"));
     std::fs::write(world.work("deploy.toml"), "[staging]\nhost = \"staging\"\nschema = 41\nreplicas = 2\n").unwrap();
     let server = ModelServer::start();
@@ -114,7 +114,7 @@ fn m_e1_the_pictures_show_what_there_is() {
     world.opens("deploy", &[], "Bring the staging server up to date.");
     world.run(&["wait", "deploy", "--for", "ask"]).code(0);
     let mut tty = Tty::run(&world, &[]);
-    tty.wait_for("1 waits for you");
+    tty.wait_for("1 ask needs you");
     is_shown(&tty, "hub.svg", &world);
     tty.press("\r");
     tty.wait_for("[Y] Approve [N] Deny (Esc to interrupt)");

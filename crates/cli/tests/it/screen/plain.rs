@@ -1,10 +1,10 @@
-//! Y7: where there is no terminal that can show a screen.
+//! Y7: the program without a terminal that can show a screen.
 
 use crate::tty::Tty;
 use crate::world::World;
 
 #[test]
-fn t_y7_without_a_terminal_it_is_a_list_and_a_hint() {
+fn t_y7_without_a_terminal_the_program_prints_a_list_and_a_hint() {
     let world = World::new();
     let ran = world.run(&[]).code(0);
     assert!(ran.out.starts_with("No sessions."), "{ran:#?}");

@@ -1,4 +1,4 @@
-//! What can't be saved, as every client shows it.
+//! Failing saves, as every client shows them.
 
 use std::io::{BufRead, BufReader};
 
@@ -8,19 +8,19 @@ use crate::tty::Tty;
 use crate::world::World;
 
 #[test]
-fn t_u9_what_is_not_saved_is_shown_in_every_client() {
+fn t_u9_unsaved_data_is_shown_in_every_client() {
     let world = World::new();
     world.opens("one", &["--policy", "all"], "say Hello.");
     let tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
     let mut plain = world.command(&["attach", "--plain", "one"]).spawn().unwrap();
     let mut said = BufReader::new(plain.stderr.take().unwrap()).lines();
-    let mut wait_said = |words: &str| while !said.next().expect("it goes on").unwrap().contains(words) {};
+    let mut wait_said = |words: &str| while !said.next().expect("the output ended").unwrap().contains(words) {};
     wait_said("done: 1 step");
     let (there, away) = (world.path("data/holdpoint/sessions.db"), world.path("data/holdpoint/away.db"));
     std::fs::rename(&there, &away).unwrap();
     assert!(world.run(&["prompt", "one", "say More."]).code(0).out.contains("not saved"));
-    // Also by commands of which the facts are few.
+    // Commands with few facts report it, too.
     assert_eq!(world.run(&["rename", "one", "uno"]).code(0).out, "renamed, not saved\n");
     let held = world.run(&["hold", "uno"]).code(0).out;
     assert!(held.starts_with("uno: ⏸ PAUSED") && held.ends_with(", not saved\n"), "{held}");
@@ -30,7 +30,7 @@ fn t_u9_what_is_not_saved_is_shown_in_every_client() {
     assert_eq!(world.run(&["rename", "uno", "one"]).code(0).out, "renamed, not saved\n");
     tty.wait_for("not saved: ");
     wait_said("not saved: ");
-    // Who comes later has not been told, and sees it all the same.
+    // A later client has missed the notice and shows the state all the same.
     let late = Tty::run(&world, &["attach", "one"]);
     late.wait_for("More.\n  done: 1 step");
     late.wait_for(" not saved\n");
@@ -42,7 +42,7 @@ fn t_u9_what_is_not_saved_is_shown_in_every_client() {
     assert!(!world.run(&["status"]).code(0).out.contains("not saved"));
     assert_eq!(world.run(&["rename", "one", "one"]).code(0).out, "renamed\n");
     assert!(!world.run(&["show", "one"]).code(0).out.contains("saved     no"));
-    late.wait_until("without a word", |screen| !screen.contains(" not saved\n"));
+    late.wait_until("the notice to disappear", |screen| !screen.contains(" not saved\n"));
     for mut tty in [tty, late] {
         tty.press("\x18d");
         tty.end(0);

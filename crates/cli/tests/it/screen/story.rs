@@ -1,4 +1,4 @@
-//! Whole stories: from the hub into a session and back, and two at one session.
+//! Whole stories: from the hub into a session and back, and two clients in one session.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::tty::{Tty, signal_to};
 use crate::world::{World, rounds};
 
 impl World {
-    /// Opens a session of this name that plays a script.
+    /// Opens a session with this name that plays a script.
     #[track_caller]
     pub(crate) fn opens(&self, name: &str, args: &[&str], script: &str) {
         self.run(&[&["new", "--name", name], args, &[script]].concat()).code(0);
@@ -30,23 +30,23 @@ fn m_e1_from_the_hub_to_a_session_detached_and_back() {
     tty.wait_for("Hello there.");
     tty.wait_for("[Y] Approve [N] Deny (Esc to interrupt)");
     tty.wait_for("│ touch made");
-    tty.wait_for("⏸ asks you");
+    tty.wait_for("⏸ waiting for approval");
     tty.press("\x18d");
     tty.end(0);
     let shown: serde_json::Value = serde_json::from_str(&world.run(&["show", "work", "--json"]).code(0).out).unwrap();
     let id = shown["settings"]["id"].as_str().unwrap();
-    tty.wait_for(&format!("detached: the session goes on; `holdpoint attach {id}` comes back"));
+    tty.wait_for(&format!("detached; the session keeps running. Return with `holdpoint attach {id}`"));
 
-    // Later, from the hub, where it waits first.
+    // Later, the hub lists the waiting session first.
     let mut tty = Tty::run(&world, &[]);
-    tty.wait_for("1 waits for you");
+    tty.wait_for("1 ask needs you");
     tty.wait_for("⏸ work");
     tty.press("\r");
     tty.wait_for("Hello there.");
     tty.press_until("y", "→ approved");
     tty.wait_for("done: 2 steps");
     assert!(world.work("made").exists());
-    // Esc leaves to the hub, where it can be resumed now, and there Ctrl+C leaves for good.
+    // Esc returns to the hub, which now offers to resume the session; Ctrl+C leaves the hub.
     tty.press("\x1b");
     tty.wait_for("Resume say Hello");
     tty.press("\x03\x03");
@@ -54,7 +54,7 @@ fn m_e1_from_the_hub_to_a_session_detached_and_back() {
 }
 
 #[test]
-fn m_a5_two_terminals_at_one_session_are_told_who_answered() {
+fn m_a5_two_terminals_in_one_session_show_who_answered() {
     let world = World::new();
     world.opens("one", &[], "shell: touch made\n---\nsay Done.");
     let mut first = Tty::run(&world, &["attach", "one"]);
@@ -86,9 +86,9 @@ fn m_d1_held_and_released_in_the_middle_of_a_turn() {
     tty.press("\x18p");
     tty.wait_for("PAUSING...");
     tty.wait_for("ctrl+x p play");
-    // Again: it is not to stop after all.
+    // The same keys again withdraw the hold.
     tty.press("\x18p");
-    tty.wait_until("going on", |text| !text.contains("PAUSING"));
+    tty.wait_until("the withdrawn hold", |text| !text.contains("PAUSING"));
     tty.press("\x18p");
     tty.wait_for("PAUSING...");
     std::fs::write(world.work("go"), "\n").unwrap();
@@ -116,7 +116,7 @@ fn m_c6_esc_interrupts_and_says_so() {
 }
 
 #[test]
-fn m_e5_steps_are_hidden_and_shown_for_what_is_there_already() {
+fn m_e5_hiding_steps_applies_to_earlier_steps_too() {
     let world = World::new();
     world.opens("one", &["--policy", "all"], "think A\\tthought.\nshell: echo out\nsay So it is\\tsaid.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
@@ -142,9 +142,9 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
     tty.press("x");
     let status: serde_json::Value = serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();
     signal_to(u32::try_from(status["pid"].as_u64().unwrap()).unwrap(), "KILL");
-    tty.wait_for("the daemon was started anew");
+    tty.wait_for("the daemon was restarted");
     tty.wait_for("the daemon is back");
-    // The ask stands again, under its id.
+    // The ask is open again, under the same id.
     tty.press_until("y", "→ approved");
     tty.wait_for("done: 2 steps");
     let said = |words| tty.text().lines().filter(|line| *line == words).count();
@@ -154,13 +154,14 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
     tty.end(0);
 }
 
-/// However long it can't be started, for a configuration that is wrong: when it can, the screen comes back.
+/// A wrong configuration keeps the daemon from starting. The screen retries until it starts,
+/// however long that takes.
 #[test]
-fn m_b8_a_daemon_that_can_not_be_started_is_tried_again_until_it_is_there() {
+fn m_b8_the_screen_retries_until_the_daemon_starts() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     world.run(&["wait", "one", "--for", "idle"]).code(0);
-    // That it was closed once is nothing to it.
+    // An earlier close makes no difference.
     world.run(&["close", "one"]).code(0);
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
@@ -177,18 +178,18 @@ fn m_b8_a_daemon_that_can_not_be_started_is_tried_again_until_it_is_there() {
 }
 
 #[test]
-fn m_b8_a_stopped_daemon_rests_until_the_user_wants_it_and_nothing_is_missed() {
+fn m_b8_a_stopped_daemon_starts_on_a_key_and_no_event_is_missed() {
     let world = World::new();
     world.opens("one", &[], "say Before.\nshell: touch made\n---\nsay After.");
     let mut hub = Tty::run(&world, &[]);
-    hub.wait_for("1 waits for you");
+    hub.wait_for("1 ask needs you");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("[Y] Approve");
     world.run(&["daemon", "stop"]).code(0);
     for screen in [&tty, &hub] {
         screen.wait_for("The daemon was stopped.");
     }
-    assert!(world.daemon().is_none(), "nobody starts it again by itself");
+    assert!(world.daemon().is_none(), "nothing restarts the daemon");
     hub.press("\x1b");
     hub.end(0);
     assert!(world.daemon().is_none());
@@ -217,7 +218,7 @@ fn m_b8_a_stopped_daemon_that_is_started_elsewhere_brings_the_screen_back() {
 }
 
 #[test]
-fn m_b8_a_daemon_that_was_restarted_while_the_screen_was_stopped_is_there() {
+fn m_b8_a_resumed_screen_finds_a_restarted_daemon() {
     let world = World::new();
     world.opens("one", &[], "say Before.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
@@ -242,7 +243,7 @@ fn a_session_that_takes_no_more_clients_is_not_opened_and_the_hub_says_so() {
     let mut hub = Tty::run(&world, &[]);
     hub.wait_for("one ");
     hub.press("one\r");
-    hub.wait_for("1 clients are attached to this session, the limit");
+    hub.wait_for("the limit of 1 attached clients is reached");
     hub.wait_until("no longer opening", |text| !text.contains("opening"));
     plain.press("\x03");
     plain.end(0);
@@ -252,14 +253,14 @@ fn a_session_that_takes_no_more_clients_is_not_opened_and_the_hub_says_so() {
 }
 
 #[test]
-fn what_the_screen_can_not_do_is_told_with_its_hint() {
+fn an_action_that_fails_shows_its_hint() {
     let world = World::new();
     world.config("[limits]\nmax_sessions = 1\n");
     world.opens("one", &["--policy", "all"], "shell: sleep 1000");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("● shell: sleep 1000");
     tty.press("\x18n");
-    tty.wait_for("close one, or set `max_sessions`");
+    tty.wait_for("close one, or");
     tty.press("\x18d");
     tty.end(0);
     world.run(&["interrupt", "one"]).code(0);
@@ -271,7 +272,10 @@ fn m_b4_a_session_that_was_closed_is_followed_again_when_it_is_live_again() {
     world.opens("one", &[], "say Before.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     let mut other = Tty::run(&world, &["attach", "one"]);
-    tty.wait_for("done: 1 step");
+    // A screen that attaches after the close would open the session again.
+    for screen in [&tty, &other] {
+        screen.wait_for("done: 1 step");
+    }
     for (opens, said) in [("prompt", "After."), ("enter", "Again.")] {
         world.run(&["close", "one"]).code(0);
         for screen in [&tty, &other] {
@@ -299,9 +303,9 @@ fn m_b4_a_session_that_was_closed_is_followed_again_when_it_is_live_again() {
     }
 }
 
-/// It was closed elsewhere, while it was asked whether it is to be.
+/// Another client closes the session while the question is open.
 #[test]
-fn what_is_closed_already_is_not_opened_to_be_closed() {
+fn closing_a_closed_session_does_not_open_it() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     world.run(&["wait", "one", "--for", "idle"]).code(0);
@@ -352,9 +356,9 @@ fn the_model_and_the_log_are_changed_from_the_screen() {
     tty.press("/debug\r");
     tty.wait_for(&format!("logged at debug level, from the screen (pid {})", tty.pid()));
     tty.press("/model nowhere/x\r");
-    tty.wait_for("no provider of models called `nowhere`; ");
+    tty.wait_for("no model provider `nowhere`; ");
     tty.press("/model ollama/llama3\r");
-    tty.wait_for("from the next turn on its model is ollama/llama3");
+    tty.wait_for("its model is ollama/llama3 from the next turn on");
     let shown: serde_json::Value = serde_json::from_str(&world.run(&["show", "one", "--json"]).code(0).out).unwrap();
     assert_eq!((&shown["settings"]["model"], &shown["isDebugEnabled"]), (&"ollama/llama3".into(), &true.into()));
     tty.press("/debug\r");
@@ -382,7 +386,7 @@ fn prompts_wait_are_shown_and_run_in_order() {
 }
 
 #[test]
-fn m_e5_the_configuration_says_how_it_begins_and_names_other_keys() {
+fn m_e5_the_configuration_sets_the_initial_view_and_the_keys() {
     let world = World::new();
     world.config("[tui]\nshow_intermediate_steps = false\n[tui.keys]\nhold = \"f8\"\n");
     world.opens("one", &["--policy", "all"], "shell: echo out\nsay So it is\\tsaid.");
@@ -398,11 +402,11 @@ fn m_e5_the_configuration_says_how_it_begins_and_names_other_keys() {
     world.config("[tui.keys]\nhold = \"p\"\n");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.end(2);
-    tty.wait_for("tui.keys.hold: `p` is no key");
+    tty.wait_for("tui.keys.hold: `p` is not a valid key");
 }
 
 #[test]
-fn the_hub_hears_of_sessions_opens_filters_and_deletes_them() {
+fn the_hub_lists_filters_closes_and_deletes_sessions() {
     let world = World::new();
     let mut tty = Tty::run(&world, &[]);
     tty.wait_for("New session");
@@ -412,7 +416,7 @@ fn the_hub_hears_of_sessions_opens_filters_and_deletes_them() {
     tty.wait_for("other                idle (done)");
     tty.press("pars");
     tty.wait_until("filtered", |text| text.contains("parser") && !text.contains("other"));
-    // A live one is closed first, and stays saved.
+    // A live session is closed first, and stays saved.
     tty.press("\x04");
     tty.wait_for("Close parser?");
     tty.press("y");
@@ -424,7 +428,7 @@ fn the_hub_hears_of_sessions_opens_filters_and_deletes_them() {
     tty.press("\x04");
     tty.wait_for("Delete parser");
     tty.press("y");
-    tty.wait_for("nothing is like this");
+    tty.wait_for("no session matches");
     tty.press("\x1b");
     tty.wait_for("other                idle (done)");
     tty.press("\x03\x03");
@@ -441,7 +445,8 @@ fn m_b2_keys_are_all_read_whenever_the_machine_stalls() {
     let program = Pid::from_raw(tty.pid().cast_signed()).unwrap();
     let mut moments = fastrand::Rng::with_seed(1);
     for round in 0..rounds(100, 2_000) {
-        // One read takes all of it: for the rest of the buffered keys the terminal does not wake the reader again.
+        // One read must take all of it: the terminal does not wake the reader again for the rest of
+        // the buffered keys.
         let end = format!("<{round}>");
         tty.press(&format!("{}{end}", "word ".repeat(100)));
         std::thread::sleep(Duration::from_micros(moments.u64(0..4_000)));
@@ -451,7 +456,7 @@ fn m_b2_keys_are_all_read_whenever_the_machine_stalls() {
         tty.wait_for(&end);
         tty.press("\x1b");
         // A frame that is half read does not show the words either.
-        tty.wait_for("Say what to do");
+        tty.wait_for("Type a prompt");
     }
     tty.press("\x18d");
     tty.end(0);

@@ -1,4 +1,4 @@
-//! A client that is attached for a while: one that reads, one that dawdles, one that never reads.
+//! A client that is attached for a while and reads at once, slowly, or never.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use holdpoint_session::{AttachFrom, SessionHandle};
 use super::ledger::Ledger;
 use super::log::{living, token};
 
-/// How a client takes what it is given.
+/// How fast a client reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pace {
     Reads,
@@ -19,7 +19,7 @@ pub(crate) enum Pace {
     Sleeps,
 }
 
-/// Watches a session until `by`, holds the stream against the invariants as it comes, and notes the facts.
+/// Watches a session until `by`, checks the stream against the invariants, and records the facts.
 pub(crate) async fn watch(
     session: SessionHandle,
     from: AttachFrom,
@@ -36,7 +36,7 @@ pub(crate) async fn watch(
         tokio::time::sleep_until(by.into()).await;
         return;
     }
-    let mut events = Recorder::of(attachment);
+    let mut events = Recorder::new(attachment);
     let (mut over, mut prompts, mut turns) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
     // The recorder itself checks that numbers rise and that items add up.
     while let Ok(Some(event)) = tokio::time::timeout_at(by.into(), events.next()).await {
@@ -57,7 +57,7 @@ pub(crate) async fn watch(
 
 type Followed<'a> = (&'a mut BTreeSet<TurnId>, &'a mut BTreeMap<PromptId, String>, &'a mut BTreeMap<TurnId, String>);
 
-/// Knows which turn carries which word, and looks for its processes when it is over.
+/// Tracks which turn has which token, and looks for the token's processes when the turn is over.
 fn follow(
     fact: &Fact,
     turn: Option<TurnId>,
@@ -76,7 +76,7 @@ fn follow(
             prompts.remove(prompt).map(|token| turns.insert(*turn, token));
         }
         Fact::TurnFinished { .. } => {
-            let turn = turn.expect("a turn's end is of a turn");
+            let turn = turn.expect("the end of a turn names its turn");
             over.insert(turn);
             if let Some(token) = turns.remove(&turn) {
                 let living = living(mark, &token, at);

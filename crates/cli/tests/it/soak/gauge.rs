@@ -1,12 +1,12 @@
-//! What the daemon takes between rounds, when it has nothing to do.
+//! The daemon's resources between rounds, when it is idle.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::daemon::house::House;
+use crate::daemon::harness::DaemonWorld;
 use crate::world::patience;
 
-/// Rounds until everything that is kept for later (stacks, arenas, caches) was made once.
+/// Rounds until everything that is kept for later (stacks, arenas, caches) exists.
 const WARM: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,21 +16,22 @@ struct Reading {
     threads: usize,
 }
 
-/// A reading after each round.
+/// The readings, one after each round.
 pub(crate) struct Gauge {
-    /// Sockets of a daemon that nobody is connected to.
+    /// Sockets of a daemon without clients.
     sockets: usize,
     readings: Vec<Reading>,
 }
 
 impl Gauge {
-    pub(crate) fn new(house: &House) -> Self {
+    pub(crate) fn new(house: &DaemonWorld) -> Self {
         Self { sockets: house.sockets(), readings: Vec::new() }
     }
 
-    /// Reads, once the clients' connections are gone: the daemon learns of that when it looks. A thread for files ends when
-    /// it was idle for ten seconds: who has more than at first is given that long.
-    pub(crate) fn read(&mut self, house: &House) {
+    /// Takes a reading once the clients' connections are gone, which the daemon notices with a
+    /// delay. A thread for files ends after ten idle seconds, so more threads than at first are
+    /// waited for.
+    pub(crate) fn read(&mut self, house: &DaemonWorld) {
         let (first, _) = self.ends();
         let most = first.iter().map(|reading| reading.threads).max().unwrap_or(usize::MAX);
         wait_until(|| house.sockets() <= self.sockets);
@@ -38,29 +39,31 @@ impl Gauge {
         self.readings.push(Reading::of(house));
     }
 
-    /// That nothing has grown but by what a measurement is off.
+    /// Checks that no resource has grown by more than the measurement's error.
     pub(crate) fn check(&self) {
         let (first, last) = self.ends();
         if first.is_empty() {
             return;
         }
-        // A connection may be on its way out: so the least of the last against the most of the first ones.
+        // A connection may still be closing, so this compares the least of the last readings with
+        // the most of the first.
         let back = |of: fn(&Reading) -> usize| last.iter().map(of).min() <= first.iter().map(of).max();
         assert!(back(|reading| reading.descriptors), "descriptors: {self}");
         assert!(back(|reading| reading.threads), "threads: {self}");
         let (early, late) = (memory(first), memory(last));
-        // Of a few rounds the middle says little.
+        // The median of a few rounds means little.
         assert!(self.readings.len() < WARM + 30 || late <= early + early / 20, "memory: {early} to {late} KiB; {self}");
     }
 
-    /// The first and the last third of the rounds that count.
+    /// The first and the last third of the readings after the warm-up.
     fn ends(&self) -> (&[Reading], &[Reading]) {
         let warm = self.readings.get(WARM..).unwrap_or_default();
         (&warm[..warm.len().div_ceil(3)], &warm[warm.len() * 2 / 3..])
     }
 }
 
-/// Waits until this is so, at most for the patience of a test: the reading that follows is checked at the end.
+/// Waits until `is_so` holds, at most for the patience of a test: the reading that follows is
+/// checked at the end.
 fn wait_until(is_so: impl Fn() -> bool) {
     let by = Instant::now() + patience();
     while !is_so() && Instant::now() < by {
@@ -68,7 +71,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// KiB in the middle one of some readings: what a round takes differs, and what was freed is given back a moment later.
+/// The median of some readings in KiB: rounds differ, and freed memory is returned with a delay.
 fn memory(readings: &[Reading]) -> u64 {
     let mut kib: Vec<u64> = readings.iter().map(|reading| reading.kib).collect();
     kib.sort_unstable();
@@ -76,7 +79,7 @@ fn memory(readings: &[Reading]) -> u64 {
 }
 
 impl Reading {
-    fn of(house: &House) -> Self {
+    fn of(house: &DaemonWorld) -> Self {
         let pid = house.pid();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let field = |name: &str| {

@@ -1,4 +1,5 @@
-//! What the people of a round have seen and were told, to be held against the logs afterwards.
+//! Everything that the people of a round have seen and that was acknowledged, to be compared with
+//! the logs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,26 +10,26 @@ use holdpoint_session::{AttachFrom, Sessions};
 
 use super::log;
 
-/// All that is known of one session.
+/// The records about one session.
 #[derive(Default)]
-pub(crate) struct Told {
-    /// Facts that some client was given.
+pub(crate) struct SessionRecords {
+    /// Facts that some client received.
     pub facts: BTreeMap<u64, Arc<Event>>,
-    /// Prompts that were accepted and saved.
+    /// Prompts that were acknowledged as saved.
     pub prompts: Vec<PromptId>,
-    /// Asks that were answered, the answer saved.
+    /// Asks with an answer that was acknowledged as saved.
     pub answers: Vec<AskId>,
-    /// Somebody was told that it is deleted, or asked for it and was not told how that went.
+    /// True after an acknowledged delete, false after one without a known result.
     pub deleted: Option<bool>,
 }
 
-/// What a round has come to.
+/// The records of a round.
 pub(crate) struct Ledger {
-    /// Which one, for whoever reads that it failed.
+    /// The round's description, for messages of failure.
     pub round: String,
     falls: AtomicBool,
     unsaved: AtomicU64,
-    sessions: Mutex<BTreeMap<SessionId, Told>>,
+    sessions: Mutex<BTreeMap<SessionId, SessionRecords>>,
 }
 
 impl Ledger {
@@ -45,12 +46,13 @@ impl Ledger {
         self.falls.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn note(&self, session: &SessionId, note: impl FnOnce(&mut Told)) {
+    pub(crate) fn note(&self, session: &SessionId, note: impl FnOnce(&mut SessionRecords)) {
         note(self.sessions.lock().unwrap().entry(session.clone()).or_default());
     }
 
-    /// Notes what was taken: as promised if it was saved. The disk may be too slow for that, and what takes it says so.
-    pub(crate) fn promised(&self, session: &SessionId, saved: bool, note: impl FnOnce(&mut Told)) {
+    /// Records an accepted act as promised if it was saved. On a slow disk it may be late, and the
+    /// reply says so.
+    pub(crate) fn promised(&self, session: &SessionId, saved: bool, note: impl FnOnce(&mut SessionRecords)) {
         if saved {
             self.note(session, note);
         } else {
@@ -58,7 +60,7 @@ impl Ledger {
         }
     }
 
-    /// How much was taken and not saved in time.
+    /// How many acts were accepted and not saved in time.
     pub(crate) fn unsaved(&self) -> u64 {
         self.unsaved.load(Ordering::SeqCst)
     }
@@ -68,10 +70,11 @@ impl Ledger {
         all.iter().filter(|(_, told)| told.deleted.is_none()).map(|(id, _)| id.clone()).collect()
     }
 
-    /// That every session is there, that its log keeps the invariants, and that it has all that anybody was told.
+    /// Checks that every session exists, that its log keeps the invariants, and that it has
+    /// everything recorded here.
     pub(crate) async fn check(&self, sessions: &Sessions, mark: &str) {
         let all = std::mem::take(&mut *self.sessions.lock().unwrap());
-        // There is room for as many as may live only.
+        // The number of live sessions is limited.
         for session in sessions.list().await.unwrap().iter().filter(|session| session.live) {
             sessions.get(session.id.as_str()).await.unwrap().close().await.unwrap();
         }
@@ -83,7 +86,7 @@ impl Ledger {
                 Err(error) => panic!("{round}: {error}"),
             };
             assert_ne!(told.deleted, Some(true), "{round}: it was deleted, and is there");
-            // Whatever a kill has left it with ends, so that the log has an end to everything.
+            // Closing ends everything that a kill has left open, so that the log is complete.
             session.close().await.unwrap_or_else(|error| panic!("{round}: {error}"));
             let session = sessions.get(id.as_str()).await.unwrap_or_else(|error| panic!("{round}: {error}"));
             let mut events = session.attach(AttachFrom::start()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A session's whole log, held against the invariants.
+//! Checks of a session's whole log against the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use holdpoint_common::{AskId, Event, Fact, PromptId, Timestamp, TurnId};
 
-use super::ledger::Told;
+use super::ledger::SessionRecords;
 
-/// What is open at a moment of the log.
+/// The turn, asks and prompts that are open at one point of the log.
 #[derive(Default)]
 struct Open {
     turn: Option<TurnId>,
@@ -19,10 +19,9 @@ struct Open {
     prompts: BTreeSet<PromptId>,
 }
 
-/// Invariants 1, 3 and 4 over a log that ends with the session's close.
+/// Checks invariants 1, 3 and 4 over a log that ends with the session's close.
 ///
-/// # Panics
-/// If one does not hold.
+/// # Panics If one does not hold.
 pub(crate) fn check(log: &[Arc<Event>], round: &str) {
     let mut open = Open::default();
     let mut last = 0;
@@ -80,8 +79,9 @@ impl Open {
     }
 }
 
-/// Invariant 3, of what its clients were given, and 7, of what they were told.
-pub(crate) fn has(log: &[Arc<Event>], told: &Told, round: &str) {
+/// Checks invariant 3 for the facts that clients received, and invariant 7 for the acknowledged
+/// saves.
+pub(crate) fn has(log: &[Arc<Event>], told: &SessionRecords, round: &str) {
     let facts: BTreeMap<u64, &Arc<Event>> =
         log.iter().filter(|event| event.fact().is_some()).map(|event| (event.seq, event)).collect();
     for (seq, fact) in &told.facts {
@@ -100,7 +100,7 @@ pub(crate) fn has(log: &[Arc<Event>], told: &Told, round: &str) {
     }
 }
 
-/// Invariant 5, once everything is over: no process of any of its turns lives.
+/// Checks invariant 5 once everything is over: no process of any of the session's turns is alive.
 pub(crate) fn nothing_runs(log: &[Arc<Event>], mark: &str, round: &str) {
     let now = log.last().expect("a log has a first fact").at;
     for token in log.iter().filter_map(|event| token(event)) {
@@ -109,15 +109,15 @@ pub(crate) fn nothing_runs(log: &[Arc<Event>], mark: &str, round: &str) {
     }
 }
 
-/// The word that the processes of a prompt's turn carry, if it has any.
+/// The token that the processes of a prompt's turn carry, if it has one.
 pub(crate) fn token(event: &Event) -> Option<String> {
     let Some(Fact::PromptAccepted { text, .. }) = event.fact() else { return None };
     let from = text.find("token-")?;
     Some(text[from..].chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect())
 }
 
-/// The processes of this world that carry this word and began before `at`. Later ones are of a later turn: a script
-/// whose turn was cut before it was answered is played with the next prompt.
+/// The processes of this world that carry this token and began before `at`. Later ones belong to a
+/// later turn: if a turn is cut before its answer, its script is played with the next prompt.
 pub(crate) fn living(mark: &str, token: &str, at: Timestamp) -> Vec<(u32, String)> {
     let entries = std::fs::read_dir("/proc").unwrap();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -132,7 +132,7 @@ pub(crate) fn living(mark: &str, token: &str, at: Timestamp) -> Vec<(u32, String
     .collect()
 }
 
-/// When a process that still runs began, in ms since 1970, at the latest.
+/// The latest time at which a running process can have begun, in ms since 1970.
 fn begun(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -141,7 +141,7 @@ fn begun(pid: u32) -> Option<u64> {
     let uptime: f64 = std::fs::read_to_string("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()?;
     let age = Duration::from_secs_f64(uptime).saturating_sub(Duration::from_millis(ticks * 10));
     let now = UNIX_EPOCH.elapsed().unwrap();
-    // The clock of the kernel's readings ticks every 10 ms.
+    // The kernel's times are in ticks of 10 ms.
     let begun = now.saturating_sub(age) + Duration::from_millis(20);
     (!is_dead).then(|| u64::try_from(begun.as_millis()).unwrap())
 }

@@ -1,4 +1,4 @@
-//! Somebody who does one thing after another, at random: opens, prompts, answers, holds, interrupts, watches, closes.
+//! A person acting at random: opens, prompts, answers, holds, interrupts, watches, closes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 
 use super::client::{Pace, answer, watch};
 use super::ledger::Ledger;
-use crate::daemon::house::House;
+use crate::daemon::harness::DaemonWorld;
 
-/// What a session may be asked for. `TOKEN` is a word of the prompt's own, which its processes carry.
+/// Scripts for prompts. `TOKEN` becomes a word unique to the prompt, which its processes carry.
 const SCRIPTS: [&str; 9] = [
     "say@200 one two three four five six seven eight nine ten eleven twelve",
     "flood 20000 40",
@@ -26,7 +26,7 @@ const SCRIPTS: [&str; 9] = [
     "think@300 thinking about it for a while\nhang",
 ];
 
-/// Errors that whoever does things at random must expect, for others do things, too.
+/// Errors that random acts must expect, because other people act, too.
 const EXPECTED: [&str; 17] = [
     "tooManySessions",
     "tooManyClients",
@@ -44,7 +44,7 @@ const EXPECTED: [&str; 17] = [
     "turnOpen",
     "nameTaken",
     "nothingShown",
-    // It was closed before it came to this.
+    // The session was closed before the act reached it.
     "gone",
 ];
 
@@ -61,7 +61,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    pub(crate) fn new(house: &House, number: u64, seed: u64, ledger: &Arc<Ledger>) -> Self {
+    pub(crate) fn new(house: &DaemonWorld, number: u64, seed: u64, ledger: &Arc<Ledger>) -> Self {
         Self {
             number,
             sessions: house.sessions(),
@@ -72,7 +72,7 @@ impl Person {
         }
     }
 
-    /// Does things until `by`, or until the daemon is gone; how many.
+    /// Acts until `by`, or until the daemon is gone. Returns the number of acts.
     pub(crate) async fn busy(mut self, by: Instant) -> u64 {
         let mut clients = JoinSet::new();
         let mut acts = 0;
@@ -124,7 +124,7 @@ impl Person {
         Ok(())
     }
 
-    /// A script of its own, whose processes can be told from all others'.
+    /// A random script with a unique token, by which its processes are known.
     fn script(&mut self) -> String {
         let token = format!("token-{}-{}", self.number, self.dice.u64(..));
         SCRIPTS[self.dice.usize(0..SCRIPTS.len())].replace("TOKEN", &token)
@@ -137,7 +137,7 @@ impl Person {
         Ok(())
     }
 
-    /// Answers one of all open asks, rightly or wrongly.
+    /// Answers a random open ask, rightly or wrongly.
     async fn answer(&mut self) -> Result<(), SessionError> {
         let inbox = self.sessions.inbox().await?;
         let Some(open) = (!inbox.is_empty()).then(|| &inbox[self.dice.usize(0..inbox.len())]) else { return Ok(()) };
@@ -161,14 +161,14 @@ impl Person {
         Ok(())
     }
 
-    /// A run of a few iterations.
+    /// Starts a run of a few iterations.
     async fn run(&mut self, id: &SessionId) -> Result<(), SessionError> {
         let goal = format!("Work through it.\n```rehearsal\n{}\n```", self.script());
-        self.session(id).await?.start_run(RunRequest::towards(goal)).await.map(drop)
+        self.session(id).await?.start_run(RunRequest::new(goal)).await.map(drop)
     }
 
     async fn delete(&mut self, id: &SessionId) -> Result<(), SessionError> {
-        // From now on it may be gone, whatever comes of it.
+        // From now on the session may be gone, whatever the result.
         self.ledger.note(id, |told| told.deleted = Some(false));
         let deleted = self.sessions.delete(id.as_str()).await;
         match &deleted {
@@ -179,7 +179,7 @@ impl Person {
         deleted
     }
 
-    /// What is listed is what there is: everybody's sessions, and none twice.
+    /// Checks that the list has every session of the ledger, and none twice.
     async fn look(&mut self) -> Result<(), SessionError> {
         let known = self.ledger.sessions();
         let mut listed: Vec<SessionId> = self.sessions.list().await?.into_iter().map(|session| session.id).collect();

@@ -1,4 +1,4 @@
-//! `anthropic/NAME`: Anthropic's messages.
+//! `anthropic/NAME`: models behind Anthropic's messages API.
 
 use reqwest::{Client, RequestBuilder};
 
@@ -8,15 +8,15 @@ use crate::model::ModelRequest;
 mod reader;
 mod request;
 
-/// The version of the messages' wire that is spoken.
+/// The version of the messages API.
 const VERSION: &str = "2023-06-01";
 
-/// Before the signature of a thought that was shown.
+/// The prefix for the signature of a visible thought.
 const SIGNED: &str = "anthropic:";
-/// Before a thought that was withheld: it goes back as it came.
+/// The prefix for a redacted thought, which is sent back unchanged.
 const REDACTED: &str = "anthropic-redacted:";
 
-/// Anthropic's messages.
+/// The protocol of Anthropic's messages API.
 #[derive(Debug, Clone)]
 pub(super) struct Messages(pub(super) Endpoint);
 
@@ -34,7 +34,7 @@ impl Protocol for Messages {
     }
 
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
-        let post = self.0.post(client, "/v1/messages", &request::Body::of(&self.0, request));
+        let post = self.0.post(client, "/v1/messages", &request::Body::new(&self.0, request));
         let post = post.header("anthropic-version", VERSION);
         if self.0.key.is_empty() { post } else { post.header("x-api-key", &self.0.key) }
     }

@@ -1,4 +1,4 @@
-//! `gemini/NAME`: Gemini's `streamGenerateContent`.
+//! `gemini/NAME`: models behind Gemini's `streamGenerateContent`.
 
 use reqwest::{Client, RequestBuilder};
 
@@ -8,10 +8,10 @@ use crate::model::ModelRequest;
 mod reader;
 pub(super) mod request;
 
-/// Before a signature of Gemini's.
+/// The prefix for Gemini's signatures.
 const SIGNED: &str = "gemini:";
 
-/// Gemini's contents.
+/// The protocol of Gemini's `streamGenerateContent`.
 #[derive(Debug, Clone)]
 pub(super) struct Contents(pub(super) Endpoint);
 
@@ -26,8 +26,8 @@ impl Protocol for Contents {
 
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
         let path = format!("/v1beta/models/{}:streamGenerateContent?alt=sse", self.0.model);
-        let post = self.0.post(client, &path, &request::Body::of(&self.0, request));
-        // In a header, for an address ends up in logs.
+        let post = self.0.post(client, &path, &request::Body::new(&self.0, request));
+        // The key is in a header, because URLs are logged.
         if self.0.key.is_empty() { post } else { post.header("x-goog-api-key", &self.0.key) }
     }
 }

@@ -1,4 +1,4 @@
-//! `ollama/NAME`: the chat of an Ollama daemon.
+//! `ollama/NAME`: models behind the chat API of an Ollama server.
 
 use reqwest::{Client, RequestBuilder};
 
@@ -9,7 +9,7 @@ mod reader;
 mod request;
 mod think;
 
-/// Ollama's own chat.
+/// The protocol of Ollama's own chat API.
 #[derive(Debug, Clone)]
 pub(super) struct Chat(pub(super) Endpoint);
 
@@ -23,7 +23,7 @@ impl Protocol for Chat {
     }
 
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
-        let post = self.0.post(client, "/api/chat", &request::Body::of(&self.0, request));
+        let post = self.0.post(client, "/api/chat", &request::Body::new(&self.0, request));
         if self.0.key.is_empty() { post } else { post.bearer_auth(&self.0.key) }
     }
 }

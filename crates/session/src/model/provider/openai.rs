@@ -1,4 +1,4 @@
-//! `openai/NAME`: any server that speaks OpenAI's chat completions.
+//! `openai/NAME`: models of any server that implements OpenAI's chat completions.
 
 use reqwest::{Client, RequestBuilder};
 
@@ -9,13 +9,13 @@ mod calls;
 mod reader;
 mod request;
 
-/// Before the name of the field in which a server sent a thought, and wants it back.
+/// The prefix for the name of the field in which a server sent a thought, and expects it back.
 const FIELD: &str = "openai:";
 
-/// Before the `extra_content` of a call or an answer, as JSON text.
+/// The prefix for the `extra_content` of a call or an answer, as JSON text.
 const EXTRA: &str = "openai-extra:";
 
-/// Chat completions, as lenient as compatible servers need them.
+/// The protocol of chat completions, as lenient as compatible servers require.
 #[derive(Debug, Clone)]
 pub(super) struct Chat(pub(super) Endpoint);
 
@@ -29,8 +29,8 @@ impl Protocol for Chat {
     }
 
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
-        let post = self.0.post(client, "/chat/completions", &request::Body::of(&self.0, request));
-        // Local servers like it without.
+        let post = self.0.post(client, "/chat/completions", &request::Body::new(&self.0, request));
+        // Local servers may need no key.
         if self.0.key.is_empty() { post } else { post.bearer_auth(&self.0.key) }
     }
 }

@@ -1,8 +1,8 @@
-//! A model behind HTTP: what all providers have in common.
+//! The parts that all models behind HTTP share.
 //!
-//! A [`Protocol`] is one wire. It writes requests in one pass over the conversation, and its [`Reader`] reads the frames
-//! of an answer, without I/O. Everything else is here: the client, the request and its body, which is cut into frames,
-//! and what the end of an answer means.
+//! A [`Protocol`] is the API of one provider. It writes requests in one pass over the conversation,
+//! and its [`Reader`] reads the frames of an answer, without I/O. Everything else is here: the
+//! client, sending a request, cutting the body into frames, and judging the end of an answer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,14 +23,14 @@ pub(super) use frames::Framing;
 pub(super) use json::{Arguments, Count, Lenient, Text, malformed, object};
 #[cfg(test)]
 pub(super) use reader::tests as try_reader;
-pub(super) use reader::{Counts, End, Finish, Held, Pieces, Reader, WholeCalls, is_fault, is_no_input};
+pub(super) use reader::{Counts, End, Finish, HeldBytes, Pieces, Reader, WholeCalls, is_fault, is_no_input};
 
 mod answer;
-mod blame;
 mod call;
 mod call_ids;
 mod client;
 mod error;
+mod error_message;
 mod fault;
 mod frames;
 mod http;
@@ -38,42 +38,43 @@ mod json;
 mod no_proxy;
 mod proxy;
 mod reader;
+mod refusal_cause;
 mod roots;
+mod setting_checks;
 mod surrogates;
-mod switches;
 mod tls;
-mod words;
 
-/// Bytes that one event of an answer may have. A whole file written by one call is far below it.
-const MOST_EVENT: usize = 4 * 1024 * 1024;
+/// The most bytes of one event. A whole file that is written by one call is far smaller.
+const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// How one provider is spoken to.
+/// The API of one provider.
 pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
-    /// What reads one answer.
+    /// The reader of one answer.
     type Reader: Reader;
 
-    /// How its answers are cut into frames.
+    /// How a body is cut into frames.
     const FRAMING: Framing;
 
-    /// Where it is, and which of its models this is.
+    /// The address of the provider, and the model.
     fn endpoint(&self) -> &Endpoint;
 
-    /// The most tokens that its requests let an answer have; nothing where they leave it to the provider.
+    /// The maximum number of tokens that requests set for an answer; `None` if the provider
+    /// decides.
     fn max_output(&self) -> Option<u64> {
         self.endpoint().settings.max_output
     }
 
-    /// A request, ready to be sent.
+    /// Builds a request, ready to be sent.
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder;
 }
 
-/// One model of one provider, and how it is reached.
+/// One model of one provider, and its address.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) provider: Provider,
     pub(super) model: String,
     pub(super) key: String,
-    /// Without a slash at its end.
+    /// Without a slash at the end.
     pub(super) base_url: String,
     pub(super) proxies: Proxies,
     pub(super) certificates: Certificates,
@@ -89,8 +90,8 @@ impl Endpoint {
     ) -> Result<Self, ModelError> {
         let base_url = access.base_url.trim().trim_end_matches('/');
         client::check_url(base_url)?;
-        switches::check(provider, model, settings)?;
-        // The version is in the paths; who gives it with the address means the same.
+        setting_checks::check(provider, model, settings)?;
+        // The paths contain the version, so a base URL is accepted with or without it.
         let versioned = match provider {
             Provider::OpenAi | Provider::Ollama => None,
             Provider::Anthropic => base_url.strip_suffix("/v1"),
@@ -109,11 +110,11 @@ impl Endpoint {
 
     /// A POST of `body` as JSON to `path` below the base URL.
     pub(super) fn post(&self, client: &Client, path: &str, body: &impl Serialize) -> RequestBuilder {
-        // Text, numbers and maps with text as keys: nothing of it can fail to be JSON.
+        // Text, numbers and maps with text as keys always convert to JSON.
         let body = match &self.settings.extra_body {
             None => serde_json::to_vec(body),
             Some(extra) => serde_json::to_value(body).and_then(|mut body| {
-                switches::merge(&mut body, &Value::Object(extra.clone()));
+                setting_checks::merge(&mut body, &Value::Object(extra.clone()));
                 serde_json::to_vec(&body)
             }),
         };
@@ -127,7 +128,7 @@ impl Endpoint {
         model == Some((self.provider.name(), &self.model))
     }
 
-    /// Whether it is the provider's own, and no imitator.
+    /// Whether the endpoint is the provider's own, and not a compatible server.
     pub(super) fn is_public(&self) -> bool {
         let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         host(&self.base_url) == host(self.provider.public_url())
@@ -163,8 +164,8 @@ impl<P: Protocol> Remote<P> {
         let Endpoint { base_url, proxies, certificates, .. } = endpoint;
         let client = self.client.get(|| client::client(base_url, proxies, certificates))?;
         let http = self.protocol.request(&client.http, request).build().map_err(|error| ModelError::Setup {
-            message: format!("the request can't be made: {}", error::chain(&error.without_url())),
-            hint: "look at the model's key, name and base URL".into(),
+            message: format!("the request can't be built: {}", error::chain(&error.without_url())),
+            hint: "check the model's key, name and base URL".into(),
         })?;
         Ok(answer::stream::<P>(Arc::clone(&self.client), client, http, endpoint.key.clone(), request.bytes()))
     }
@@ -188,11 +189,12 @@ impl<P: Protocol> Model for Remote<P> {
     }
 }
 
-/// Bytes that the name of a tool may have on every wire.
+/// The most bytes of a tool's name that every provider accepts.
 const LONGEST_NAME: usize = 64;
 
-/// A tool's name as every provider takes it back. A model may call what is no name at all, and is told so in its
-/// result; sent back as it is, it would have every later request refused.
+/// A tool's name in a form that every provider accepts. If a model calls a tool by an invalid name,
+/// the result says so; sent back unchanged, the name would make providers refuse every later
+/// request.
 pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     let legal = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     if (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(legal) {
@@ -202,7 +204,7 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(if mended.is_empty() { "unknown".to_owned() } else { mended })
 }
 
-/// A tool's result as the model reads it: never nothing, which some providers refuse.
+/// A tool's result for the model. It is never empty, because some providers refuse that.
 pub(super) fn result_text(result: &ToolResult) -> String {
     let text = result.to_text();
     if text.trim().is_empty() { "(no output)".to_owned() } else { text }

@@ -1,4 +1,4 @@
-//! The script language of `rehearsal`: text in, steps out.
+//! The script language of `rehearsal`, and its parser.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,72 +10,73 @@ use thiserror::Error;
 pub const MAX_FLOOD: u64 = 100_000_000;
 /// The most bytes a piece of a `flood` may have.
 pub const MAX_PIECE: usize = 64 * 1024;
-/// The most pieces a second.
+/// The highest rate, in words per second.
 pub const MAX_RATE: u32 = 1_000_000;
-/// The longest `wait`.
+/// The longest time that `wait` accepts.
 pub const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A script: what to do in each step.
+/// A script: the instructions of every step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
     /// The instructions of each step, in order. No step is empty.
     pub steps: Vec<Vec<Instruction>>,
 }
 
-/// One thing to do.
+/// One instruction of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Instruction {
-    /// Say a text: at once, or word by word at this many words a second.
+    /// Say a text, at once or word by word.
     Say {
-        /// Words a second.
+        /// The rate in words per second; `None` means at once.
         rate: Option<u32>,
-        /// The text.
+        /// The text to say.
         text: String,
     },
-    /// Think a text aloud, likewise.
+    /// Report a text as a thought, at once or word by word.
     Think {
-        /// Words a second.
+        /// The rate in words per second; `None` means at once.
         rate: Option<u32>,
-        /// The text.
+        /// The text to think.
         text: String,
     },
-    /// Call a tool.
+    /// Call a tool with arguments.
     Call {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// Its arguments: a JSON object as written.
+        /// The arguments: a JSON object as it was written.
         arguments: String,
     },
     /// Be silent for a while.
     Wait(Duration),
-    /// End with an error.
+    /// End the answer with an error.
     Fail(String),
-    /// Say many pieces as fast as they are taken.
+    /// Say many pieces, as fast as they are read.
     Flood {
-        /// How many.
+        /// The number of pieces.
         pieces: u64,
-        /// Bytes of each.
+        /// The size of each piece in bytes.
         bytes: usize,
     },
     /// Be silent for ever.
     Hang,
 }
 
-/// What is wrong with a script, and where.
+/// A mistake in a script.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct ScriptError {
-    /// The line, counted from 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// A description of the mistake.
     pub message: String,
 }
 
 impl Script {
-    /// Reads a script. Nothing if the text is none: its first word is no instruction.
+    /// Parses a script. Returns `None` if the text is not a script, because its first word is not
+    /// an instruction.
     ///
     /// # Errors
-    /// [`ScriptError`] with the first line that can't be read.
+    /// [`ScriptError`] with the first line that can't be parsed.
     pub fn parse(text: &str) -> Result<Option<Self>, ScriptError> {
         let mut script = Self::default();
         let mut step: Vec<Instruction> = Vec::new();
@@ -91,25 +92,25 @@ impl Script {
             }
             let before = &text[..text.len() - start.len()];
             let fail = |message: String| ScriptError { line: 1 + before.matches('\n').count(), message };
-            let parsed = match Words::of(line) {
+            let parsed = match ScriptLine::parse(line) {
                 Some(words) => words,
                 None if !found => return Ok(None),
-                None => return Err(fail(format!("`{}` is no instruction", first_word(line)))),
+                None => return Err(fail(format!("`{}` is not an instruction", first_word(line)))),
             };
             found = true;
             let instruction = match parsed {
-                Words::EndOfStep => {
+                ScriptLine::EndOfStep => {
                     script.end_step(&mut step);
                     continue;
                 }
-                Words::Call(words) => {
+                ScriptLine::Call(words) => {
                     let (call, left) = parse_call(words, start).map_err(fail)?;
                     rest = left;
                     call
                 }
-                Words::Other { word, rate, words } => parse_other(word, rate, words).map_err(fail)?,
+                ScriptLine::Other { word, rate, words } => parse_other(word, rate, words).map_err(fail)?,
             };
-            // Calls end a step, unless more of them follow.
+            // Calls end a step, unless another call follows.
             let is_call = |instruction: &Instruction| matches!(instruction, Instruction::Call { .. });
             if step.last().is_some_and(is_call) && !is_call(&instruction) {
                 script.end_step(&mut step);
@@ -128,14 +129,14 @@ impl Script {
 }
 
 /// A line that begins with an instruction.
-enum Words<'a> {
+enum ScriptLine<'a> {
     EndOfStep,
     Call(&'a str),
     Other { word: &'a str, rate: Option<&'a str>, words: &'a str },
 }
 
-impl<'a> Words<'a> {
-    fn of(line: &'a str) -> Option<Self> {
+impl<'a> ScriptLine<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
         if line == "---" {
             return Some(Self::EndOfStep);
         }
@@ -165,13 +166,14 @@ fn first_word(line: &str) -> &str {
     line.split_whitespace().next().unwrap_or_default()
 }
 
-/// `words` is the rest of the line, `text` all from the line's beginning: the arguments may go over lines.
+/// Parses a `call`. `words` is the rest of the line; `text` is everything from the beginning of the
+/// line, because the arguments may span several lines.
 fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), String> {
     let tool = first_word(words);
     if tool.is_empty() {
-        return Err("call which tool? (call TOOL {\"argument\": …})".into());
+        return Err("`call` needs a tool (call TOOL {\"argument\": …})".into());
     }
-    // After `call` and the tool's name, in the text itself.
+    // The position after `call` and the tool's name in `text`.
     let at = text.find("call").map_or(0, |at| at + "call".len());
     let at = at + text[at..].find(tool).map_or(0, |at| at + tool.len());
     let (line, after) = text[at..].split_once('\n').unwrap_or((&text[at..], ""));
@@ -182,13 +184,13 @@ fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), 
     let mut values = serde_json::Deserializer::from_str(arguments).into_iter::<Value>();
     let written = match values.next() {
         Some(Ok(Value::Object(_))) => &arguments[..values.byte_offset()],
-        Some(Ok(_)) => return Err(format!("the arguments of `{tool}` are no JSON object")),
-        Some(Err(error)) => return Err(format!("the arguments of `{tool}` are no JSON: {error}")),
+        Some(Ok(_)) => return Err(format!("the arguments of `{tool}` are not a JSON object")),
+        Some(Err(error)) => return Err(format!("the arguments of `{tool}` are not JSON: {error}")),
         None => return Err(format!("`{tool}` has no arguments")),
     };
     let (stray, after) = arguments[written.len()..].split_once('\n').unwrap_or((&arguments[written.len()..], ""));
     if !stray.trim().is_empty() {
-        return Err(format!("`{}` after the arguments of `{tool}`", stray.trim()));
+        return Err(format!("unexpected `{}` after the arguments of `{tool}`", stray.trim()));
     }
     Ok((Instruction::Call { tool: tool.to_owned(), arguments: written.to_owned() }, after))
 }
@@ -196,16 +198,16 @@ fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), 
 fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instruction, String> {
     let rate = rate.map(|rate| {
         let number = rate.parse().ok().filter(|rate| (1..=MAX_RATE).contains(rate));
-        number.ok_or_else(|| format!("`{rate}` is no rate (words a second, 1 to {MAX_RATE})"))
+        number.ok_or_else(|| format!("`{rate}` is not a rate (1 to {MAX_RATE} words per second)"))
     });
     let rate = rate.transpose()?;
     match word {
-        "shell:" if words.is_empty() => Err("run what? (shell: COMMAND)".into()),
+        "shell:" if words.is_empty() => Err("`shell:` needs a command (shell: COMMAND)".into()),
         "shell:" => {
             let arguments = serde_json::json!({ "command": words }).to_string();
             Ok(Instruction::Call { tool: "shell".into(), arguments })
         }
-        "ask:" if words.is_empty() => Err("ask what? (ask: QUESTION)".into()),
+        "ask:" if words.is_empty() => Err("`ask:` needs a question (ask: QUESTION)".into()),
         "ask:" => {
             let arguments = serde_json::json!({ "question": unescape(words) }).to_string();
             Ok(Instruction::Call { tool: "ask_user".into(), arguments })
@@ -216,7 +218,7 @@ fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instructio
         "wait" => parse_wait(words),
         "flood" => parse_flood(words),
         _ if words.is_empty() => Ok(Instruction::Hang),
-        _ => Err("`hang` stands alone".into()),
+        _ => Err("`hang` accepts no arguments".into()),
     }
 }
 
@@ -230,7 +232,7 @@ fn parse_wait(words: &str) -> Result<Instruction, String> {
     };
     wait.filter(|wait| *wait <= MAX_WAIT)
         .map(Instruction::Wait)
-        .ok_or_else(|| format!("`{words}` is no time to wait (500ms, 2s; at most a day)"))
+        .ok_or_else(|| format!("`{words}` is not a time to wait (500ms, 2s; at most a day)"))
 }
 
 fn parse_flood(words: &str) -> Result<Instruction, String> {
@@ -239,11 +241,13 @@ fn parse_flood(words: &str) -> Result<Instruction, String> {
     let bytes = numbers.next().map_or(Some(4), |number| number.parse().ok()).filter(|n| (1..=MAX_PIECE).contains(n));
     match (pieces, bytes, numbers.next()) {
         (Some(pieces), Some(bytes), None) => Ok(Instruction::Flood { pieces, bytes }),
-        _ => Err(format!("`{words}` is no flood (flood PIECES [BYTES]; at most {MAX_FLOOD} of {MAX_PIECE})")),
+        _ => Err(format!(
+            "`{words}` is not a flood (flood PIECES [BYTES]; at most {MAX_FLOOD} pieces of {MAX_PIECE} bytes)"
+        )),
     }
 }
 
-/// `\n`, `\t` and `\\`; any other backslash stands for itself.
+/// Replaces `\n`, `\t` and `\\`; any other backslash is kept.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -348,16 +352,16 @@ mod tests {
     #[test]
     fn an_error_names_its_line() {
         let error = |text: &str| Script::parse(text).unwrap_err().to_string();
-        assert_eq!(error("say a\n\nsya b"), "line 3: `sya` is no instruction");
-        assert!(error("say a\ncall x {\"a\":\n}").starts_with("line 2: the arguments of `x` are no JSON: "));
-        assert_eq!(error("call x {\n} y"), "line 1: `y` after the arguments of `x`");
-        assert_eq!(error("call x [1]"), "line 1: the arguments of `x` are no JSON object");
-        assert!(error("wait 2h").contains("`2h` is no time to wait"));
-        assert!(error("flood 1 2 3").contains("no flood"));
-        assert!(error("say@0 x").contains("no rate"));
-        assert!(error("call").contains("which tool"));
-        assert!(error("hang on").contains("stands alone"));
-        assert!(error("ask:").contains("ask what"));
+        assert_eq!(error("say a\n\nsya b"), "line 3: `sya` is not an instruction");
+        assert!(error("say a\ncall x {\"a\":\n}").starts_with("line 2: the arguments of `x` are not JSON: "));
+        assert_eq!(error("call x {\n} y"), "line 1: unexpected `y` after the arguments of `x`");
+        assert_eq!(error("call x [1]"), "line 1: the arguments of `x` are not a JSON object");
+        assert!(error("wait 2h").contains("`2h` is not a time to wait"));
+        assert!(error("flood 1 2 3").contains("not a flood"));
+        assert!(error("say@0 x").contains("not a rate"));
+        assert!(error("call").contains("needs a tool"));
+        assert!(error("hang on").contains("accepts no arguments"));
+        assert!(error("ask:").contains("needs a question"));
     }
 
     fn instruction() -> impl Strategy<Value = Instruction> {

@@ -1,4 +1,4 @@
-//! What answers and asks do.
+//! Decisions on asks and their answers.
 
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, Fact, Hold,
@@ -6,11 +6,11 @@ use holdpoint_common::{
 };
 use holdpoint_tools::AskReply;
 
-use super::Draft;
+use super::DecisionBuilder;
 use crate::state::decision::{Effect, Refused, Reply};
 use crate::state::{Phase, Settled};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn answer(&mut self, id: &AskId, answer: Answer, by: Who) -> Result<Reply, Refused> {
         let ours = id.session == *self.state.id();
         let Some(ask) = self.state.asks.iter().find(|ask| ours && ask.id == *id) else {
@@ -22,14 +22,15 @@ impl Draft<'_> {
             }));
         };
         ask.request.accepts(&answer)?;
-        // *Always* answers what stands behind it for the same reason, too.
+        // *Always* also answers every other open ask with the same key.
         let always = ask.always.as_ref().filter(|_| matches!(answer, Answer::Approve { always: true }));
         let alike = |other: &&Ask| other.id != ask.id && always.is_some() && other.always.as_ref() == always;
         let answered: Vec<_> = std::iter::once(ask).chain(self.state.asks.iter().filter(alike)).cloned().collect();
         for ask in answered {
             self.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
         }
-        // Its turn was kept over a restart and held with what waits: from now on it runs, up to its next boundary.
+        // The turn was kept over a restart, and the queue behind it held. The turn now runs up to
+        // its next boundary.
         if let Hold::Standing { cause, .. } = &self.state.hold {
             let hold = Hold::Requested { cause: cause.clone(), since: self.moment.now };
             self.facts.push(Fact::HoldChanged { hold });
@@ -37,7 +38,7 @@ impl Draft<'_> {
         Ok(Reply::Answered)
     }
 
-    /// Answers an ask: its tool wakes, or its gate opens.
+    /// Answers an ask. A tool's ask wakes the tool; a policy Confirm opens the gate of its call.
     pub(super) fn settle_by(&mut self, ask: &Ask, answer: Answer, by: AnsweredBy) {
         if ask.origin == AskOrigin::Tool {
             let reply = reply_to(&ask.request, &answer, &by);
@@ -55,8 +56,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Opens an ask; where the session has nobody to ask, it is answered in the same breath. What a rule may deny, only a
-    /// person approves.
+    /// Raises an ask. If the asks mode answers by itself, the same decision also answers it. A call
+    /// that a rule may deny is approved only by a person.
     pub(super) fn raise(
         &mut self,
         call: CallId,
@@ -82,14 +83,14 @@ impl Draft<'_> {
     }
 }
 
-/// What a tool that waits is told.
+/// The reply that a waiting tool receives.
 pub(super) fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -> AskReply {
     match (request, answer) {
         (AskRequest::Pause(_), Answer::Approve { .. }) => AskReply::Pause(PauseResponse::Approved),
         (AskRequest::Pause(_), Answer::Deny { reason }) => {
             let reason = match by {
                 AnsweredBy::Client(_) => reason.clone(),
-                AnsweredBy::Setting { asks } => Some(nobody(*asks)),
+                AnsweredBy::Setting { asks } => Some(asks_mode_reason(*asks)),
             };
             AskReply::Pause(PauseResponse::Denied { reason })
         }
@@ -109,7 +110,7 @@ pub(super) fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -
     }
 }
 
-/// How a session answers by itself; `None` where a person does.
+/// The answer that the asks mode gives by itself; `None` if a person answers.
 pub(super) fn answer_of_setting(asks: AsksMode, request: &AskRequest, may_be_denied: bool) -> Option<Answer> {
     let approves = match asks {
         AsksMode::Wait => return None,
@@ -126,20 +127,20 @@ pub(super) fn answer_of_setting(asks: AsksMode, request: &AskRequest, may_be_den
     })
 }
 
-/// What the model is told of a denied call.
+/// The text that the model receives for a denied call.
 pub(super) fn denial(reason: Option<&str>, by: &AnsweredBy) -> String {
     match (by, reason) {
-        (AnsweredBy::Setting { asks }, _) => format!("denied: {}", nobody(*asks)),
+        (AnsweredBy::Setting { asks }, _) => format!("denied: {}", asks_mode_reason(*asks)),
         (AnsweredBy::Client(_), Some(reason)) => format!("the user denied this: {reason}"),
         (AnsweredBy::Client(_), None) => "the user denied this".to_owned(),
     }
 }
 
-/// Why a setting has denied it.
-fn nobody(asks: AsksMode) -> String {
+/// The reason for a denial by the asks mode.
+fn asks_mode_reason(asks: AsksMode) -> String {
     let why = match asks {
-        AsksMode::Approve => "a rule may deny it, which only a person can approve",
-        AsksMode::Deny | AsksMode::Wait => "nobody is there to confirm it",
+        AsksMode::Approve => "a rule may deny it, so only a person can approve it",
+        AsksMode::Deny | AsksMode::Wait => "no user is available to confirm it",
     };
     format!("{why} (asks = {asks})")
 }

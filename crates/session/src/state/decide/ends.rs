@@ -1,4 +1,4 @@
-//! How turns and sessions end: by a cut, by themselves, by a close.
+//! The ends of turns and sessions: by a cut, by the turn itself, or by a close.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use holdpoint_common::{
     ToolResult, ToolStatus, TurnId, Who,
 };
 
-use super::Draft;
+use super::DecisionBuilder;
 use crate::state::decision::{Effect, Refused, Reply};
 use crate::state::{CallStage, Cut, Phase, Turn, queued};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn interrupt(&mut self, turn: Option<TurnId>, by: Who) -> Result<Reply, Refused> {
         match &self.state.phase {
             Phase::Closed => Err(Refused::Closed),
@@ -34,14 +34,14 @@ impl Draft<'_> {
         }
     }
 
-    /// Cuts the turn: nothing of it starts any more, its asks are answered.
+    /// Cuts the turn: nothing of it starts any more, and its asks are closed.
     pub(super) fn cut(&mut self, turn: TurnId, cause: CutCause, asks: AskCloseCause) {
         self.effects.push(Effect::Cancel { turn });
         self.facts.push(Fact::TurnCut { cause });
         self.close_asks(asks);
     }
 
-    /// Hands the queue back, and takes the hold away, with the turn that was cut.
+    /// Returns the queue to the client and turns the hold off, after its turn was cut.
     fn hand_back(&mut self) {
         self.return_queue();
         if self.state.hold != Hold::Off {
@@ -57,7 +57,7 @@ impl Draft<'_> {
     pub(super) fn close(&mut self, unused_since: Option<u64>, by: Who) -> Result<Reply, Refused> {
         match &self.state.phase {
             Phase::Closed => return Err(Refused::Closed),
-            // It is closing already.
+            // The session is already closing.
             Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
             _ if unused_since.is_some_and(|since| self.state.is_used_since(since)) => return Err(Refused::InUse),
             Phase::Idle => {
@@ -101,18 +101,20 @@ impl Draft<'_> {
             Phase::Idle | Phase::Running(_) | Phase::Closed => None,
         };
         self.answer_open_calls(turn, if cut.is_some() { "the turn was interrupted" } else { "the turn ended" });
-        // The cut has ended its jobs, and what ends them has been waited for: their own word may come behind it.
+        // The turn's jobs ended with the cut, and the runner waited for that. Their own reports may
+        // arrive later.
         let over = outcome != Outcome::Panicked && processes.left.is_empty();
         if over && cut.is_some() {
             self.end_jobs_of(turn.id);
         }
-        // A runner that panicked or is gone reports no tools.
+        // A runner that panicked or vanished reports no tools.
         if outcome == Outcome::Panicked {
             let reported: Vec<_> = tools.iter().map(|tool| tool.call).collect();
             tools.extend(lost_tools(turn).filter(|lost| !reported.contains(&lost.call)));
         }
-        // Of a step that has said nothing nobody knows whether it was asked for, but where its runner went with it.
-        let counts = outcome == Outcome::Panicked || turn.open_step.is_some_and(|step| step.said > 0);
+        // The request of a step without an answer may never have been sent. Such a step counts only
+        // if its runner panicked.
+        let counts = outcome == Outcome::Panicked || turn.open_step.is_some_and(|step| step.answer_bytes > 0);
         let usage = if counts { self.end_step(turn) } else { turn.usage };
         self.facts.push(match cut {
             Some(cut) => Fact::TurnFinished {
@@ -139,7 +141,7 @@ impl Draft<'_> {
         }
         let waits = !self.state.queue.is_empty() || run.is_some();
         match &self.state.hold {
-            Hold::Requested { cause, .. } if waits => self.stand(cause.clone()),
+            Hold::Requested { cause, .. } if waits => self.put_hold_in_effect(cause.clone()),
             Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
             Hold::Standing { .. } => {}
             Hold::Off => match run {
@@ -149,21 +151,21 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives every call without a result one that says what became of it.
+    /// Gives every open call a result that says how the call ended.
     pub(super) fn answer_open_calls(&mut self, turn: &Turn, why: &str) {
         for (call, stage) in &turn.calls {
-            let told = match stage {
-                CallStage::Started => format!("{why} before this call came back; what it did until then stands"),
+            let result = match stage {
+                CallStage::Started => format!("{why} before this call returned; its effects so far remain"),
                 CallStage::Proposed | CallStage::Asking | CallStage::Approved { .. } | CallStage::Denied { .. } => {
                     format!("not run: {why}")
                 }
             };
-            self.facts.push(Fact::ToolFinished(ToolResult::unrun(call.id, ToolStatus::Interrupted, told)));
+            self.facts.push(Fact::ToolFinished(ToolResult::not_run(call.id, ToolStatus::Interrupted, result)));
         }
     }
 }
 
-/// The calls of a turn that have started and have no result, for the receipt of a turn whose runner is gone.
+/// The started calls without a result, for the receipt of a turn whose runner is gone.
 pub(super) fn lost_tools(turn: &Turn) -> impl Iterator<Item = StoppedTool> + '_ {
     let started = turn.calls.iter().filter(|(_, stage)| *stage == CallStage::Started);
     started.map(|(call, _)| StoppedTool { call: call.id, name: call.name.clone(), how: StopHow::Lost })

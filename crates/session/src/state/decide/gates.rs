@@ -1,16 +1,16 @@
-//! What a runner is told at its gates.
+//! The machine's replies to a runner at its gates.
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, SessionSettings, TurnId,
 };
 
-use super::Draft;
+use super::DecisionBuilder;
 use super::asks::denial;
 use crate::state::decision::GateReply;
 use crate::state::input::{Clearance, Gate};
 use crate::state::{CallStage, Phase, Turn};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn gate(&mut self, turn: TurnId, gate: Gate) -> GateReply {
         match &self.state.phase {
             Phase::Running(open) if open.id == turn => match gate {
@@ -21,12 +21,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Before every request to the model: whether there may be one more.
+    /// Decides before every model request whether the turn may make it.
     pub(super) fn step_gate(&mut self, turn: &Turn) -> GateReply {
         if let Some(reason) = self.turn_limit(turn) {
             return GateReply::Limit { reason };
         }
-        let spent = self.state.run.as_ref().and_then(|run| run.spent(self.moment.now));
+        let spent = self.state.run.as_ref().and_then(|run| run.limit_within_iteration(self.moment.now));
         let cause = match (&self.state.hold, spent) {
             (Hold::Standing { .. }, _) => return GateReply::Wait,
             (Hold::Requested { cause, .. }, spent) if spent.is_some() || (turn.step > 0 && self.holds_at_steps()) => {
@@ -38,24 +38,25 @@ impl Draft<'_> {
                 return GateReply::Go;
             }
         };
-        self.stand(cause);
+        self.put_hold_in_effect(cause);
         GateReply::Wait
     }
 
-    /// What the turn may take and has come to, if there is such a thing.
+    /// The reason to end the turn, if it has reached one of its limits.
     fn turn_limit(&self, turn: &Turn) -> Option<String> {
         let SessionSettings { max_steps, max_turn_tokens, .. } = *self.state.settings;
         let used = turn.usage.total();
         if max_steps > 0 && turn.step >= max_steps {
             Some(format!("the limit of {max_steps} steps is reached"))
         } else if max_turn_tokens > 0 && used >= max_turn_tokens {
-            Some(format!("the limit of {max_turn_tokens} tokens is reached: {used} are used"))
+            Some(format!("the limit of {max_turn_tokens} tokens is reached: {used} used"))
         } else {
             None
         }
     }
 
-    /// Whether a hold stands at the end of a step: but for the iterations of a run that say otherwise, it does.
+    /// Whether a hold takes effect at the end of a step: always, except in a run that holds at
+    /// iterations.
     fn holds_at_steps(&self) -> bool {
         self.state.run.as_ref().is_none_or(|run| run.settings.hold_at == HoldAt::Step)
     }
@@ -69,26 +70,28 @@ impl Draft<'_> {
                 self.raise(call, AskOrigin::Policy, confirm.request(), confirm.always, confirm.may_be_denied);
                 match self.state.settings.asks {
                     AsksMode::Wait => GateReply::Wait,
-                    AsksMode::Approve if !confirm.may_be_denied => self.go(call),
+                    AsksMode::Approve if !confirm.may_be_denied => self.start_call(call),
                     asks @ (AsksMode::Approve | AsksMode::Deny) => {
                         GateReply::Denied { reason: denial(None, &AnsweredBy::Setting { asks }) }
                     }
                 }
             }
-            (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) => self.go(call),
-            // After a restart, the call is judged anew: what stands may no longer be what would be done.
+            (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) => self.start_call(call),
+            // After a restart the call is judged again, and its effect may differ from the approved
+            // one.
             (CallStage::Approved { shown }, Clearance::Ask(confirm)) if *shown != confirm.request() => {
                 GateReply::Denied { reason: OUTDATED.to_owned() }
             }
-            (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => self.go(call),
+            (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => self.start_call(call),
             (CallStage::Asking, clearance) => self.still_asking(call, &clearance),
             (CallStage::Denied { reason, by }, _) => GateReply::Denied { reason: denial(reason.as_deref(), by) },
-            // A call begins once.
+            // A call starts only once.
             (CallStage::Started, _) => GateReply::Cut,
         }
     }
 
-    /// A call whose Confirm stands: it waits, unless what was shown is no longer what would be done.
+    /// Lets a call with an open Confirm wait, unless its effect is no longer the one that the user
+    /// saw.
     pub(super) fn still_asking(&mut self, call: CallId, clearance: &Clearance) -> GateReply {
         let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
         match (self.state.asks.iter().find(of_call), clearance) {
@@ -100,12 +103,12 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn go(&mut self, call: CallId) -> GateReply {
+    pub(super) fn start_call(&mut self, call: CallId) -> GateReply {
         self.facts.push(Fact::ToolStarted { call });
         GateReply::Go
     }
 }
 
-/// What the model is told when what was confirmed is no longer what the call would do.
+/// The text that the model receives when a call's effect has changed since the user saw it.
 pub(super) const OUTDATED: &str =
-    "not run: since it was shown to the user, what this call would do has changed; look again";
+    "not run: the effect of this call has changed since the user saw it; check the current state and try again";

@@ -1,12 +1,12 @@
-//! What holding and releasing do.
+//! Decisions on holding and releasing.
 
 use holdpoint_common::{Fact, Hold, HoldCause, HoldShown, Who};
 
-use super::Draft;
+use super::DecisionBuilder;
 use crate::state::decision::{Refused, Reply};
 use crate::state::{Cut, Phase};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn hold(&mut self, by: Who) -> Result<Reply, Refused> {
         let since = self.moment.now;
         let cause = HoldCause::User { by };
@@ -26,25 +26,25 @@ impl Draft<'_> {
             (_, Hold::Off) => {}
             (Phase::Idle, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
                 self.facts.push(Fact::HoldChanged { hold: Hold::Off });
-                match self.grant(hold) {
-                    Some(run) => self.go_on(&run),
+                match self.extend_limit(hold) {
+                    Some(run) => self.continue_run(&run),
                     None => self.start_next(),
                 }
             }
             (Phase::Running(_) | Phase::Interrupting(..), hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
                 self.facts.push(Fact::HoldChanged { hold: Hold::Off });
-                self.grant(hold);
+                self.extend_limit(hold);
             }
         }
-        // A run may have come to its next limit with it.
+        // The released run may have reached its next limit, which holds it again.
         Ok(Reply::Hold(match self.facts.last() {
             Some(Fact::HoldChanged { hold }) => hold.clone(),
             _ => Hold::Off,
         }))
     }
 
-    /// The session stops here until it is released.
-    pub(super) fn stand(&mut self, cause: HoldCause) {
+    /// Puts the hold into effect: the session stops until it is released.
+    pub(super) fn put_hold_in_effect(&mut self, cause: HoldCause) {
         self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
     }
 

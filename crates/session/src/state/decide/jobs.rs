@@ -1,14 +1,15 @@
-//! What background jobs do to a session.
+//! Decisions on background jobs.
 
 use holdpoint_common::{CallId, Fact, Job, JobEnd, TurnId};
 
-use super::Draft;
+use super::DecisionBuilder;
 use crate::state::Phase;
 use crate::state::decision::Reply;
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn job_started(&mut self, turn: TurnId, call: CallId, command: String) -> Reply {
-        // Told by mailbox, it may come behind the result of its call, and behind the end of its turn.
+        // The report goes through the actor's mailbox, so it may arrive after the result of its
+        // call and even after the end of its turn.
         let known = turn < self.state.next_turn() && !self.state.has_job(call);
         match &self.state.phase {
             Phase::Idle | Phase::Running(_) if known => {
@@ -16,7 +17,7 @@ impl Draft<'_> {
                 self.facts.push(Fact::JobStarted { job });
                 Reply::Noted
             }
-            // It began before the cut and is ended with it; after a close, all are.
+            // The job began before the cut, which ends it. A close ends all jobs.
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::Stale,
         }
     }

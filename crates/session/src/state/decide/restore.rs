@@ -1,4 +1,4 @@
-//! What can go on after a restart, and what can't.
+//! The restore of a session: which parts of its turn continue, and which end.
 
 use std::sync::Arc;
 
@@ -7,21 +7,22 @@ use holdpoint_common::{
     JobEnd, Outcome, Receipt, RestoreCause, RunEnd, Usage,
 };
 
-use super::Draft;
+use super::DecisionBuilder;
 use super::ends::lost_tools;
-use crate::state::apply::said;
+use crate::state::apply::answer_bytes;
 use crate::state::decision::{Effect, Reply};
 use crate::state::{CallStage, OpenStep, Phase, Turn};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn restored(&mut self, cause: RestoreCause, draft: &[Arc<Event>]) -> Reply {
-        // It was told of already, and nothing has come of it yet, nor does it now: what stands goes on standing.
-        let nothing_new = self.state.turn().is_none_or(Turn::stands);
-        let told = cause == RestoreCause::Restart && self.state.restarted && nothing_new;
-        if !told {
+        // A restart that is already recorded is not recorded again, unless work has begun since. A
+        // turn with an open policy Confirm does not count as new work: it stays open.
+        let nothing_new = self.state.turn().is_none_or(Turn::has_open_confirm);
+        let already_recorded = cause == RestoreCause::Restart && self.state.restarted && nothing_new;
+        if !already_recorded {
             self.facts.push(Fact::SessionRestored { cause });
         }
-        self.facts.extend(self.said(draft).map(Fact::AssistantMessage));
+        self.facts.extend(self.drafted_answer(draft).map(Fact::AssistantMessage));
         let (ask_cause, cut_cause, outcome) = match cause {
             RestoreCause::Panic => (AskCloseCause::Panicked, CutCause::Panic, Outcome::Panicked),
             RestoreCause::Restart | RestoreCause::Unloaded => {
@@ -31,12 +32,13 @@ impl Draft<'_> {
         let mut run = self.state.run.is_some();
         match &self.state.phase {
             Phase::Idle | Phase::Closed => {}
-            Phase::Running(turn) if cause != RestoreCause::Panic && turn.stands() => self.keep(turn),
-            Phase::Running(turn) => self.bury(turn, ask_cause, outcome, cut_cause, Receipt::default()),
-            // The cut was first: it keeps its cause, what it had released, and the close it was to end with.
+            Phase::Running(turn) if cause != RestoreCause::Panic && turn.has_open_confirm() => self.continue_turn(turn),
+            Phase::Running(turn) => self.end_lost_turn(turn, ask_cause, outcome, cut_cause, Receipt::default()),
+            // The cut came first: it keeps its cause, the asks and prompts it released, and the
+            // close that follows.
             Phase::Interrupting(turn, cut) => {
                 let receipt = Receipt { asks: cut.asks.clone(), prompts: cut.prompts.clone(), ..Receipt::default() };
-                self.bury(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
+                self.end_lost_turn(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
                 if matches!(cut.cause, CutCause::User { .. }) {
                     self.end_run(RunEnd::Interrupted, None);
                     run = false;
@@ -49,12 +51,13 @@ impl Draft<'_> {
             }
         }
         self.end_jobs(JobEnd::Lost);
-        self.hold_what_waits(run);
+        self.hold_pending_work(run);
         Reply::Noted
     }
 
-    /// Holds the queue and the run, if there are such: nothing starts by itself.
-    pub(super) fn hold_what_waits(&mut self, run: bool) {
+    /// Holds the queue and the run, if there are any, so that no work starts by itself. Without
+    /// either, the hold is turned off.
+    pub(super) fn hold_pending_work(&mut self, run: bool) {
         let hold = match (&self.state.hold, self.state.queue.is_empty() && !run) {
             (_, true) => Hold::Off,
             (hold @ Hold::Standing { cause: HoldCause::Restored, .. }, false) => hold.clone(),
@@ -65,9 +68,9 @@ impl Draft<'_> {
         }
     }
 
-    /// What had come of the answer that was cut, as far as it was saved. Of one that is in the log, that is nothing.
-    fn said(&self, draft: &[Arc<Event>]) -> Option<AssistantMessage> {
-        // One with calls is in the log, and nothing comes between it and their results.
+    /// The saved part of the answer that was cut, unless the log has the answer itself.
+    fn drafted_answer(&self, draft: &[Arc<Event>]) -> Option<AssistantMessage> {
+        // If calls are open, the log has their answer, and no other begins before their results.
         let turn = self.state.turn().filter(|turn| turn.step > 0 && turn.calls.is_empty())?;
         let of_step = |event: &&Arc<Event>| event.turn == Some(turn.id) && event.step == Some(turn.step);
         let mut blocks: Vec<Block> = Vec::new();
@@ -88,15 +91,16 @@ impl Draft<'_> {
         (!blocks.is_empty()).then(|| AssistantMessage { blocks, partial: true, ..AssistantMessage::default() })
     }
 
-    /// Goes on with a turn of which a policy's Confirm stands.
-    fn keep(&mut self, turn: &Turn) {
-        self.let_stand(turn, AskCloseCause::Restart, &CutCause::Restart);
+    /// Continues a turn that has an open policy Confirm.
+    fn continue_turn(&mut self, turn: &Turn) {
+        self.keep_open_confirms(turn, AskCloseCause::Restart, &CutCause::Restart);
         self.effects.push(Effect::Start { turn: turn.id });
     }
 
-    /// Leaves of a turn what a policy's Confirm stands for: the tool of that call had not begun, and goes on when it is
-    /// answered. What had begun, and what was not asked about yet, is not run again.
-    pub(super) fn let_stand(&mut self, turn: &Turn, asks: AskCloseCause, why: &CutCause) {
+    /// Keeps the calls of a turn that have an open policy Confirm: their tools have not started,
+    /// and start when the user approves. The other open calls end, whether they had started or were
+    /// not asked about yet, and are not run again.
+    pub(super) fn keep_open_confirms(&mut self, turn: &Turn, asks: AskCloseCause, why: &CutCause) {
         for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
             self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: asks });
         }
@@ -105,7 +109,14 @@ impl Draft<'_> {
     }
 
     /// Ends a turn whose runner is gone.
-    fn bury(&mut self, turn: &Turn, asks: AskCloseCause, outcome: Outcome, cause: CutCause, mut receipt: Receipt) {
+    fn end_lost_turn(
+        &mut self,
+        turn: &Turn,
+        asks: AskCloseCause,
+        outcome: Outcome,
+        cause: CutCause,
+        mut receipt: Receipt,
+    ) {
         self.close_asks(asks);
         self.answer_open_calls(turn, &cause.to_string());
         let usage = self.end_step(turn);
@@ -116,16 +127,16 @@ impl Draft<'_> {
         self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });
     }
 
-    /// Ends the open step. Its usage was saved with its answer; without an answer, it is estimated. Returns the usage of the
-    /// whole turn.
+    /// Ends the open step and returns the usage of the whole turn. The step's usage was saved with
+    /// its answer; without an answer it is estimated.
     pub(super) fn end_step(&mut self, turn: &Turn) -> Usage {
         let mut whole = turn.usage;
         if let Some(step) = turn.open_step {
             let drafted = self.facts.iter().find_map(|fact| match fact {
-                Fact::AssistantMessage(message) => Some(OpenStep { said: said(message), usage: None }),
+                Fact::AssistantMessage(message) => Some(OpenStep { answer_bytes: answer_bytes(message), usage: None }),
                 _ => None,
             });
-            let usage = self.state.used(drafted.unwrap_or(step), self.moment);
+            let usage = self.state.step_usage(drafted.unwrap_or(step), self.moment);
             self.facts.push(Fact::StepFinished { usage, context: None, refused: false, omitted: None });
             whole += usage;
         }

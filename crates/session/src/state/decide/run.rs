@@ -1,4 +1,4 @@
-//! What a run does: which iteration follows, what holds it, how it ends.
+//! Decisions on runs: the next iteration, holds at limits, and the end of a run.
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
@@ -6,11 +6,11 @@ use holdpoint_common::{
     Who,
 };
 
-use super::Draft;
+use super::DecisionBuilder;
 use crate::state::decision::{Effect, Refused, Reply};
 use crate::state::{Cut, Phase, queued};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn run(&mut self, request: RunRequest, by: Who) -> Result<Reply, Refused> {
         match &self.state.phase {
             Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
@@ -32,12 +32,12 @@ impl Draft<'_> {
         self.facts.extend(added);
         let starts = !matches!(self.state.hold, Hold::Standing { .. });
         if starts {
-            self.start_iteration(&Run::begun(settings));
+            self.start_iteration(&Run::new(settings));
         }
         Ok(Reply::RunStarted { turn: starts.then(|| self.state.next_turn()) })
     }
 
-    /// The time after a failed iteration is over.
+    /// Handles the end of the wait after a failed iteration.
     pub(super) fn wait_over(&mut self, turn: TurnId) -> Reply {
         let is_last = self.state.last_turn.as_ref().is_some_and(|last| last.turn == turn);
         let waits = |run: &&Run| run.waits_until.is_some() && is_last;
@@ -46,57 +46,58 @@ impl Draft<'_> {
                 self.start_iteration(run);
                 Reply::Noted
             }
-            // It was held meanwhile, went on, or ended; another may wait by now.
+            // The run was held, continued or ended in the meantime; another may wait by now.
             (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => Reply::Stale,
         }
     }
 
-    /// What becomes of the run with the end of its turn. Returns the run as it then is, if it goes on.
+    /// Updates the run at the end of its turn, and returns it if it continues.
     pub(super) fn after_iteration(&mut self, outcome: Outcome, cut: Option<&CutCause>) -> Option<Run> {
-        let mut run = self.state.run.as_ref()?.after(outcome, cut);
+        let mut run = self.state.run.as_ref()?.after_turn(outcome, cut);
         run.progress.tokens = self.tokens(&run.progress);
         match cut {
             Some(CutCause::User { .. }) => self.end_run(RunEnd::Interrupted, None),
-            // Told with the session's end.
+            // The end of the session also ends the run.
             Some(CutCause::Close { .. }) => {}
             Some(CutCause::Shutdown | CutCause::Restart | CutCause::Panic) => return Some(run),
-            None if self.nothing_left(outcome) => self.end_run(RunEnd::Done, None),
+            None if self.is_run_finished(outcome) => self.end_run(RunEnd::Done, None),
             None => return Some(run),
         }
         None
     }
 
-    /// Whether a run has come to its end: no task is left, and nobody has said anything that the model has not heard.
-    fn nothing_left(&self, outcome: Outcome) -> bool {
+    /// Whether a run is finished: no task is open, and the model has answered every prompt.
+    fn is_run_finished(&self, outcome: Outcome) -> bool {
         let counts = self.state.tasks.counts();
-        // Where the run has worked none off, there is only the model's word for it.
+        // If the run has closed no task itself, the model's word decides: the turn has to end as
+        // done.
         let worked_off = counts.closed() > self.state.closed_before_run;
         counts.open() == 0
             && (worked_off || outcome == Outcome::Done)
             && self.state.queue.is_empty()
-            && self.state.history.unheard().next().is_none()
+            && self.state.history.unanswered_prompts().next().is_none()
     }
 
-    /// Ends a run; `by` whom, if nothing else tells it.
+    /// Ends the run. `by` is the client that ended it, unless another fact names that client.
     pub(super) fn end_run(&mut self, end: RunEnd, by: Option<Who>) {
-        // With the turn it was interrupted in, if the session closes after that.
-        let told = self.facts.iter().any(|fact| matches!(fact, Fact::RunFinished { .. }));
-        if let Some(run) = self.state.run.as_ref().filter(|_| !told) {
-            let progress = self.taken(&run.progress);
+        // An interrupt followed by a close has already ended the run with its turn.
+        let already_ended = self.facts.iter().any(|fact| matches!(fact, Fact::RunFinished { .. }));
+        if let Some(run) = self.state.run.as_ref().filter(|_| !already_ended) {
+            let progress = self.final_progress(&run.progress);
             self.facts.push(Fact::RunFinished { end, progress, by });
         }
     }
 
-    /// What a run has taken in the end, that of a step which ends together with it included.
-    fn taken(&self, progress: &RunProgress) -> RunProgress {
-        // After a restart: nobody has worked since the last fact.
+    /// The final progress of a run, including a step that ends with it.
+    fn final_progress(&self, progress: &RunProgress) -> RunProgress {
+        // After a restart: the session did no work after its last fact.
         let restored = self.facts.iter().any(|fact| matches!(fact, Fact::SessionRestored { .. }));
         let worked = progress.worked(if restored { self.state.last_at } else { self.moment.now });
         let worked_ms = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         RunProgress { worked_ms, working_since: None, tokens: self.tokens(progress), ..*progress }
     }
 
-    /// What a run has used, that of a step which is just ending included.
+    /// The tokens a run has used, including those of a step that is just ending.
     fn tokens(&self, progress: &RunProgress) -> u64 {
         let ending = self.facts.iter().map(|fact| match fact {
             Fact::StepFinished { usage, .. } => usage.total(),
@@ -105,10 +106,10 @@ impl Draft<'_> {
         ending.fold(progress.tokens, u64::saturating_add)
     }
 
-    /// Goes on with a run whose turn is over: now, after a wait, or not before it is released.
+    /// Continues a run after a turn: now, after a wait, or, at a limit, when the user releases it.
     pub(super) fn iterate(&mut self, run: &Run, turn: TurnId, outcome: Outcome) {
-        if let Some(reached) = run.reached(self.moment.now) {
-            return self.stand(HoldCause::Limit { reached });
+        if let Some(reached) = run.limit_between_iterations(self.moment.now) {
+            return self.put_hold_in_effect(HoldCause::Limit { reached });
         }
         if run.failures == 0 || !matches!(outcome, Outcome::Failed | Outcome::Panicked) {
             return self.start_iteration(run);
@@ -118,8 +119,9 @@ impl Draft<'_> {
         self.effects.push(Effect::Wait { turn, wait_ms });
     }
 
-    /// Grants the run as much again of what it was held for, if `hold` was for a limit. Returns the run as it then is.
-    pub(super) fn grant(&mut self, hold: &Hold) -> Option<Run> {
+    /// Extends the run's limit by the same amount again, if `hold` is due to that limit. Returns
+    /// the updated run.
+    pub(super) fn extend_limit(&mut self, hold: &Hold) -> Option<Run> {
         let mut run = self.state.run.clone()?;
         if let Hold::Standing { cause: HoldCause::Limit { reached }, .. } = hold {
             run.extend(*reached, self.moment.now);
@@ -128,15 +130,15 @@ impl Draft<'_> {
         Some(run)
     }
 
-    /// Goes on with a run that is released between two iterations.
-    pub(super) fn go_on(&mut self, run: &Run) {
-        match run.reached(self.moment.now) {
-            Some(reached) => self.stand(HoldCause::Limit { reached }),
+    /// Continues a run that was released between two iterations.
+    pub(super) fn continue_run(&mut self, run: &Run) {
+        match run.limit_between_iterations(self.moment.now) {
+            Some(reached) => self.put_hold_in_effect(HoldCause::Limit { reached }),
             None => self.start_iteration(run),
         }
     }
 
-    /// Starts the next iteration, or again the one that was cut, and gives it the prompts that wait.
+    /// Starts the next iteration, or repeats the one that was cut, and delivers the queued prompts.
     fn start_iteration(&mut self, run: &Run) {
         let (turn, resumed) = (self.state.next_turn(), run.cut);
         let iteration = if resumed { run.progress.iteration } else { run.progress.iteration.saturating_add(1) };

@@ -1,14 +1,14 @@
-//! What changing a session's settings does: its name, its model, how it is logged.
+//! Decisions on a session's settings: its name, its model and its log level.
 
 use holdpoint_common::{Fact, Who, check_name};
 
-use super::Draft;
+use super::DecisionBuilder;
 use crate::state::decision::{Refused, Reply};
 use crate::state::{Cut, Phase};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn rename(&mut self, name: String, by: Who) -> Result<Reply, Refused> {
-        // What a session is called is no part of what it does: one that has ended can be called something else.
+        // A name has no effect on a session's work, so a closed session can be renamed, too.
         if !matches!(self.state.phase, Phase::Closed) {
             self.not_closed()?;
         }
@@ -19,7 +19,7 @@ impl Draft<'_> {
         Ok(Reply::Renamed)
     }
 
-    /// The open turn goes on with the model it began with.
+    /// Changes the model of the turns to come; the open turn keeps the model it began with.
     pub(super) fn change_model(&mut self, model: String, by: Who) -> Result<Reply, Refused> {
         self.not_closed()?;
         if self.state.settings.model != model {

@@ -1,12 +1,12 @@
-//! What tools do to tasks and notes.
+//! Decisions on the changes that tools make to tasks and notes.
 
 use holdpoint_common::{CallId, TaskRequest, TurnId};
 
-use super::Draft;
+use super::DecisionBuilder;
 use crate::state::Phase;
 use crate::state::decision::{Refused, Reply};
 
-impl Draft<'_> {
+impl DecisionBuilder<'_> {
     pub(super) fn tasks(&mut self, turn: TurnId, call: CallId, request: TaskRequest) -> Result<Reply, Refused> {
         match &self.state.phase {
             Phase::Running(open) if open.id == turn && open.has_begun(call) => {

@@ -1,4 +1,4 @@
-//! The threads that read, each on a connection of its own: they wait for no writer.
+//! The reading threads. Each has its own connection, so that reads do not wait for the writer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use holdpoint_common::{Event, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
-use super::place::Identity;
+use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
 use crate::store::{Page, SavedSession, summary_of};
 
-/// Something to read.
-pub(super) enum Job {
+/// A request to read.
+pub(super) enum ReadRequest {
     Page {
         session: SessionId,
         range: Range<u64>,
         most: usize,
         done: oneshot::Sender<Result<Page, StoreError>>,
     },
-    /// Where so many of the newest facts begin.
+    /// The number at which the newest facts begin.
     Newest {
         session: SessionId,
         range: Range<u64>,
@@ -31,12 +31,12 @@ pub(super) enum Job {
         session: SessionId,
         done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
     },
-    /// Whether there is such a session.
+    /// Whether the session exists.
     Find {
         session: SessionId,
         done: oneshot::Sender<Result<(), StoreError>>,
     },
-    /// What the list has of a session.
+    /// The saved summary of a session.
     Saved {
         session: SessionId,
         done: oneshot::Sender<Result<Option<SavedSession>, StoreError>>,
@@ -46,52 +46,53 @@ pub(super) enum Job {
     },
 }
 
-/// Reads until nobody can send any more.
-pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
+/// Reads until every sender is gone.
+pub(super) fn run(shared: &Shared, jobs: &Receiver<ReadRequest>) {
     let mut db = None;
     for job in jobs {
-        // What it reads with is opened anew after any failure, so a database that comes back is found.
+        // After any failure the connection is opened again, so a database that was moved back is
+        // found.
         match job {
-            Job::Page { session, range, most, done } => {
-                let page = with(shared, &mut db, |db| rows::page(db, &session, &range, most));
+            ReadRequest::Page { session, range, most, done } => {
+                let page = in_transaction(shared, &mut db, |db| rows::page(db, &session, &range, most));
                 if let Ok(page) = &page {
                     shared.note_gaps(&session, &page.facts);
                 }
-                // Who asked may be gone.
+                // The caller may have stopped waiting.
                 let _ = done.send(page);
             }
-            Job::Newest { session, range, newest, done } => {
-                let _ = done.send(with(shared, &mut db, |db| rows::newest(db, &session, &range, newest)));
+            ReadRequest::Newest { session, range, newest, done } => {
+                let _ = done.send(in_transaction(shared, &mut db, |db| rows::newest(db, &session, &range, newest)));
             }
-            Job::Draft { session, done } => {
-                let _ = done.send(with(shared, &mut db, |db| rows::draft(db, &session)));
+            ReadRequest::Draft { session, done } => {
+                let _ = done.send(in_transaction(shared, &mut db, |db| rows::draft(db, &session)));
             }
-            Job::Find { session, done } => {
-                let _ = done.send(with(shared, &mut db, |db| find(db, &session)));
+            ReadRequest::Find { session, done } => {
+                let _ = done.send(in_transaction(shared, &mut db, |db| find(db, &session)));
             }
-            Job::Saved { session, done } => {
-                let _ = done.send(with(shared, &mut db, |db| saved(db, &session)));
+            ReadRequest::Saved { session, done } => {
+                let _ = done.send(in_transaction(shared, &mut db, |db| saved(db, &session)));
             }
-            Job::List { done } => {
-                let _ = done.send(with(shared, &mut db, list));
+            ReadRequest::List { done } => {
+                let _ = done.send(in_transaction(shared, &mut db, list));
             }
         }
     }
 }
 
-/// Which database is read: how often it was replaced by us, and which file it is.
+/// The database that a connection reads: how often this process replaced it, and its file.
 type Current = (usize, Option<Identity>);
 
-/// Reads what there is at one moment, however often it looks: what is written meanwhile is neither seen nor missed.
-pub(super) fn with<T>(
+/// Runs `read` in one transaction, so that all its queries see the database at one moment.
+pub(super) fn in_transaction<T>(
     shared: &Shared,
     db: &mut Option<(Current, Connection)>,
     read: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let current = (shared.generation(), Identity::of(&shared.path));
+    let current = (shared.generation(), Identity::at_path(&shared.path));
     let connection = match db.take() {
         Some((known, connection)) if known == current && current.1.is_some() => connection,
-        _ => schema::reader(&shared.path)?,
+        _ => schema::open_for_reading(&shared.path)?,
     };
     let moment = connection.unchecked_transaction()?;
     let result = read(&moment);
@@ -106,7 +107,7 @@ fn find(db: &Connection, session: &SessionId) -> Result<(), StoreError> {
     found.ok_or_else(|| StoreError::Unknown { session: session.clone() })
 }
 
-/// What the list has of a session; nothing where that can't be read.
+/// The saved summary of a session; `None` if it can't be read.
 fn saved(db: &Connection, session: &SessionId) -> Result<Option<SavedSession>, StoreError> {
     let mut select = db.prepare_cached("SELECT opened, summary FROM sessions WHERE id = ?1")?;
     let found = select.query_row([session.as_str()], |row| {
@@ -137,7 +138,8 @@ fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
         let summary = row.get_ref(2)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
         let summary = match summary.and_then(|text| serde_json::from_slice(text).ok()) {
             Some(summary) => Some(summary),
-            // Of an older schema, or salvaged: what its facts come to.
+            // A row of an older schema or of a salvaged database lacks its summary, which is folded
+            // again.
             None => {
                 let id: String = row.get(0)?;
                 let Ok(id) = id.parse() else { continue };

@@ -1,4 +1,4 @@
-//! Rows of facts: written with a checksum, read one by one, around damage.
+//! The rows of facts, which are written with checksums and read one by one, around any damage.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,29 +9,29 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::StoreError;
-use crate::store::{Page, end_of};
+use crate::store::{Page, last_seq_of};
 
-/// Bytes of facts that are read at a time, or one fact more.
+/// How many bytes of facts are read at a time. The fact that exceeds this is still included.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// A fact as it lies in the database.
+/// A fact as the database stores it.
 pub(super) struct Stored<'row> {
     pub(super) seq: u64,
-    /// The number of the fact before; not known of those that an older version has written.
+    /// The number of the fact before; `None` if an older version wrote the row.
     pub(super) after: Option<u64>,
     pub(super) text: Cow<'row, str>,
     pub(super) check_sum: Option<i64>,
 }
 
-/// A fact as it was read.
-struct Read {
+/// The result of reading one row.
+struct ReadFact {
     seq: u64,
     after: Option<u64>,
-    /// Or why it can't be.
+    /// The fact, or the reason why it can't be read.
     event: Result<Arc<Event>, String>,
 }
 
-/// What a row must have come with to be what was written.
+/// The checksum of a row, over its session, its two numbers and its text.
 pub(super) fn check_sum(session: &SessionId, seq: u64, after: u64, text: &str) -> i64 {
     let mut hash = Xxh3::new();
     hash.update(session.as_str().as_bytes());
@@ -42,7 +42,7 @@ pub(super) fn check_sum(session: &SessionId, seq: u64, after: u64, text: &str) -
 }
 
 impl<'row> Stored<'row> {
-    fn of(row: &'row Row<'_>) -> rusqlite::Result<Self> {
+    fn from_row(row: &'row Row<'_>) -> rusqlite::Result<Self> {
         let (seq, after) = (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, Option<i64>>(1)?);
         let bytes = row.get_ref(2)?.as_bytes()?;
         let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
@@ -53,21 +53,22 @@ impl<'row> Stored<'row> {
         Stored { text: Cow::Owned(self.text.into_owned()), ..self }
     }
 
-    fn read(&self, session: &SessionId) -> Read {
-        Read { seq: self.seq, after: self.after, event: self.event(session).map(Arc::new) }
+    fn read(&self, session: &SessionId) -> ReadFact {
+        ReadFact { seq: self.seq, after: self.after, event: self.event(session).map(Arc::new) }
     }
 
-    /// The fact, if it is as it was written.
+    /// Decodes the fact, if its checksum is correct.
     pub(super) fn event(&self, session: &SessionId) -> Result<Event, String> {
         let sum = self.after.map(|after| check_sum(session, self.seq, after, &self.text));
         if sum != self.check_sum {
-            return Err("its checksum does not fit".to_owned());
+            return Err("its checksum is wrong".to_owned());
         }
         serde_json::from_str(&self.text).map_err(|error| error.to_string())
     }
 }
 
-/// The numbers between which facts are missing: before one that says which was before it, behind the one that is there.
+/// The numbers of missing facts between `before`, the last fact that was found, and `seq`, which
+/// follows `after` according to its row.
 pub(super) fn missing(before: u64, seq: u64, after: Option<u64>) -> Option<Range<u64>> {
     let after = after?;
     (before < after && after < seq).then(|| before + 1..after + 1)
@@ -75,19 +76,20 @@ pub(super) fn missing(before: u64, seq: u64, after: Option<u64>) -> Option<Range
 
 const COLUMNS: &str = "seq, after, event, check_sum";
 
-/// The first facts in a range, in order: so many, or fewer that are large. And whether there may be more.
+/// The first facts in a range, in order: at most `most`, or fewer if they are large. The flag says
+/// whether there may be more.
 fn select(
     db: &Connection,
     session: &SessionId,
     range: &Range<u64>,
     most: usize,
-) -> Result<(Vec<Read>, bool), StoreError> {
+) -> Result<(Vec<ReadFact>, bool), StoreError> {
     let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
     let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} {within}"))?;
     let mut rows = select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
     let (mut facts, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let fact = Stored::of(row)?;
+        let fact = Stored::from_row(row)?;
         bytes += fact.text.len();
         facts.push(fact.read(session));
         if facts.len() >= most || bytes > PAGE_BYTES {
@@ -97,8 +99,8 @@ fn select(
     Ok((facts, false))
 }
 
-/// The facts in a range that can be read although the database is damaged: those before the damage and those after
-/// it, in order, and the numbers between which it lies.
+/// The readable facts in a range of a damaged database, in order: those before the damage and those
+/// after it. Also returns the numbers between which the damage lies.
 pub(super) fn around_damage(
     db: &Connection,
     session: &SessionId,
@@ -116,7 +118,7 @@ pub(super) fn around_damage(
     (before, Some(from..to))
 }
 
-/// The facts from one end of a range on, as far as they can be read; and whether that is all of them.
+/// The facts from one end of a range up to the first error, and whether these are all of them.
 fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: &str) -> (Vec<Stored<'static>>, bool) {
     let mut facts = Vec::new();
     let mut read = || -> rusqlite::Result<()> {
@@ -124,7 +126,7 @@ fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: 
         let mut select = db.prepare(&format!("SELECT {COLUMNS} {within} {order}"))?;
         let mut rows = select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
         while let Some(row) = rows.next()? {
-            facts.push(Stored::of(row)?.into_owned());
+            facts.push(Stored::from_row(row)?.into_owned());
         }
         Ok(())
     };
@@ -132,7 +134,7 @@ fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: 
     (facts, whole)
 }
 
-/// A page of the facts in a range; what can't be read is a gap.
+/// A page of the facts in a range, with gaps in place of unreadable facts.
 pub(super) fn page(db: &Connection, session: &SessionId, range: &Range<u64>, most: usize) -> Result<Page, StoreError> {
     let (read, more) = select(db, session, range, most).or_else(|error| {
         let (stored, damage) = around_damage(db, session, range);
@@ -142,24 +144,24 @@ pub(super) fn page(db: &Connection, session: &SessionId, range: &Range<u64>, mos
     })?;
     let mut facts: Vec<Arc<Event>> = Vec::with_capacity(read.len());
     let mut before = range.start.saturating_sub(1);
-    // What is behind a page is not looked at.
+    // Facts that are missing after a full page belong to the next page.
     let mut to_the_end = !more;
     let next = read.last().filter(|_| more).map(|last| last.seq.saturating_add(1));
     let last = last(db, session);
-    for Read { seq, after, event } in read {
+    for ReadFact { seq, after, event } in read {
         let at = facts.last().map_or_else(Timestamp::default, |before| before.at);
         facts.extend(missing(before, seq, after).map(|missing| Arc::new(gap(session, missing, at, "lost"))));
         let event = match event {
             Ok(event) => event,
-            // Whatever it was, its number is none that was ever given.
+            // The row is not a fact: its number is above that of the last fact.
             Err(error) if last.is_some_and(|last| last < seq) => {
-                tracing::error!(%session, seq, error, "a row behind the last fact can't be read");
+                tracing::error!(%session, seq, error, "a row after the last fact can't be read");
                 to_the_end = true;
                 continue;
             }
             Err(error) => Arc::new(gap(session, seq..seq + 1, at, &error)),
         };
-        before = end_of(&event);
+        before = last_seq_of(&event);
         facts.push(event);
     }
     let due = to_the_end.then(|| last_before(db, session, range.end, last)).flatten();
@@ -170,7 +172,7 @@ pub(super) fn page(db: &Connection, session: &SessionId, range: &Range<u64>, mos
     Ok(Page { next: next.map(|next| next.max(before.saturating_add(1))), facts })
 }
 
-/// The number from which on a range has so many facts, or its start if it has fewer.
+/// The number at which the newest `newest` facts of a range begin; its start if it has fewer.
 pub(super) fn newest(
     db: &Connection,
     session: &SessionId,
@@ -186,14 +188,14 @@ pub(super) fn newest(
     Ok(first.map_or(range.start, i64::cast_unsigned))
 }
 
-/// The pieces of a draft, up to the first that is not as it was written: what comes behind would not go on there.
+/// The pieces of a draft, up to the first damaged one: later pieces would not continue the text.
 pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreError> {
     let mut select =
         db.prepare_cached("SELECT seq, 0, event, check_sum FROM drafts WHERE session = ?1 ORDER BY seq")?;
     let mut rows = select.query([session.as_str()])?;
     let mut pieces = Vec::new();
     while let Some(row) = rows.next()? {
-        match Stored::of(row)?.event(session) {
+        match Stored::from_row(row)?.event(session) {
             Ok(piece) => pieces.push(Arc::new(piece)),
             Err(error) => {
                 tracing::error!(%session, error, "a piece of a draft can't be read");
@@ -204,30 +206,34 @@ pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Even
     Ok(pieces)
 }
 
-/// The number of the last fact before `end` that there was: what the one behind it says, or else the session, whose
-/// last is `last`. `None`: that can't be read.
+/// The number of the last fact that was saved before `end`: the one that the next fact names, or
+/// else `last`, the last fact of the session. `None` if neither can be read.
 fn last_before(db: &Connection, session: &SessionId, end: u64, last: Option<u64>) -> Option<u64> {
-    match after_of_next(db, session, end..last.map_or(u64::MAX, |last| last.saturating_add(1))) {
+    match predecessor_of_next(db, session, end..last.map_or(u64::MAX, |last| last.saturating_add(1))) {
         Ok(Some(after)) => after.map(i64::cast_unsigned),
-        // There is none behind it, or that can't be read.
+        // There is no later fact, or it can't be read.
         Ok(None) | Err(_) => last,
     }
 }
 
-/// What the first fact in a range says of the one before it.
-fn after_of_next(db: &Connection, session: &SessionId, range: Range<u64>) -> rusqlite::Result<Option<Option<i64>>> {
+/// The number that the first fact in a range records for the fact before it.
+fn predecessor_of_next(
+    db: &Connection,
+    session: &SessionId,
+    range: Range<u64>,
+) -> rusqlite::Result<Option<Option<i64>>> {
     let next = "SELECT after FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq LIMIT 1";
     let range = params![session.as_str(), signed(range.start), signed(range.end)];
     db.prepare_cached(next)?.query_row(range, |row| row.get(0)).optional()
 }
 
-/// The number of a session's last fact, if that can be read.
+/// The number of a session's last fact, if it can be read.
 fn last(db: &Connection, session: &SessionId) -> Option<u64> {
     let mut select = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1").ok()?;
     select.query_row([session.as_str()], |row| row.get::<_, i64>(0)).ok().map(i64::cast_unsigned)
 }
 
-/// Stands for facts that can't be read: the others still can.
+/// A gap in place of facts that can't be read.
 fn gap(session: &SessionId, numbers: Range<u64>, at: Timestamp, why: &str) -> Event {
     let (from, to) = (numbers.start, numbers.end - 1);
     tracing::error!(%session, from, to, why, "facts can't be read");

@@ -1,4 +1,5 @@
-//! A damaged database: kept aside, and what can be read of it written into a new one.
+//! The salvage of a damaged database: the damaged file is kept aside, and its readable part is
+//! copied into a new one.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -10,62 +11,62 @@ use holdpoint_common::{Fact, SessionId};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::place::{BESIDE, beside};
+use super::files::{SIDE_FILE_SUFFIXES, side_file};
 use super::rows::{around_damage, check_sum, draft, missing};
-use super::{StoreError, place, schema};
+use super::{StoreError, files, schema};
 
-/// Numbers that are skipped behind the last one that can be read: there may have been more.
+/// How many numbers are skipped after the last readable fact, because others may have followed it.
 const SKIPPED: u64 = 1 << 20;
 
-/// The highest number that is taken for that of a session's last fact, where it can't be read: far above what a session
-/// comes to.
-const BELIEVED: u64 = 1 << 48;
+/// The highest number that is believed for a session's last fact if the fact itself can't be read.
+/// Sessions stay far below it.
+const MAX_BELIEVED_SEQ: u64 = 1 << 48;
 
-/// How the name begins under which a damaged database is kept.
-const KEPT: &str = "sessions.damaged-";
+/// The prefix of the file name under which a damaged database is kept.
+const DAMAGED_PREFIX: &str = "sessions.damaged-";
 
-/// What became of a damaged database.
+/// The result of salvaging a damaged database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
-    /// Where the damaged one is kept.
+    /// The path of the damaged database, which is kept.
     pub kept_at: PathBuf,
-    /// The sessions that are whole, or as far as can be told.
+    /// The sessions that show no loss.
     pub whole: Vec<SessionId>,
-    /// The sessions that were lost from the list, and are there again: their facts lack none, as far as those can tell.
-    /// What the last of them were is known to the list alone.
+    /// The sessions that the list had lost and that are listed again. Their facts show no loss, but
+    /// only the list knew which fact was the last.
     pub relisted: Vec<SessionId>,
-    /// The sessions of which facts are lost.
+    /// The sessions that have lost facts.
     pub damaged: Vec<SessionId>,
 }
 
-/// A new database with all that can be read of a damaged one, beside it.
+/// A new database beside a damaged one, with everything that could be read from it.
 pub(super) struct Rebuilt {
     at: PathBuf,
     salvaged: Salvaged,
 }
 
-/// Builds a new database of what can be read. The damaged one stays as it is, and where.
+/// Builds a new database from the readable data. The damaged one stays unchanged and in place.
 pub(super) fn rebuild(path: &Path) -> Result<Rebuilt, StoreError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let kept_at = path.with_file_name(format!("{KEPT}{now}.db"));
+    let kept_at = path.with_file_name(format!("{DAMAGED_PREFIX}{now}.db"));
     let rebuilt = Rebuilt {
         at: path.with_extension("salvage-tmp"),
         salvaged: Salvaged { kept_at, whole: Vec::new(), relisted: Vec::new(), damaged: Vec::new() },
     };
     rebuilt.remove();
-    place::make_file(&rebuilt.at)?;
+    files::make_file(&rebuilt.at)?;
     fill(path, rebuilt)
 }
 
 fn fill(path: &Path, mut rebuilt: Rebuilt) -> Result<Rebuilt, StoreError> {
     let mut copy_all = || -> Result<(), StoreError> {
         let Rebuilt { at, salvaged } = &mut rebuilt;
-        let mut new = schema::writer(at)?;
-        // Read and write: the log beside it has to be gone through.
+        let mut new = schema::open_for_writing(at)?;
+        // Opened for writing, because SQLite has to replay the WAL.
         if let Ok(old) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
-            // Else it reads nothing of a file that is shorter than its header says.
+            // Otherwise SQLite reads no data from a file that is shorter than its header says.
             let _ = old.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true);
-            // What was committed last stays where it is.
+            // The last commits stay in the WAL.
             let _ = old.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
             let transaction = new.transaction()?;
             for session in sessions(&old) {
@@ -80,7 +81,7 @@ fn fill(path: &Path, mut rebuilt: Rebuilt) -> Result<Rebuilt, StoreError> {
             }
             transaction.commit()?;
         }
-        // All of it in the one file that is moved.
+        // All data has to be in the one file that is moved.
         Ok(new.pragma_update(None, "journal_mode", "DELETE")?)
     };
     let copied = copy_all();
@@ -90,20 +91,20 @@ fn fill(path: &Path, mut rebuilt: Rebuilt) -> Result<Rebuilt, StoreError> {
     copied.map(|()| rebuilt)
 }
 
-/// Undoes a swap that a crash has cut: then the damaged database has two names, and the log beside it only the name
-/// under which it was to be kept.
+/// Undoes a swap that a crash has cut. In that case the damaged database has two names, and its WAL
+/// already has the name under which the database was to be kept.
 pub(super) fn undo_cut_swap(path: &Path) -> io::Result<()> {
     let database = path.metadata()?;
     let Some(folder) = path.parent().filter(|_| database.nlink() > 1) else { return Ok(()) };
     for entry in fs::read_dir(folder)? {
         let kept_at = entry?.path();
-        let is_kept = |name: &str| name.starts_with(KEPT) && name.ends_with(".db");
+        let is_kept = |name: &str| name.starts_with(DAMAGED_PREFIX) && name.ends_with(".db");
         let is_kept = kept_at.file_name().and_then(OsStr::to_str).is_some_and(is_kept);
         if !is_kept || kept_at.symlink_metadata()?.ino() != database.ino() {
             continue;
         }
-        for suffix in BESIDE {
-            match fs::rename(beside(&kept_at, suffix), beside(path, suffix)) {
+        for suffix in SIDE_FILE_SUFFIXES {
+            match fs::rename(side_file(&kept_at, suffix), side_file(path, suffix)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -114,13 +115,14 @@ pub(super) fn undo_cut_swap(path: &Path) -> io::Result<()> {
 }
 
 impl Rebuilt {
-    /// Puts it in the place of the damaged one, which is kept aside. If that fails, the damaged one is in its place.
+    /// Puts the new database in the place of the damaged one, which is kept aside. On failure the
+    /// damaged one is back in its place.
     pub(super) fn swap(self, path: &Path) -> Result<Salvaged, StoreError> {
         let swapped = self.try_swap(path);
         if swapped.is_err() {
             let kept_at = &self.salvaged.kept_at;
-            for suffix in BESIDE {
-                let _ = fs::rename(beside(kept_at, suffix), beside(path, suffix));
+            for suffix in SIDE_FILE_SUFFIXES {
+                let _ = fs::rename(side_file(kept_at, suffix), side_file(path, suffix));
             }
             let _ = fs::remove_file(kept_at);
             self.remove();
@@ -129,18 +131,19 @@ impl Rebuilt {
         let Salvaged { kept_at, whole, relisted, damaged } = &self.salvaged;
         tracing::error!(
             kept_at = %kept_at.display(), whole = whole.len(), relisted = relisted.len(), ?damaged,
-            "the store was damaged: what could be read was taken over"
+            "the store was damaged; its readable part was copied to a new one"
         );
         Ok(self.salvaged)
     }
 
     fn try_swap(&self, path: &Path) -> io::Result<()> {
         let kept_at = &self.salvaged.kept_at;
-        // At no moment is there none: that would be taken for a new store.
+        // The path always has a database: a missing one would be taken for a new store.
         fs::hard_link(path, kept_at)?;
-        // What was committed last may still be in the log beside it, and a journal would be applied to the new one.
-        for suffix in BESIDE {
-            match fs::rename(beside(path, suffix), beside(kept_at, suffix)) {
+        // The WAL may hold the last commits, and a rollback journal would be applied to the new
+        // database.
+        for suffix in SIDE_FILE_SUFFIXES {
+            match fs::rename(side_file(path, suffix), side_file(kept_at, suffix)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -149,15 +152,15 @@ impl Rebuilt {
     }
 
     fn remove(&self) {
-        // There may be none.
+        // The files may not exist.
         let _ = fs::remove_file(&self.at);
-        for suffix in BESIDE {
-            let _ = fs::remove_file(beside(&self.at, suffix));
+        for suffix in SIDE_FILE_SUFFIXES {
+            let _ = fs::remove_file(side_file(&self.at, suffix));
         }
     }
 }
 
-/// Every session that can still be found, by either table.
+/// Every session that can still be found in either table.
 fn sessions(db: &Connection) -> Vec<SessionId> {
     let mut found = Vec::new();
     for query in [
@@ -178,7 +181,8 @@ fn sessions(db: &Connection) -> Vec<SessionId> {
     found
 }
 
-/// Copies what can be read of a session's draft. Of an answer that was not whole, something may be missing.
+/// Copies the readable pieces of a session's draft. A draft is incomplete anyway, so losses are
+/// acceptable.
 fn copy_draft(old: &Connection, new: &Connection, session: &SessionId) -> Result<(), StoreError> {
     let Ok(pieces) = draft(old, session) else { return Ok(()) };
     let mut insert = new.prepare_cached(schema::INSERT_PIECE)?;
@@ -190,15 +194,15 @@ fn copy_draft(old: &Connection, new: &Connection, session: &SessionId) -> Result
     Ok(())
 }
 
-/// What was copied of a session.
+/// How completely a session was copied.
 enum Copied {
     Whole,
-    /// All its facts, as far as they can tell; the list had lost it.
+    /// Its facts show no loss, but the list had lost the session.
     Relisted,
     Damaged,
 }
 
-/// What the list says of a session.
+/// A session's row in the list.
 struct Listed {
     opened: i64,
     last: u64,
@@ -206,9 +210,9 @@ struct Listed {
     summary: Option<String>,
 }
 
-/// What the list says of a session, if that can be read.
+/// Reads a session's row in the list, if that is possible.
 fn listed(old: &Connection, session: &SessionId) -> Option<Listed> {
-    // By its index, or else without, should that be what is damaged.
+    // Tries the index first, and then without it, in case the index is damaged.
     ["", "NOT INDEXED"].iter().find_map(|how| {
         let query = format!("SELECT opened, last, reserved, summary FROM sessions {how} WHERE id = ?1");
         let listed = old.query_row(&query, [session.as_str()], |row| {
@@ -219,7 +223,7 @@ fn listed(old: &Connection, session: &SessionId) -> Option<Listed> {
     })
 }
 
-/// Copies a session, as far as it can be read.
+/// Copies the readable part of a session.
 fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copied, StoreError> {
     let (facts, damage) = around_damage(old, session, &(0..u64::MAX));
     let mut whole = damage.is_none();
@@ -236,8 +240,9 @@ fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copie
     let (listed, copied) = match listed(old, session) {
         Some(listed) => {
             let copied = if whole && listed.last == last { Copied::Whole } else { Copied::Damaged };
-            // That there was more is not forgotten: whoever reads is told of a gap.
-            let known = Some(listed.last).filter(|known| *known <= BELIEVED).unwrap_or_default();
+            // The known end of the log is kept, so that a reader sees a gap instead of a shorter
+            // log.
+            let known = Some(listed.last).filter(|known| *known <= MAX_BELIEVED_SEQ).unwrap_or_default();
             (Listed { last: last.max(known), ..listed }, copied)
         }
         None => {

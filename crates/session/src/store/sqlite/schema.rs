@@ -1,4 +1,4 @@
-//! The database: its tables, its versions, and how an older one becomes a newer one.
+//! The database schema: its tables, its versions and the migration of older ones.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::place::{ROLLBACK_JOURNAL, beside};
-use super::{StoreError, place};
+use super::files::{ROLLBACK_JOURNAL, side_file};
+use super::{StoreError, files};
 
-/// The newest schema.
+/// The newest schema version.
 pub(super) const VERSION: u32 = 3;
 
-/// What makes schema n + 1 of schema n, from an empty database on.
-const STEPS: [&str; VERSION as usize] = [
-    // Facts are found by session and number, and lie in that order.
+/// The statements that turn schema n into schema n + 1, starting from an empty database.
+const MIGRATIONS: [&str; VERSION as usize] = [
+    // Facts are found by session and number, and are stored in that order.
     "CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         opened INTEGER NOT NULL,
@@ -28,12 +28,12 @@ const STEPS: [&str; VERSION as usize] = [
         event TEXT NOT NULL,
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;",
-    // What a list shows of a session, so that none has to be replayed for it; and what tells a lost row and a flipped bit:
-    // the number of the fact before, and a checksum.
+    // The summary that lists show, so that they need no replay. For each fact, the number of the
+    // fact before it and a checksum, which reveal lost rows and flipped bits.
     "ALTER TABLE sessions ADD COLUMN summary TEXT;
     ALTER TABLE facts ADD COLUMN after INTEGER;
     ALTER TABLE facts ADD COLUMN check_sum INTEGER;",
-    // What has come of answers that are still coming: pieces, dropped when the answer is a fact.
+    // The pieces of answers that are still streaming, which are dropped once the answer is a fact.
     "CREATE TABLE drafts (
         session TEXT NOT NULL,
         seq INTEGER NOT NULL,
@@ -43,28 +43,30 @@ const STEPS: [&str; VERSION as usize] = [
     ) STRICT, WITHOUT ROWID;",
 ];
 
-/// Adds a fact: its session, its number, that of the fact before it, its text and the checksum.
+/// Inserts a fact: its session, its number, that of the fact before it, its text and its checksum.
 pub(super) const INSERT_FACT: &str =
     "INSERT INTO facts (session, seq, after, event, check_sum) VALUES (?1, ?2, ?3, ?4, ?5)";
 
-/// Adds a piece of a draft: its session, its number, its text and the checksum.
+/// Inserts a piece of a draft: its session, its number, its text and its checksum.
 pub(super) const INSERT_PIECE: &str = "INSERT INTO drafts (session, seq, event, check_sum) VALUES (?1, ?2, ?3, ?4)";
 
-/// Bytes of the smallest database.
+/// The size in bytes of the smallest database.
 const SMALLEST: u64 = 512;
 
-/// How long another process is waited for.
+/// How long to wait for the lock of another process.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Opens the database for writing, in whatever state a crash has left it.
-pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
-    // SQLite would take a part of a header for an empty database. With a journal it restores the file instead.
+/// Opens the database for writing, in any state that a crash may have left.
+pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
+    // SQLite would take a part of a header for an empty database. With a journal it restores the
+    // file instead.
     let length = std::fs::metadata(path)?.len();
-    if (1..SMALLEST).contains(&length) && !beside(path, ROLLBACK_JOURNAL).exists() {
-        return Err(StoreError::Damaged { message: format!("the database is cut to {length} bytes") });
+    if (1..SMALLEST).contains(&length) && !side_file(path, ROLLBACK_JOURNAL).exists() {
+        return Err(StoreError::Damaged { message: format!("the database is truncated to {length} bytes") });
     }
-    // A connection that can only read can't undo a transaction that a crash has cut. This one leaves the database of a
-    // newer version alone: it undoes such a transaction, as that version would, and changes nothing more.
+    // A read-only connection can't roll back a transaction that a crash has cut. If a newer version
+    // wrote the database, this connection only rolls back such a transaction, as that version
+    // would, and changes nothing else.
     let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | FLAGS)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.busy_timeout(BUSY)?;
@@ -74,28 +76,28 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     }
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     if db.is_readonly(rusqlite::MAIN_DB)? {
-        // SQLite would go on with what it can read, and every save would fail.
+        // SQLite would open the database read-only, and every save would fail.
         OpenOptions::new().write(true).open(path)?;
-        return Err(StoreError::Damaged { message: "its header says that it can't be written".to_owned() });
+        return Err(StoreError::Damaged { message: "its header marks it as read-only".to_owned() });
     }
-    // SQLite goes on with the mode it had where it can't change it.
+    // SQLite keeps the old mode if it can't change it.
     let mode: String = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreError::Io {
-            message: format!("the database can't be set to journal_mode=wal: it stays {mode}"),
+            message: format!("the database can't be set to journal_mode=wal; it stays {mode}"),
         });
     }
-    // A commit that was acknowledged survives a loss of power.
+    // Acknowledged commits survive a loss of power.
     db.pragma_update(None, "synchronous", "FULL")?;
     migrate(&mut db, path)?;
     if tables(&db)? != tables(&fresh()?)? {
-        return Err(StoreError::Damaged { message: "its tables are not those it was made with".to_owned() });
+        return Err(StoreError::Damaged { message: "its tables do not match its schema".to_owned() });
     }
     Ok(db)
 }
 
 /// Opens the database for reading.
-pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | FLAGS)?;
     db.busy_timeout(BUSY)?;
     Ok(db)
@@ -103,19 +105,19 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
 
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX.union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
 
-/// The schema a database has; 0 if it is empty.
+/// The schema version of a database; 0 if it is empty.
 fn version(db: &Connection) -> Result<u32, StoreError> {
     Ok(db.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
-/// A database as it is made, in memory.
+/// An in-memory database with the newest schema.
 fn fresh() -> Result<Connection, StoreError> {
     let db = Connection::open_in_memory()?;
-    STEPS.iter().try_for_each(|step| db.execute_batch(step))?;
+    MIGRATIONS.iter().try_for_each(|step| db.execute_batch(step))?;
     Ok(db)
 }
 
-/// How a database's tables were made.
+/// The names and definitions of a database's tables.
 fn tables(db: &Connection) -> Result<Vec<(String, Option<String>)>, StoreError> {
     let mut select = db.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?;
     let tables = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -128,19 +130,19 @@ fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     if found > 0 {
-        // All of it or nothing: a half-written backup is made anew.
+        // The backup is complete or absent: a half-written one is started again.
         let backup = path.with_extension(format!("schema-{found}.db"));
         let making = path.with_extension("backup-tmp");
         let _ = std::fs::remove_file(&making);
-        place::make_file(&making)?;
+        files::make_file(&making)?;
         db.execute("VACUUM INTO ?1", [making.to_string_lossy()])?;
         std::fs::rename(&making, &backup)?;
-        tracing::info!(found, known = VERSION, backup = %backup.display(), "the store's schema is brought up to date");
+        tracing::info!(found, known = VERSION, backup = %backup.display(), "migrating the store to the newest schema");
     }
-    // Another process may have been faster.
+    // Another process may have migrated the database already.
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?;
-    for step in STEPS.iter().skip(found as usize) {
+    for step in MIGRATIONS.iter().skip(found as usize) {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "user_version", VERSION.max(found))?;
@@ -156,8 +158,8 @@ mod tests {
     fn t_u11_every_connection_waits_for_another_process() -> Result<(), StoreError> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("sessions.db");
-        place::make_file(&path)?;
-        for db in [writer(&path)?, reader(&path)?] {
+        files::make_file(&path)?;
+        for db in [open_for_writing(&path)?, open_for_reading(&path)?] {
             let waits: u32 = db.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
             assert!(waits >= 5_000, "{waits} ms");
         }

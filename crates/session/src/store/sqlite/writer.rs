@@ -1,4 +1,4 @@
-//! The one thread that writes: what waits is written together, in one commit.
+//! The writing thread, which commits all waiting jobs together.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,20 +8,21 @@ use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::place::Identity;
+use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::{end_of, end_of_draft};
+use crate::store::{end_of_draft, last_seq_of};
 
-/// Jobs that share a commit at most.
+/// The most jobs that share a commit.
 const GROUP: usize = 256;
 
-/// Something to write. Of each kind, a session has at most one under way, and its sender waits for the answer.
-pub(super) struct Job {
-    pub(super) what: What,
+/// A request to write. A session has at most one of each kind in progress, and its sender waits for
+/// the result.
+pub(super) struct PendingWrite {
+    pub(super) request: WriteRequest,
     pub(super) done: oneshot::Sender<Result<u64, StoreError>>,
 }
 
-pub(super) enum What {
+pub(super) enum WriteRequest {
     Create {
         session: SessionId,
         opened: Timestamp,
@@ -36,7 +37,7 @@ pub(super) enum What {
         session: SessionId,
         pieces: Vec<Arc<Event>>,
     },
-    /// Answered with the first of them.
+    /// The result is the first reserved number.
     Reserve {
         session: SessionId,
         count: u64,
@@ -48,24 +49,24 @@ pub(super) enum What {
     Delete {
         session: SessionId,
     },
-    /// A reader has found damage, in the database of this generation or a later one.
+    /// A reader has found damage in the database of generation `seen` or a later one.
     Salvage {
         seen: usize,
     },
 }
 
-/// Writes until nobody can send any more.
-pub(super) fn run(shared: &Shared, db: Connection, jobs: &Receiver<Job>) {
-    let mut writer = Writer { shared, db: Identity::of(&shared.path).map(|file| (file, db)) };
+/// Writes until every sender is gone.
+pub(super) fn run(shared: &Shared, db: Connection, jobs: &Receiver<PendingWrite>) {
+    let mut writer = Writer { shared, db: Identity::at_path(&shared.path).map(|file| (file, db)) };
     while let Ok(first) = jobs.recv() {
         let group: Vec<_> = std::iter::once(first).chain(jobs.try_iter().take(GROUP - 1)).collect();
         let results = writer.write(&group).unwrap_or_else(|error| match group.len() {
             1 => vec![Err(error)],
-            // One that can't be written takes nobody with it.
+            // A job that can't be written must not fail the others.
             _ => group.iter().map(|job| writer.write_alone(job)).collect(),
         });
         for (job, result) in group.into_iter().zip(results) {
-            // Who asked may be gone.
+            // The caller may have stopped waiting.
             let _ = job.done.send(result);
         }
     }
@@ -73,22 +74,22 @@ pub(super) fn run(shared: &Shared, db: Connection, jobs: &Receiver<Job>) {
 
 struct Writer<'a> {
     shared: &'a Shared,
-    /// With the file that it writes to.
+    /// The connection and the file that it writes to.
     db: Option<(Identity, Connection)>,
 }
 
-/// How each job of a group ended.
+/// The result of each job in a group.
 type Results = Vec<Result<u64, StoreError>>;
 
 impl Writer<'_> {
-    fn write_alone(&mut self, job: &Job) -> Result<u64, StoreError> {
+    fn write_alone(&mut self, job: &PendingWrite) -> Result<u64, StoreError> {
         self.write(std::slice::from_ref(job))?.pop().unwrap_or(Ok(0))
     }
 
-    fn write(&mut self, group: &[Job]) -> Result<Results, StoreError> {
-        // One that is replaced since is not the one that was found damaged.
+    fn write(&mut self, group: &[PendingWrite]) -> Result<Results, StoreError> {
+        // If the database was replaced in the meantime, the damaged one is already gone.
         let now = self.shared.generation();
-        if group.iter().any(|job| matches!(job.what, What::Salvage { seen } if seen == now))
+        if group.iter().any(|job| matches!(job.request, WriteRequest::Salvage { seen } if seen == now))
             && let Err(error) = self.salvage()
         {
             return Ok(group.iter().map(|_| Err(error.clone())).collect());
@@ -99,7 +100,8 @@ impl Writer<'_> {
                 Err(error) => Ok(group.iter().map(|_| Err(error.clone())).collect()),
             },
             Err(error) => {
-                // What was wrong may be gone with a fresh start: a full disk, a folder that was moved away.
+                // A new connection may solve the problem: a full disk, or a folder that was moved
+                // away.
                 self.db = None;
                 Err(error)
             }
@@ -113,13 +115,13 @@ impl Writer<'_> {
     }
 
     fn connected(&mut self) -> Result<&mut Connection, StoreError> {
-        let file = Identity::of(&self.shared.path);
+        let file = Identity::at_path(&self.shared.path);
         let connection = match self.db.take() {
-            // A file that was removed or replaced under us would take what is written with it.
+            // Writes to a file that was removed or replaced would be lost.
             Some((known, connection)) if Some(known) == file => (known, connection),
             _ => {
-                let connection = schema::writer(&self.shared.path)?;
-                let opened = Identity::of(&self.shared.path).filter(|opened| Some(*opened) == file);
+                let connection = schema::open_for_writing(&self.shared.path)?;
+                let opened = Identity::at_path(&self.shared.path).filter(|opened| Some(*opened) == file);
                 (opened.ok_or_else(moved)?, connection)
             }
         };
@@ -128,11 +130,12 @@ impl Writer<'_> {
 }
 
 fn moved() -> StoreError {
-    StoreError::Io { message: "the database was replaced while it was opened".to_owned() }
+    StoreError::Io { message: "the database was replaced while it was being opened".to_owned() }
 }
 
-/// Writes a group in one commit. An error of the commit is one of all; one that concerns a single job is its own.
-fn write(db: &mut Connection, group: &[Job]) -> Result<Results, StoreError> {
+/// Writes a group in one commit. A failed commit fails the whole group; an error that concerns a
+/// single job fails only that job.
+fn write(db: &mut Connection, group: &[PendingWrite]) -> Result<Results, StoreError> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut results = Vec::with_capacity(group.len());
     for job in group {
@@ -147,10 +150,10 @@ fn write(db: &mut Connection, group: &[Job]) -> Result<Results, StoreError> {
     Ok(results)
 }
 
-fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
+fn write_one(db: &Transaction<'_>, job: &PendingWrite) -> Result<u64, StoreError> {
     let unknown = |session: &SessionId| StoreError::Unknown { session: session.clone() };
-    match &job.what {
-        What::Create { session, opened } => {
+    match &job.request {
+        WriteRequest::Create { session, opened } => {
             let id = session.as_str();
             let opened = i64::try_from(opened.0).unwrap_or(i64::MAX);
             let insert = "INSERT INTO sessions (id, opened) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
@@ -159,7 +162,7 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
                 _ => Ok(0),
             }
         }
-        What::Append { session, after, facts, summary } => {
+        WriteRequest::Append { session, after, facts, summary } => {
             let id = session.as_str();
             let mut last = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1")?;
             let last: i64 = last.query_row([id], |row| row.get(0)).optional()?.ok_or_else(|| unknown(session))?;
@@ -173,7 +176,7 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
                 let text = serde_json::to_string(fact)?;
                 let check_sum = rows::check_sum(session, fact.seq, last, &text);
                 insert.execute(params![id, fact.seq.cast_signed(), last.cast_signed(), text, check_sum])?;
-                last = end_of(fact);
+                last = last_seq_of(fact);
             }
             let mut update = db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
             update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
@@ -183,7 +186,7 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
             }
             Ok(last)
         }
-        What::KeepDraft { session, pieces } => {
+        WriteRequest::KeepDraft { session, pieces } => {
             let id = session.as_str();
             let known = db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?.exists([id])?;
             let mut insert = db.prepare_cached(schema::INSERT_PIECE)?;
@@ -194,7 +197,7 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
             }
             if known { Ok(0) } else { Err(unknown(session)) }
         }
-        What::Reserve { session, count } => {
+        WriteRequest::Reserve { session, count } => {
             let id = session.as_str();
             let mut reserve = db.prepare_cached(
                 "UPDATE sessions SET reserved = max(reserved, last) + ?2 WHERE id = ?1 RETURNING reserved",
@@ -205,20 +208,20 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
                 .ok_or_else(|| unknown(session))?;
             Ok(end.cast_unsigned() + 1 - count)
         }
-        What::GiveBack { session, unused } => {
+        WriteRequest::GiveBack { session, unused } => {
             let mut update =
                 db.prepare_cached("UPDATE sessions SET reserved = ?2 - 1 WHERE id = ?1 AND reserved = ?3 - 1")?;
             update.execute(params![session.as_str(), unused.start.cast_signed(), unused.end.cast_signed()])?;
             Ok(0)
         }
-        What::Delete { session } => {
+        WriteRequest::Delete { session } => {
             let id = session.as_str();
             let known = db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
             db.prepare_cached("DELETE FROM facts WHERE session = ?1")?.execute([id])?;
             db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
             if known == 0 { Err(unknown(session)) } else { Ok(0) }
         }
-        // Done before anything is written.
-        What::Salvage { .. } => Ok(0),
+        // `Writer::write` salvages before it writes.
+        WriteRequest::Salvage { .. } => Ok(0),
     }
 }

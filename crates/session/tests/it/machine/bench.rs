@@ -1,4 +1,4 @@
-//! A machine on the bench: numbers, applies and keeps facts as the actor does, and nothing else.
+//! A machine on the bench, which numbers, applies and keeps facts as the actor does.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::state::{Clearance, Confirm, Decision, Gate, Input, Moment, Refused, Report, State, decide};
 
-/// The longest prompt taken on the bench, in bytes.
+/// The longest accepted prompt, in bytes.
 pub(super) const LONGEST: usize = 64;
 
 pub(super) struct Bench {
@@ -48,7 +48,7 @@ impl Bench {
         Moment { now: Timestamp(self.now), next: self.next, limits: &self.limits, fixed_bytes: 0 }
     }
 
-    /// Takes an input in as the actor does. A change of status takes a number too: the delta that tells it.
+    /// Processes an input as the actor does. A change of status uses a number, too, for its delta.
     pub(super) fn take(&mut self, input: Input) -> Result<Decision, Refused> {
         self.now += 1;
         let decision = decide(&self.state, self.moment(), input)?;
@@ -65,13 +65,13 @@ impl Bench {
     }
 
     fn number(&mut self, fact: Fact) -> Arc<Event> {
-        let (turn, step) = self.state.place(&fact);
+        let (turn, step) = self.state.turn_and_step(&fact);
         let event = Event { seq: self.next, at: Timestamp(self.now), turn, step, body: Body::Fact(fact) };
         self.next += 1;
         Arc::new(event)
     }
 
-    /// Takes inputs that are not refused.
+    /// Processes inputs that must not be refused.
     pub(super) fn with(mut self, inputs: impl IntoIterator<Item = Input>) -> Self {
         for input in inputs {
             if let Err(refused) = self.take(input.clone()) {
@@ -81,7 +81,7 @@ impl Bench {
         self
     }
 
-    /// The ask that was raised last.
+    /// The newest ask.
     pub(super) fn last_ask(&self) -> Option<AskId> {
         self.log.iter().rev().find_map(|event| match event.fact() {
             Some(Fact::AskRaised { ask }) => Some(ask.id.clone()),
@@ -110,11 +110,11 @@ pub(super) fn prompt(text: &str) -> Input {
     Input::Prompt { text: text.to_owned(), by: ann() }
 }
 
-/// A run of at most so many iterations at a time, with one task.
+/// A run with one task and at most this many iterations at a time.
 pub(super) fn run(iterations: u64) -> Input {
     let limits = RunLimits { iterations: std::num::NonZeroU64::new(iterations), ..RunLimits::default() };
     let tasks = vec!["first".to_owned()];
-    Input::Run { request: RunRequest { tasks, limits, ..RunRequest::towards("a goal") }, by: ann() }
+    Input::Run { request: RunRequest { tasks, limits, ..RunRequest::new("a goal") }, by: ann() }
 }
 
 pub(super) fn tasks(turn: u64, call: u64, request: TaskRequest) -> Input {
@@ -125,7 +125,7 @@ pub(super) fn add_task(title: &str) -> TaskRequest {
     TaskRequest::Add { titles: vec![title.to_owned()] }
 }
 
-/// Moves the task that is next in line for that.
+/// Moves the task that is next in line for this state.
 pub(super) fn next_task(to: TaskState) -> TaskRequest {
     TaskRequest::Move { task: None, to }
 }
@@ -154,7 +154,7 @@ pub(super) fn confirm(call: u64, rule: Option<&str>) -> Gate {
     Gate::Tool { call: CallId(call), clearance: Clearance::Ask(confirm) }
 }
 
-/// The same of one that a rule may deny.
+/// The same for a call that a rule may deny.
 pub(super) fn confirm_deniable(call: u64) -> Gate {
     match confirm(call, None) {
         Gate::Tool { call, clearance: Clearance::Ask(confirm) } => {
@@ -180,7 +180,7 @@ pub(super) fn report(turn: u64, report: Report) -> Input {
     Input::Report { turn: TurnId(turn), report }
 }
 
-/// An answer of one block and some calls, named from `first` on.
+/// An answer of one block and some calls, with ids from `first` on.
 pub(super) fn answer(first: u64, calls: u64) -> AssistantMessage {
     let block = Block {
         item: ItemId(first),
@@ -199,19 +199,19 @@ pub(super) fn answer(first: u64, calls: u64) -> AssistantMessage {
     AssistantMessage { blocks: vec![block], calls: (1..=calls).map(call).collect(), ..AssistantMessage::default() }
 }
 
-/// A session is rebuilt; nothing was saved of an answer.
+/// Restores a session without a saved draft.
 pub(super) fn restored(cause: RestoreCause) -> Input {
     Input::Restored { cause, draft: vec![] }
 }
 
-/// A piece of an answer that was still coming.
+/// A piece of an answer that was still streaming.
 pub(super) fn piece(turn: u64, step: u32, item: u64) -> Arc<Event> {
     let body = Body::Delta(Delta::Text { item: ItemId(item), text: "half a".to_owned() });
     Arc::new(Event { seq: 1_000_000, at: Timestamp(1), turn: Some(TurnId(turn)), step: Some(step), body })
 }
 
 pub(super) fn tool_finished(call: u64) -> Report {
-    Report::ToolFinished(ToolResult::unrun(CallId(call), ToolStatus::Ok, "fine"))
+    Report::ToolFinished(ToolResult::not_run(CallId(call), ToolStatus::Ok, "fine"))
 }
 
 pub(super) fn step_finished() -> Report {

@@ -1,4 +1,4 @@
-//! What holds of runs in every history, and single stories of them.
+//! Properties of runs in every history, and single stories of runs.
 
 use std::num::NonZeroU64;
 
@@ -15,7 +15,7 @@ use super::bench::{
     Bench, add_task, allow, ann, answer, finished, gate, next_task, prompt, report, restored, run, step_finished,
     tasks, tool_finished,
 };
-use super::stories::{Seen, Watch, ensure, watched};
+use super::stories::{Property, StepOfHistory, check_property, ensure};
 
 // ---- every history
 
@@ -23,7 +23,7 @@ use super::stories::{Seen, Watch, ensure, watched};
 struct Runs {
     open: bool,
     iteration: u32,
-    /// The iteration was cut by a restart.
+    /// A restart has cut the iteration.
     cut: bool,
     worked: u64,
     tokens: u64,
@@ -33,7 +33,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn fact(&mut self, seen: &Seen<'_>, event: &Event, fact: &Fact) -> Result<(), String> {
+    fn fact(&mut self, seen: &StepOfHistory<'_>, event: &Event, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::RunStarted { .. } => {
                 ensure!(!self.open, "a run began in a run");
@@ -47,44 +47,44 @@ impl Runs {
                 (self.iteration, self.cut) = (*iteration, false);
             }
             Fact::StepStarted => {
-                let spent = seen.before.run().and_then(|run| run.spent(event.at));
+                let spent = seen.before.run().and_then(|run| run.limit_within_iteration(event.at));
                 ensure!(spent.is_none(), "a request beyond {spent:?}");
             }
             Fact::StepFinished { usage, .. } => self.tokens += usage.total(),
             Fact::PromptDelivered { iteration, .. } => {
-                ensure!(*iteration == self.iteration, "delivered to {iteration}, it is in {}", self.iteration);
+                ensure!(*iteration == self.iteration, "delivered to {iteration} in {}", self.iteration);
             }
             Fact::TurnFinished { cause, .. } => {
                 use holdpoint_common::CutCause::{Panic, Restart, Shutdown};
                 self.cut = self.open && matches!(cause, Some(Shutdown | Restart | Panic));
             }
             Fact::RunFinished { end, progress, by } => {
-                // Each interrupt is told with who it came from: by the turn's cut, or here.
+                // Every interrupt names its client: in the turn's cut, or here.
                 let between = *end == RunEnd::Interrupted && matches!(seen.before.phase(), Phase::Idle);
                 ensure!(by.is_some() == between, "{end}, by {by:?}");
                 ensure!(std::mem::take(&mut self.open), "a run ended twice");
-                ensure!(progress.iteration == self.iteration, "it ended in {}", progress.iteration);
-                ensure!(progress.worked_ms == self.worked, "it worked {} ms, not {progress:?}", self.worked);
-                ensure!(progress.tokens == self.tokens, "it used {} tokens, not {progress:?}", self.tokens);
-                ensure!(progress.working_since.is_none(), "it is over and works: {progress:?}");
+                ensure!(progress.iteration == self.iteration, "the run ended in {}", progress.iteration);
+                ensure!(progress.worked_ms == self.worked, "the run worked {} ms, not {progress:?}", self.worked);
+                ensure!(progress.tokens == self.tokens, "the run used {} tokens, not {progress:?}", self.tokens);
+                ensure!(progress.working_since.is_none(), "the run has ended but still works: {progress:?}");
                 let after = seen.after().snapshot(0, 0, None);
                 let left = seen.before.tasks().counts().open() > 0 || !after.queue.is_empty();
-                ensure!(*end != RunEnd::Done || !left, "done, and something is left");
+                ensure!(*end != RunEnd::Done || !left, "the run is done, but work is left");
                 self.cut = false;
             }
-            Fact::SessionClosed { .. } => ensure!(!self.open, "closed over a run"),
+            Fact::SessionClosed { .. } => ensure!(!self.open, "the session closed with an open run"),
             _ => {}
         }
         Ok(())
     }
 }
 
-impl Watch for Runs {
+impl Property for Runs {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let works = |status| matches!(status, SessionStatus::Running | SessionStatus::Interrupted);
         if let Some(first) = seen.new.first() {
             let rebuilt = matches!(seen.input, Input::Restored { .. });
@@ -102,7 +102,7 @@ impl Watch for Runs {
         let shown = after.snapshot(0, 0, None);
         let worked = shown.worked(self.last_at).as_millis();
         ensure!(worked == u128::from(self.worked_in_all), "worked {worked} ms in all, not {}", self.worked_in_all);
-        ensure!(shown.working_since.is_some() == works(after.status()), "it works since {:?}", shown.working_since);
+        ensure!(shown.working_since.is_some() == works(after.status()), "working since {:?}", shown.working_since);
         ensure!(after.run().is_some() == self.open, "a run is open: {}", self.open);
         ensure!(!self.open || !after.is_at_rest(), "at rest in a run");
         if let Some(run) = after.run() {
@@ -120,7 +120,7 @@ impl Watch for Runs {
 
 #[test]
 fn m_d5_a_run_counts_its_iterations_and_its_work_and_ends_once() {
-    watched::<Runs>();
+    check_property::<Runs>();
 }
 
 // ---- single stories
@@ -129,7 +129,7 @@ fn open() -> Bench {
     Bench::open(AsksMode::Wait, 3)
 }
 
-/// The facts of what came last, by name.
+/// The limit that holds the run, if one does.
 fn limit(bench: &Bench) -> Option<RunLimit> {
     match bench.state.hold() {
         Hold::Standing { cause: HoldCause::Limit { reached }, .. } => Some(*reached),
@@ -145,7 +145,7 @@ fn iteration(bench: &Bench) -> Option<u32> {
     bench.state.run().map(|run| run.progress.iteration)
 }
 
-/// A whole iteration that leaves the tasks as they are.
+/// Plays a whole iteration that leaves the tasks as they are.
 fn iterate(bench: Bench, outcome: Outcome) -> Bench {
     let turn = bench.state.turn().expect("an open turn").id.0;
     bench.with([gate(turn, Gate::Step), report(turn, step_finished()), report(turn, finished(outcome))])
@@ -163,7 +163,7 @@ fn m_d5_a_run_ends_when_no_task_is_left() {
         report(1, tool_finished(2)),
         report(1, finished(Outcome::Done)),
     ]);
-    assert_eq!(iteration(&bench), Some(2), "one is left");
+    assert_eq!(iteration(&bench), Some(2), "one task is left");
     bench = bench.with(started(2, 3)).with([
         tasks(2, 4, TaskRequest::Move { task: Some(holdpoint_common::TaskId(2)), to: TaskState::Dropped }),
         report(2, tool_finished(4)),
@@ -174,7 +174,7 @@ fn m_d5_a_run_ends_when_no_task_is_left() {
     assert_eq!((snapshot.run, snapshot.status), (None, SessionStatus::Idle));
 }
 
-/// The tasks are the session's, and those of the run before it say nothing of this one.
+/// The tasks belong to the session; those of an earlier run do not count for this one.
 #[test]
 fn m_d5_a_second_run_is_not_done_because_the_first_had_no_task_left() {
     let bench = open().with([
@@ -187,19 +187,19 @@ fn m_d5_a_second_run_is_not_done_because_the_first_had_no_task_left() {
         report(1, tool_finished(2)),
         report(1, finished(Outcome::Done)),
     ]);
-    assert_eq!(iteration(&bench), None, "the first is done");
-    let mut bench = bench.with([Input::Run { request: RunRequest::towards("a goal"), by: ann() }]);
+    assert_eq!(iteration(&bench), None, "the first run is done");
+    let mut bench = bench.with([Input::Run { request: RunRequest::new("a goal"), by: ann() }]);
     bench = iterate(bench, Outcome::Failed);
-    assert_eq!(iteration(&bench), Some(1), "a failure is no end");
+    assert_eq!(iteration(&bench), Some(1), "a failure does not end the run");
     bench = bench.with([Input::WaitOver { turn: TurnId(2) }]);
     assert_eq!(iteration(&iterate(bench, Outcome::Done)), None);
 }
 
 #[test]
 fn m_d5_without_a_list_the_run_ends_with_the_first_iteration_that_is_done() {
-    let bench = open().with([Input::Run { request: RunRequest::towards("a goal"), by: ann() }]);
+    let bench = open().with([Input::Run { request: RunRequest::new("a goal"), by: ann() }]);
     let mut bench = iterate(bench, Outcome::Failed);
-    assert_eq!(iteration(&bench), Some(1), "a failure is no end");
+    assert_eq!(iteration(&bench), Some(1), "a failure does not end the run");
     bench = bench.with([Input::WaitOver { turn: TurnId(1) }]);
     assert_eq!(iteration(&iterate(bench, Outcome::Done)), None);
 }
@@ -221,13 +221,13 @@ fn m_d5_a_limit_is_a_hold_and_release_grants_as_much_again() {
     assert_eq!(limit(&bench), Some(RunLimit::Iterations { count: 4 }));
     assert_eq!(limit(&bench).expect("a limit").to_string(), "4 iterations");
     let ended = bench.with([Input::Interrupt { turn: None, by: ann() }]);
-    assert_eq!((iteration(&ended), ended.state.hold()), (None, &Hold::Off), "an interrupt ends it");
+    assert_eq!((iteration(&ended), ended.state.hold()), (None, &Hold::Off), "an interrupt ends the run");
 }
 
 #[test]
-fn m_d5_tokens_and_work_are_limits_too_and_time_held_is_no_work() {
+fn m_d5_tokens_and_time_are_limits_and_held_time_does_not_count() {
     let begin = |limits| {
-        let request = RunRequest { tasks: vec!["one".to_owned()], limits, ..RunRequest::towards("a goal") };
+        let request = RunRequest { tasks: vec!["one".to_owned()], limits, ..RunRequest::new("a goal") };
         open().with([Input::Run { request, by: ann() }])
     };
     let none = RunLimits { iterations: None, tokens: None, time_ms: None };
@@ -240,7 +240,7 @@ fn m_d5_tokens_and_work_are_limits_too_and_time_held_is_no_work() {
     bench = iterate(bench.with([Input::Hold { by: ann() }]), Outcome::Done);
     bench.now += 3_600_000;
     bench = iterate(bench.with([release()]), Outcome::Done);
-    assert_eq!(limit(&bench), None, "an hour was held");
+    assert_eq!(limit(&bench), None, "a held hour does not count");
     bench.now += 30_000;
     assert_eq!(limit(&iterate(bench, Outcome::Done)), Some(RunLimit::Time { ms: 60_000 }));
 }
@@ -253,38 +253,38 @@ fn m_d5_failures_back_off_and_three_in_a_row_are_a_hold() {
         bench = bench.with([gate(turn, Gate::Step)]);
         let decision = bench.take(report(turn, finished(Outcome::Failed))).expect("not refused");
         assert_eq!(decision.effects, [Effect::Wait { turn: TurnId(turn), wait_ms: wait }]);
-        assert_eq!(bench.state.status(), SessionStatus::Running, "it goes on by itself");
+        assert_eq!(bench.state.status(), SessionStatus::Running, "the run continues by itself");
         bench = bench.with([Input::WaitOver { turn: TurnId(turn) }]);
     }
     bench = iterate(bench, Outcome::Panicked);
     assert_eq!(limit(&bench), Some(RunLimit::Failures { count: 3 }));
     bench = iterate(bench.with([release()]), Outcome::Failed);
-    assert_eq!(limit(&bench), None, "released, they are counted anew");
+    assert_eq!(limit(&bench), None, "a release resets the count of failures");
 }
 
-/// What it has worked and used ends with the crash, and not when somebody comes back to it.
+/// The run's time and usage end with the crash, and not when a client returns.
 #[test]
-fn m_d5_m_b7_a_run_that_was_interrupted_before_a_restart_ends_with_what_it_had_taken() {
+fn m_d5_m_b7_a_run_interrupted_before_a_restart_ends_with_its_time_and_usage() {
     let mut bench = open().with([run(9), gate(1, Gate::Step)]);
     bench.now += 1_000;
     bench = bench.with([report(1, Report::Answered(answer(1, 0))), Input::Interrupt { turn: None, by: ann() }]);
     bench.now += 86_400_000;
     bench = bench.with([restored(RestoreCause::Restart)]);
-    let last = bench.state.snapshot(0, 0, None).last_run.expect("a run that is over");
+    let last = bench.state.snapshot(0, 0, None).last_run.expect("a finished run");
     assert_eq!(last.end, RunEnd::Interrupted);
     assert!((1_000..2_000).contains(&last.progress.worked_ms), "{:?}", last.progress);
-    assert!(last.progress.tokens > 0, "its open step is estimated, as the turn's is: {:?}", last.progress);
+    assert!(last.progress.tokens > 0, "the open step is estimated: {:?}", last.progress);
     assert_eq!(last.progress.working_since, None);
 }
 
 #[test]
-fn m_d5_the_wait_of_a_run_that_was_interrupted_does_not_end_that_of_the_next() {
+fn m_d5_the_backoff_timer_of_an_earlier_run_does_not_end_the_next_backoff() {
     let failing = |bench: Bench| iterate(bench.with([run(9)]), Outcome::Failed);
     let interrupt = || Input::Interrupt { turn: None, by: ann() };
     let mut bench = failing(failing(open()).with([interrupt()]));
     let waiting = bench.state.run().and_then(|run| run.waits_until);
     assert!(waiting.is_some());
-    // The timer of the first, whose iteration had the same number.
+    // The timer of the first run: its iteration had the same number.
     bench = bench.with([Input::WaitOver { turn: TurnId(1) }]);
     assert_eq!(bench.state.run().and_then(|run| run.waits_until), waiting);
     bench = bench.with([Input::WaitOver { turn: TurnId(2) }]);
@@ -292,17 +292,17 @@ fn m_d5_the_wait_of_a_run_that_was_interrupted_does_not_end_that_of_the_next() {
 }
 
 #[test]
-fn m_d5_what_is_said_after_a_run_is_not_said_to_it() {
+fn m_d5_a_prompt_after_a_run_is_not_delivered_to_the_run() {
     let mut bench = open().with([run(9)]);
     bench = bench.with([Input::Interrupt { turn: None, by: ann() }]);
     let turn = bench.state.turn().expect("an open turn").id.0;
     bench = bench.with([report(turn, finished(Outcome::Interrupted)), prompt("hello")]);
     let sent = sent(&bench);
     let said = user(sent.last().expect("a message"));
-    assert!(said.ends_with("hello") && !said.contains("says meanwhile"), "{said}");
+    assert!(said.ends_with("hello") && !said.contains("New message from"), "{said}");
 }
 
-/// The messages that the model would be sent now.
+/// The messages that the model would get now.
 fn sent(bench: &Bench) -> Vec<Message> {
     history::messages(bench.state.history().events())
 }
@@ -310,7 +310,7 @@ fn sent(bench: &Bench) -> Vec<Message> {
 fn user(message: &Message) -> &str {
     match message {
         Message::User(text) => text,
-        Message::Assistant(_) | Message::Tool(_) => panic!("not the user's: {message:?}"),
+        Message::Assistant(_) | Message::Tool(_) => panic!("not a user message: {message:?}"),
     }
 }
 
@@ -342,7 +342,7 @@ fn m_d5_each_iteration_begins_afresh_from_goal_tasks_and_notes() {
 }
 
 #[test]
-fn m_d5_what_is_kept_of_a_long_run_is_bounded() {
+fn m_d5_the_state_of_a_long_run_is_bounded() {
     let mut bench = open().with([run(100)]);
     for n in 0..60_u64 {
         let turn = bench.state.turn().expect("a turn").id.0;
@@ -372,7 +372,7 @@ fn m_d5_what_is_kept_of_a_long_run_is_bounded() {
 }
 
 #[test]
-fn m_b7_a_run_that_was_killed_goes_on_in_its_iteration_and_the_model_is_told() {
+fn m_b7_a_killed_run_resumes_its_iteration_and_the_model_learns_of_it() {
     let bench = open().with([
         run(1),
         gate(1, Gate::Step),
@@ -383,7 +383,7 @@ fn m_b7_a_run_that_was_killed_goes_on_in_its_iteration_and_the_model_is_told() {
     assert!(matches!(bench.state.hold(), Hold::Standing { cause: HoldCause::Restored, .. }));
     assert_eq!(iteration(&bench), Some(1));
     let bench = bench.with([release()]);
-    assert_eq!(iteration(&bench), Some(1), "the same one, also at the limit");
+    assert_eq!(iteration(&bench), Some(1), "the cut iteration repeats, also at the limit");
     let messages = sent(&bench);
     let [Message::User(first), Message::Assistant(_), Message::Tool(result), Message::User(again)] = &messages[..]
     else {
@@ -391,7 +391,7 @@ fn m_b7_a_run_that_was_killed_goes_on_in_its_iteration_and_the_model_is_told() {
     };
     assert!(first.contains("a goal") && again.contains("a goal"), "the newest message alone is always sent");
     assert!(again.contains("restarted in the middle"), "{again}");
-    assert!(result.result.contains("before this call came back"), "{}", result.result);
-    // It was the last it was granted.
+    assert!(result.result.contains("before this call returned"), "{}", result.result);
+    // This was the last granted iteration.
     assert_eq!(limit(&iterate(bench, Outcome::Done)), Some(RunLimit::Iterations { count: 1 }));
 }

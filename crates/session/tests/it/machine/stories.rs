@@ -1,7 +1,8 @@
-//! Histories: random inputs of all kinds, most of them plausible, and what is watched while they go by.
+//! Histories: random inputs of all kinds, most of them plausible, and the watches that check them.
 //!
-//! Half of the histories are *orderly*: their runner keeps to the order a runner keeps to (gate, answer, calls,
-//! next gate). In the others anything comes at any time. `HOLDPOINT_FULL=1` plays fifty times as many.
+//! In half of the histories, the *orderly* ones, the runner keeps its order (gate, answer, calls,
+//! next gate). In the others, any input may arrive at any time. `HOLDPOINT_FULL=1` plays fifty
+//! times as many.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,17 +21,17 @@ use super::bench::{
     Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished, gate, job_ended,
     job_started, pause, piece, prompt, question, report, restored, session, step_finished, tasks, tool_finished,
 };
-use super::words;
+use super::describe;
 
 /// How many prompts may wait.
 pub(super) const ROOM: usize = 3;
 
-/// What a history is made of.
+/// The random choices behind a history.
 #[derive(Debug, Clone)]
 pub(super) struct Plot {
     pub(super) asks: AsksMode,
     orderly: bool,
-    /// Each an input, chosen by what is plausible when its turn comes.
+    /// Each chooses an input from the plausible ones at its turn.
     beats: Vec<[u8; 4]>,
 }
 
@@ -40,20 +41,20 @@ fn plots() -> impl Strategy<Value = Plot> {
     (asks, any::<bool>(), beats).prop_map(|(asks, orderly, beats)| Plot { asks, orderly, beats })
 }
 
-/// One input and what came of it.
-pub(super) struct Seen<'a> {
+/// One input and its outcome.
+pub(super) struct StepOfHistory<'a> {
     pub(super) before: &'a State,
-    /// The number the first fact got.
+    /// The number of the first new fact.
     pub(super) next: u64,
     pub(super) input: &'a Input,
     pub(super) outcome: &'a Result<Decision, Refused>,
-    /// What is now a fact.
+    /// The new facts.
     pub(super) new: &'a [Arc<Event>],
     pub(super) bench: &'a Bench,
     pub(super) orderly: bool,
 }
 
-impl Seen<'_> {
+impl StepOfHistory<'_> {
     pub(super) fn after(&self) -> &State {
         &self.bench.state
     }
@@ -63,16 +64,16 @@ impl Seen<'_> {
     }
 }
 
-/// What is watched over a history.
-pub(super) trait Watch {
+/// A property that is checked over a history.
+pub(super) trait Property {
     fn open(bench: &Bench) -> Self;
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String>;
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String>;
     fn end(&mut self, _: &Bench) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Fails a watch, saying what is wrong.
+/// Fails a watch with a message unless the condition holds.
 macro_rules! ensure {
     ($holds:expr, $($why:tt)+) => {
         if !$holds {
@@ -83,14 +84,14 @@ macro_rules! ensure {
 pub(super) use ensure;
 
 /// Plays histories while `W` watches.
-pub(super) fn watched<W: Watch>() {
+pub(super) fn check_property<W: Property>() {
     let cases = rounds(2_000, 100_000);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let result = runner.run(&plots(), |plot| {
         play::<W>(&plot, None).map_err(|why| {
             let mut told = String::new();
-            // The same again, told this time.
+            // The same again, with a transcript.
             let _ = play::<W>(&plot, Some(&mut told));
             TestCaseError::fail(format!("{why}\nasks = {}, orderly: {}\n{told}", plot.asks, plot.orderly))
         })
@@ -100,7 +101,7 @@ pub(super) fn watched<W: Watch>() {
     }
 }
 
-fn play<W: Watch>(plot: &Plot, mut told: Option<&mut String>) -> Result<(), String> {
+fn play<W: Property>(plot: &Plot, mut told: Option<&mut String>) -> Result<(), String> {
     let mut bench = Bench::open(plot.asks, ROOM);
     let mut watch = W::open(&bench);
     let mut director = Director { orderly: plot.orderly, answered: false, called: false };
@@ -109,12 +110,20 @@ fn play<W: Watch>(plot: &Plot, mut told: Option<&mut String>) -> Result<(), Stri
         let (before, known, next) = (bench.state.clone(), bench.log.len(), bench.next);
         let outcome = bench.take(input.clone());
         if let Some(told) = &mut told {
-            let _ = writeln!(told, "{input:?}\n    -> {}", words::outcome(&outcome));
+            let _ = writeln!(told, "{input:?}\n    -> {}", describe::outcome(&outcome));
         }
         let new = &bench.log[known..];
         director.saw(&input, new);
         let orderly = plot.orderly;
-        watch.see(&Seen { before: &before, next, input: &input, outcome: &outcome, new, bench: &bench, orderly })?;
+        watch.see(&StepOfHistory {
+            before: &before,
+            next,
+            input: &input,
+            outcome: &outcome,
+            new,
+            bench: &bench,
+            orderly,
+        })?;
     }
     watch.end(&bench)
 }
@@ -124,7 +133,7 @@ struct Director {
     orderly: bool,
     /// The open step has its answer.
     answered: bool,
-    /// It had calls.
+    /// That answer had calls.
     called: bool,
 }
 
@@ -150,7 +159,7 @@ impl Director {
         if self.orderly && !self.in_order(bench, &input) { self.plausible(bench, a, b, c) } else { input }
     }
 
-    /// Whether a runner that keeps to its order would send that now.
+    /// Whether an orderly runner would send this input now.
     fn in_order(&self, bench: &Bench, input: &Input) -> bool {
         let Some(open) = bench.state.turn() else { return true };
         let between = open.calls.is_empty() && (open.step == 0 || self.answered && self.called);
@@ -161,7 +170,7 @@ impl Director {
         }
     }
 
-    /// What would come next if all went on.
+    /// The next input if everything continues normally.
     fn plausible(&self, bench: &Bench, a: u8, b: u8, c: u8) -> Input {
         let state = &bench.state;
         let of = |len: usize| usize::from(b) % len;
@@ -215,7 +224,7 @@ impl Director {
     }
 }
 
-/// Any input at all; ids are mostly of things that are or were.
+/// Any input at all; ids are mostly of things that exist or existed.
 fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
     let state = &bench.state;
     let open = state.turn().map_or(1, |turn| turn.id.0);
@@ -291,7 +300,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
     }
 }
 
-/// A run that comes to its limits soon. Time is left out: the model has no clock.
+/// A run that reaches its limits soon. Time is left out: the model has no clock.
 fn some_run(b: u8, c: u8) -> Input {
     let some = |n: u8, of: u64| std::num::NonZeroU64::new(u64::from(n % 4) * of);
     let limits = RunLimits { iterations: some(b, 1), tokens: some(c, 15), time_ms: None };
@@ -308,7 +317,7 @@ fn some_tasks(a: u8, b: u8) -> TaskRequest {
         2 | 3 => TaskRequest::Move { task, to: TaskState::Doing },
         4 | 5 => TaskRequest::Move { task, to: TaskState::Done },
         6 => TaskRequest::Move { task, to: if b.is_multiple_of(2) { TaskState::Dropped } else { TaskState::Todo } },
-        _ if b < 30 => TaskRequest::Look,
+        _ if b < 30 => TaskRequest::List,
         _ => TaskRequest::Note { text: if b < 50 { String::new() } else { "known".to_owned() }, task },
     }
 }
@@ -335,7 +344,7 @@ fn message(state: &State, c: u8) -> AssistantMessage {
     match c {
         0..=15 => AssistantMessage::default(),
         16..=30 => {
-            // Cut while it thinks, or before it has said anything.
+            // Cut while it thinks, or before it has any text.
             let mut message = answer(state.next_item().0, 0);
             let block = &mut message.blocks[0];
             if c < 24 {
@@ -377,7 +386,7 @@ fn some_answer(c: u8) -> Answer {
     }
 }
 
-/// The runner of a cut turn is gone: its receipt names the calls that had started.
+/// The runner of a cut turn is gone; the receipt names the calls that had started.
 #[test]
 fn m_c3_a_receipt_names_the_tools_that_were_lost_with_their_runner() {
     let cut = Input::Interrupt { turn: None, by: ann() };

@@ -1,7 +1,8 @@
 //! Every phase × input pair, against `table.txt`.
 //!
-//! The table's form: `# input`, then for each outcome a line `reply | facts | effects` (or `refused: why`), and
-//! below it, indented, the phases in which the input comes to that; `(all)` are all of them.
+//! The form of the table: `# input`, then for each outcome a line `reply | facts | effects` (or
+//! `refused: why`), and below it, indented, the phases in which the input has this outcome; `(all)`
+//! stands for every phase.
 
 use std::collections::BTreeMap;
 
@@ -17,43 +18,48 @@ use super::bench::{
     job_ended, job_started, next_task, pause, piece, prompt, question, report, restored, run, session, step_finished,
     tasks, tool_finished,
 };
-use super::words;
+use super::describe;
 
 const TABLE: &str = include_str!("table.txt");
 
-/// The one call of the phases that have one.
+/// The call of the phases that have one.
 const CALL: u64 = 2;
 
-/// Every phase, by name. A queue has room for one.
+/// Every phase, by name. The queue has room for one prompt.
 #[rustfmt::skip]
 const PHASES: [&str; 36] = [
-    // No turn; held, and nothing or one prompt waits.
+    // No turn; held with an empty queue; held with one queued prompt.
     "idle", "held", "queued",
     // A turn before its first step, and in one.
     "starting", "stepping",
-    // A call that nobody has judged yet; where nobody is asked; where *always* was said to it before.
+    // A call without a verdict: with asks mode wait, deny and approve, and after an *always*.
     "proposed", "proposed/deny", "proposed/approve", "proposed/always",
-    // A call that the policy wants confirmed.
+    // A call that needs a Confirm: asking, approved, denied.
     "asking", "approved", "denied",
-    // A call that runs, and one that asks.
+    // A call that runs, in each asks mode, and a call that asks.
     "started", "started/deny", "started/approve", "continue?", "confirm?", "question?",
-    // A call that runs and has started a background job; the turn is over and the job runs.
+    // A running call that has started a background job; the job alone, after its turn.
     "started/job", "idle/job",
-    // In a step, and one prompt waits; a hold is requested; it stands between two steps, and one prompt waits.
+    // A step with one queued prompt; a requested hold; a hold between two steps, with one queued
+    // prompt.
     "busy", "pausing", "paused",
-    // The turn is cut while its call asks; while it runs, and since then held again and one prompt waits.
+    // A turn cut while its call asks; cut while it runs, then held again with one queued prompt.
     "cut", "cut/pausing",
-    // The runtime stops while the turn is open, and one prompt waits; the call has started a background job.
+    // The runtime stops with an open turn and one queued prompt; the call has started a background
+    // job.
     "stopping", "stopping/job",
-    // In the first iteration of a run of one at a time, with a task; its call runs; a hold is requested.
+    // The first iteration of a run of one at a time, with a task; its call runs; a hold is
+    // requested.
     "run", "run-started", "run-pausing",
-    // It has failed, and the next waits; the limit holds it, and one prompt waits; a restart has cut it.
+    // A failed iteration before the next; a run held by its limit, with one queued prompt; a run
+    // cut by a restart.
     "run-waiting", "run-limit", "run-restored",
-    // The session is closed while the turn is open; the call has started a background job; the turn is down.
+    // A session closing with an open turn; the call has started a background job; the session is
+    // closed.
     "closing", "closing/job", "closed",
 ];
 
-/// The machine in that phase.
+/// The machine in this phase.
 fn at(phase: &str) -> Bench {
     let (asks, phase) = match phase.rsplit_once('/') {
         Some((phase, "deny")) => (AsksMode::Deny, phase),
@@ -126,7 +132,7 @@ fn at(phase: &str) -> Bench {
     }
 }
 
-/// Every input, by name, as it would come in that phase.
+/// Every input, by name, as it would arrive in this phase.
 fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
     let turn = bench.state.turn().map_or(1, |turn| turn.id.0);
     let stale = turn + 7;
@@ -145,7 +151,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("prompt: empty", prompt(" \n")),
         ("prompt: too long", prompt(&"x".repeat(LONGEST + 1))),
         ("run", run(3)),
-        ("run: no goal", Input::Run { request: RunRequest::towards(" \n"), by: ben() }),
+        ("run: no goal", Input::Run { request: RunRequest::new(" \n"), by: ben() }),
         ("wait over", Input::WaitOver { turn: TurnId(turn) }),
         ("wait over: of another turn", Input::WaitOver { turn: TurnId(7) }),
         ("tasks: add", tasks(turn, CALL, add_task("another"))),
@@ -217,10 +223,10 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
     ]
 }
 
-/// What every pair comes to, by input and outcome, in the table's own form.
-fn tabled() -> String {
-    // By input: what it comes to, and in which phases.
-    #[expect(clippy::type_complexity, reason = "told in the line above")]
+/// The outcome of every pair, by input, in the table's own form.
+fn actual_table() -> String {
+    // By input: each outcome, with its phases.
+    #[expect(clippy::type_complexity, reason = "the comment above describes the type")]
     let mut table: Vec<(&str, Vec<(String, Vec<&str>)>)> =
         inputs(&at("idle")).iter().map(|(name, _)| (*name, Vec::new())).collect();
     for phase in PHASES {
@@ -235,7 +241,7 @@ fn tabled() -> String {
                 assert_eq!(bench.state, before, "`{name}` when {phase}: no fact, no change");
                 assert_eq!(bench.log.len(), events);
             }
-            let outcome = words::outcome(&outcome);
+            let outcome = describe::outcome(&outcome);
             match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
                 Some((_, phases)) => phases.push(phase),
                 None => outcomes.push((outcome, vec![phase])),
@@ -277,10 +283,10 @@ fn pairs(table: &str) -> BTreeMap<(String, String), String> {
 }
 
 #[test]
-fn every_phase_and_input_comes_to_what_the_table_says() {
-    let (expected, actual) = (pairs(TABLE), tabled());
+fn every_phase_and_input_has_the_outcome_of_the_table() {
+    let (expected, actual) = (pairs(TABLE), actual_table());
     if std::env::var_os("HOLDPOINT_TABLE").is_some() {
-        panic!("the table as it is:\n{actual}");
+        panic!("the actual table:\n{actual}");
     }
     let actual = pairs(&actual);
     assert_eq!(actual.len(), PHASES.len() * inputs(&at("idle")).len());
@@ -288,12 +294,13 @@ fn every_phase_and_input_comes_to_what_the_table_says() {
         let expected = expected.get(&(input.clone(), phase.clone()));
         assert_eq!(expected, Some(outcome), "`{input}` when {phase}");
     }
-    assert_eq!(expected.len(), actual.len(), "the table has a pair that is none");
+    assert_eq!(expected.len(), actual.len(), "the table has an unknown pair");
 }
 
-/// A Confirm that no longer is what the call would do is over, also for a runtime that dies before its call is.
+/// A Confirm that was closed as outdated stays closed, even if the runtime dies before its call
+/// ends.
 #[test]
-fn m_b7_a_confirm_that_closed_as_outdated_does_not_stand_again() {
+fn m_b7_a_confirm_closed_as_outdated_is_not_open_after_a_restart() {
     let again = || [Input::Restored { cause: RestoreCause::Restart, draft: vec![] }];
     let mut bench = at("asking").with(again());
     assert!(bench.state.turn().is_some(), "it stands");
@@ -322,7 +329,7 @@ fn m_a1_every_phase_has_its_status() {
 }
 
 #[test]
-fn every_phase_is_what_its_name_says() {
+fn every_phase_matches_its_name() {
     for phase in PHASES {
         let bench = at(phase);
         let state = &bench.state;

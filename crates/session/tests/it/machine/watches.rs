@@ -1,4 +1,4 @@
-//! What holds in every history: the machine's part of the invariants and of docs/spec.md.
+//! Properties of every history: the machine's part of the invariants and of docs/spec.md.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use holdpoint_session::state::{
 use holdpoint_tools::AskReply;
 
 use super::bench::{Bench, allow, ann, answer, ask, ben, confirm, finished, gate, prompt, report, restored};
-use super::stories::{ROOM, Seen, Watch, ensure, watched};
+use super::stories::{Property, ROOM, StepOfHistory, check_property, ensure};
 
 // ---- the status
 
-/// The status as the facts alone imply it.
+/// The status that the facts alone imply.
 #[derive(Default)]
 struct Status {
-    /// Open asks, by the facts.
+    /// How many asks are open, by the facts.
     asks: usize,
     held: bool,
     in_turn: bool,
@@ -62,12 +62,12 @@ impl Status {
     }
 }
 
-impl Watch for Status {
+impl Property for Status {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (_, fact) in seen.facts() {
             self.note(fact);
         }
@@ -79,7 +79,7 @@ impl Watch for Status {
 
 #[test]
 fn m_a1_the_status_follows_from_the_facts() {
-    watched::<Status>();
+    check_property::<Status>();
 }
 
 // ---- asks
@@ -90,12 +90,12 @@ struct Asks {
     over: BTreeSet<AskId>,
 }
 
-impl Watch for Asks {
+impl Property for Asks {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (event, fact) in seen.facts() {
             match fact {
                 Fact::AskRaised { ask } => {
@@ -107,10 +107,12 @@ impl Watch for Asks {
                 }
                 Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => {
                     let at = self.open.iter().position(|open| open == ask);
-                    let Some(at) = at else { return Err(format!("{ask} ended and was not open")) };
+                    let Some(at) = at else { return Err(format!("{ask} ended but was not open")) };
                     self.over.insert(self.open.remove(at));
                 }
-                Fact::TurnFinished { .. } => ensure!(self.open.is_empty(), "a turn ended under {:?}", self.open),
+                Fact::TurnFinished { .. } => {
+                    ensure!(self.open.is_empty(), "a turn ended with open asks {:?}", self.open)
+                }
                 _ => {}
             }
         }
@@ -126,21 +128,21 @@ impl Watch for Asks {
 
 #[test]
 fn invariant_1_asks_are_open_only_in_a_turn_and_close_once() {
-    watched::<Asks>();
+    check_property::<Asks>();
 }
 
-/// How asks ended, as their facts said.
+/// How each ask ended, by its facts.
 #[derive(Default)]
 struct SecondAnswers {
     over: Vec<(AskId, Result<AnsweredBy, AskCloseCause>)>,
 }
 
-impl Watch for SecondAnswers {
+impl Property for SecondAnswers {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (_, fact) in seen.facts() {
             match fact {
                 Fact::AskAnswered { ask, by, .. } => self.over.push((ask.clone(), Ok(by.clone()))),
@@ -152,44 +154,44 @@ impl Watch for SecondAnswers {
         let try_answer = |ask: &AskId, answer: Answer| {
             decide(state, seen.bench.moment(), Input::Answer { ask: ask.clone(), answer, by: ben() })
         };
-        // The first ever and the last few: over stays over.
+        // The first ask and the last few: an ended ask stays ended.
         for (ask, how) in self.over.iter().take(1).chain(self.over.iter().rev().take(3)) {
             let expected = match how {
                 Ok(by) => AnswerError::AlreadyAnswered { ask: ask.clone(), by: by.clone() },
                 Err(cause) => AnswerError::Closed { ask: ask.clone(), cause: *cause },
             };
             let told = try_answer(ask, Answer::Approve { always: true });
-            ensure!(told == Err(Refused::Answer(expected)), "a second answer to {ask} is told {told:?}");
+            ensure!(told == Err(Refused::Answer(expected)), "a second answer to {ask} got {told:?}");
         }
         for ask in state.asks() {
             let told = try_answer(&ask.id, wrong_kind(ask.request.accepts(&Answer::Resume).is_ok()));
             let mismatch = matches!(told, Err(Refused::Answer(AnswerError::KindMismatch { .. })));
-            ensure!(mismatch, "an answer of the wrong kind to {} is told {told:?}", ask.id);
+            ensure!(mismatch, "an answer of the wrong kind to {} got {told:?}", ask.id);
         }
         Ok(())
     }
 }
 
-/// An answer that does not fit: to a Continue, or to anything else.
+/// An answer of the wrong kind, for a Continue or for any other ask.
 fn wrong_kind(is_continue: bool) -> Answer {
     if is_continue { Answer::Approve { always: false } } else { Answer::Resume }
 }
 
 #[test]
-fn m_a5_a_second_answer_is_told_by_whom_or_why_it_closed() {
-    watched::<SecondAnswers>();
+fn m_a5_a_second_answer_reports_who_answered_or_why_it_closed() {
+    check_property::<SecondAnswers>();
 }
 
-/// What tools that wait are told: each once, and only by an answer.
+/// Waiting tools are woken once each, and only by an answer.
 #[derive(Default)]
 struct Waking;
 
-impl Watch for Waking {
+impl Property for Waking {
     fn open(_: &Bench) -> Self {
         Self
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let Ok(decision) = seen.outcome else { return Ok(()) };
         let raised: Vec<_> = seen
             .facts()
@@ -225,44 +227,45 @@ impl Watch for Waking {
 
 #[test]
 fn m_a4_a_tool_is_woken_exactly_by_the_answer_to_its_own_ask() {
-    watched::<Waking>();
+    check_property::<Waking>();
 }
 
 // ---- the machine is pure
 
 struct Pure;
 
-impl Watch for Pure {
+impl Property for Pure {
     fn open(_: &Bench) -> Self {
         Self
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let moment =
             Moment { now: Timestamp(seen.bench.now), next: seen.next, limits: &seen.bench.limits, fixed_bytes: 0 };
         let again = decide(seen.before, moment, seen.input.clone());
         ensure!(again == *seen.outcome, "decided again, it is {again:?}");
         let settled = matches!(seen.outcome, Ok(decision) if !decision.facts.is_empty());
         if !settled {
-            ensure!(seen.new.is_empty() && seen.before == seen.after(), "no fact, and yet it changed");
+            ensure!(seen.new.is_empty() && seen.before == seen.after(), "the state changed without a fact");
             let idle =
                 seen.outcome.is_err() || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
-            // What rests already has nothing to say when the runtime stops, nor what stands when it has begun again.
+            // A stop and a restore may have effects without a fact, for a session at rest or with a
+            // Confirm still open.
             let told = matches!(seen.input, Input::Shutdown | Input::Restored { .. });
-            ensure!(idle || told, "no fact, and yet an effect");
+            ensure!(idle || told, "an effect without a fact");
         }
         let mut state = seen.after().clone();
         let body = Body::Delta(Delta::Text { item: ItemId(1), text: "x".to_owned() });
         let turn = state.turn().map(|turn| turn.id);
         state.apply(&Arc::new(Event { seq: seen.bench.next, at: Timestamp(u64::MAX), turn, step: None, body }));
-        ensure!(state == *seen.after(), "a delta changed it");
+        ensure!(state == *seen.after(), "a delta changed the state");
         Ok(())
     }
 }
 
 #[test]
 fn invariant_2_nothing_changes_a_state_but_a_fact() {
-    watched::<Pure>();
+    check_property::<Pure>();
 }
 
 // ---- turns and prompts
@@ -270,20 +273,20 @@ fn invariant_2_nothing_changes_a_state_but_a_fact() {
 #[derive(Default)]
 struct TurnsAndPrompts {
     open: Option<(TurnId, Option<PromptId>)>,
-    /// The open turn's steps so far.
+    /// The steps of the open turn so far.
     steps: u32,
     last: TurnId,
     accepted: PromptId,
-    /// Accepted, not yet ended, in order, with their words.
+    /// Accepted prompts that have not ended, in order, with their text.
     waiting: VecDeque<(PromptId, Arc<str>)>,
 }
 
-impl Watch for TurnsAndPrompts {
+impl Property for TurnsAndPrompts {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (event, fact) in seen.facts() {
             if let Fact::TurnStarted { turn, prompt } = fact {
                 ensure!(self.open.is_none(), "{turn} began in {:?}", self.open);
@@ -304,7 +307,7 @@ impl Watch for TurnsAndPrompts {
                 ensure!(event.step == step, "{fact:?} is of step {:?}, open is {step:?}", event.step);
             }
             match fact {
-                Fact::TurnFinished { .. } => ensure!(self.open.take().is_some(), "a turn ended and none was open"),
+                Fact::TurnFinished { .. } => ensure!(self.open.take().is_some(), "a turn ended but none was open"),
                 Fact::PromptAccepted { prompt, text, .. } => {
                     ensure!(*prompt == self.accepted.next(), "{prompt} came after {}", self.accepted);
                     self.accepted = *prompt;
@@ -312,7 +315,10 @@ impl Watch for TurnsAndPrompts {
                 }
                 Fact::PromptReturned { prompt, text } => {
                     let at = self.waiting.iter().position(|waiting| *waiting == (*prompt, text.clone()));
-                    ensure!(at.and_then(|at| self.waiting.remove(at)).is_some(), "{prompt} came back and did not wait");
+                    ensure!(
+                        at.and_then(|at| self.waiting.remove(at)).is_some(),
+                        "{prompt} was returned but was not queued"
+                    );
                 }
                 Fact::PromptDelivered { prompt, .. } => {
                     let first = self.waiting.pop_front().map(|(prompt, _)| prompt);
@@ -323,7 +329,7 @@ impl Watch for TurnsAndPrompts {
                 Fact::SessionClosed { .. } => {
                     ensure!(
                         self.open.is_none() && self.waiting.is_empty(),
-                        "the session ended over {:?}",
+                        "the session ended with an open {:?}",
                         self.waiting
                     );
                 }
@@ -345,21 +351,21 @@ impl Watch for TurnsAndPrompts {
 
 #[test]
 fn invariant_4_a_turn_ends_once_and_last_and_a_prompt_ends_once() {
-    watched::<TurnsAndPrompts>();
+    check_property::<TurnsAndPrompts>();
 }
 
 // ---- background jobs
 
-/// The jobs that run, and of which turns they are, by the facts alone.
+/// The running jobs with their turns, by the facts alone.
 #[derive(Default)]
 struct Jobs(BTreeMap<CallId, TurnId>);
 
-impl Watch for Jobs {
+impl Property for Jobs {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let mut cut = None;
         for (event, fact) in seen.facts() {
             match fact {
@@ -383,7 +389,7 @@ impl Watch for Jobs {
         }
         ensure!(!matches!(seen.input, Input::Restored { .. }) || self.0.is_empty(), "restored with {:?}", self.0);
         if !matches!(seen.input, Input::Report { report: Report::Finished { outcome: Outcome::Panicked, .. }, .. }) {
-            ensure!(!self.0.values().any(|turn| Some(*turn) == cut), "{:?} run on behind the cut of {cut:?}", self.0);
+            ensure!(!self.0.values().any(|turn| Some(*turn) == cut), "{:?} still run after the cut of {cut:?}", self.0);
         }
         let shown = seen.after().snapshot(0, 0, None).jobs;
         ensure!(shown.iter().map(|job| job.id).eq(self.0.keys().copied()) || shown.len() == self.0.len(), "{shown:?}");
@@ -394,7 +400,7 @@ impl Watch for Jobs {
 
 #[test]
 fn m_e7_a_background_job_begins_once_in_its_turn_and_ends_once() {
-    watched::<Jobs>();
+    check_property::<Jobs>();
 }
 
 // ---- the cut
@@ -403,18 +409,18 @@ fn m_e7_a_background_job_begins_once_in_its_turn_and_ends_once() {
 struct NothingAfterTheCut {
     cut: bool,
     started: BTreeSet<CallId>,
-    /// What a Confirm said: to this call, or always to this rule.
+    /// The answers to Confirms: for a call, or always for a rule.
     approved: BTreeSet<CallId>,
     denied: BTreeSet<CallId>,
     always: BTreeSet<String>,
 }
 
-impl Watch for NothingAfterTheCut {
+impl Property for NothingAfterTheCut {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let Ok(decision) = seen.outcome else { return Ok(()) };
         let (mut cancels, mut starts) = (Vec::new(), Vec::new());
         let mut raised = BTreeMap::new();
@@ -431,10 +437,12 @@ impl Watch for NothingAfterTheCut {
                 }
                 Fact::TurnFinished { .. } => self.cut = false,
                 Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => {
-                    ensure!(!self.cut, "a turn began in the cut");
+                    ensure!(!self.cut, "a turn began during the cut");
                     starts.push(Effect::Start { turn: *turn });
                 }
-                Fact::StepStarted | Fact::AskAnswered { .. } if self.cut => return Err(format!("{fact:?} in the cut")),
+                Fact::StepStarted | Fact::AskAnswered { .. } if self.cut => {
+                    return Err(format!("{fact:?} during the cut"));
+                }
                 Fact::AskRaised { ask } => {
                     ensure!(!self.cut, "an ask after the cut");
                     raised.insert(ask.id.clone(), ask.clone());
@@ -452,7 +460,7 @@ impl Watch for NothingAfterTheCut {
                 Fact::ToolStarted { call } => {
                     ensure!(!self.cut, "{call} began after the cut");
                     ensure!(self.started.insert(*call), "{call} began twice");
-                    ensure!(!self.denied.contains(call), "{call} was denied and began");
+                    ensure!(!self.denied.contains(call), "{call} began although it was denied");
                     let asks = seen.after().asks().iter();
                     ensure!(asks.clone().all(|ask| ask.call != *call), "{call} began before it was confirmed");
                     let Input::Gate { gate: Gate::Tool { clearance, .. }, .. } = seen.input else {
@@ -460,14 +468,14 @@ impl Watch for NothingAfterTheCut {
                     };
                     if let Clearance::Ask(confirm) = clearance {
                         let rule = confirm.always.as_ref().is_some_and(|rule| self.always.contains(rule));
-                        ensure!(rule || self.approved.contains(call), "{call} began and nobody had approved");
+                        ensure!(rule || self.approved.contains(call), "{call} began without an approval");
                     }
                 }
                 Fact::SessionRestored { .. } => self.always.clear(),
                 _ => {}
             }
         }
-        // A turn whose Confirm stands goes on.
+        // A turn with an open Confirm continues.
         if let (Input::Restored { .. }, Phase::Running(turn)) = (seen.input, seen.after().phase()) {
             starts.push(Effect::Start { turn: turn.id });
         }
@@ -477,7 +485,7 @@ impl Watch for NothingAfterTheCut {
         if let Reply::Gate(reply) = &decision.reply {
             let begins = seen.facts().any(|(_, fact)| matches!(fact, Fact::StepStarted | Fact::ToolStarted { .. }));
             ensure!(begins == (*reply == GateReply::Go), "{reply:?} and a start: {begins}");
-            ensure!(!self.cut || *reply == GateReply::Cut, "{reply:?} in the cut");
+            ensure!(!self.cut || *reply == GateReply::Cut, "{reply:?} during the cut");
         }
         Ok(())
     }
@@ -485,10 +493,10 @@ impl Watch for NothingAfterTheCut {
 
 #[test]
 fn invariant_5_nothing_of_a_turn_starts_after_its_cut_or_unapproved() {
-    watched::<NothingAfterTheCut>();
+    check_property::<NothingAfterTheCut>();
 }
 
-/// What a cut released, to compare with the receipt.
+/// Everything that a cut released, to compare with the receipt.
 #[derive(Default)]
 struct Receipts {
     cut: Option<CutCause>,
@@ -496,12 +504,12 @@ struct Receipts {
     prompts: Vec<PromptId>,
 }
 
-impl Watch for Receipts {
+impl Property for Receipts {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (_, fact) in seen.facts() {
             match fact {
                 Fact::TurnCut { cause } => drop(self.cut.get_or_insert_with(|| cause.clone())),
@@ -512,7 +520,7 @@ impl Watch for Receipts {
                     let (cut, asks, prompts) =
                         (self.cut.take(), std::mem::take(&mut self.asks), std::mem::take(&mut self.prompts));
                     if let Input::Restored { cause: restored, .. } = seen.input {
-                        // A cut that was before the crash keeps its cause.
+                        // A cut before the crash keeps its cause.
                         let expected = match restored {
                             _ if cut.is_some() => (Outcome::Interrupted, cut),
                             RestoreCause::Panic => (Outcome::Panicked, Some(CutCause::Panic)),
@@ -533,17 +541,22 @@ impl Watch for Receipts {
                     }
                     if let Some(receipt) = receipt {
                         ensure!(receipt.asks == asks, "released {asks:?}, the receipt says {:?}", receipt.asks);
-                        ensure!(receipt.prompts == prompts, "returned {prompts:?}, it says {:?}", receipt.prompts);
+                        ensure!(
+                            receipt.prompts == prompts,
+                            "returned {prompts:?}, the receipt says {:?}",
+                            receipt.prompts
+                        );
                     } else {
                         ensure!(asks.is_empty() && prompts.is_empty(), "{asks:?} {prompts:?} and no receipt");
                     }
                 }
-                // Between two turns of it, there is no receipt either.
+                // Between two turns of a run there is no receipt either.
                 Fact::RunFinished { .. } if matches!(seen.before.phase(), Phase::Idle) => self.prompts.clear(),
                 Fact::SessionClosed { .. } => {
-                    // Closed while idle: the prompts came back, and there was no turn to have a receipt.
+                    // Closed while idle: the prompts were handed back, and no turn could have a
+                    // receipt.
                     let idle = matches!(seen.before.phase(), Phase::Idle);
-                    ensure!(idle || self.prompts.is_empty(), "{:?} came back after the receipt", self.prompts);
+                    ensure!(idle || self.prompts.is_empty(), "{:?} were returned after the receipt", self.prompts);
                     self.prompts.clear();
                 }
                 _ => {}
@@ -551,7 +564,8 @@ impl Watch for Receipts {
         }
         let leaves = matches!(seen.input, Input::Restored { .. } | Input::Shutdown);
         if leaves && matches!(seen.after().phase(), Phase::Running(_)) {
-            // The turn goes on: what the restart, or the stop before it, has closed is not the cut's.
+            // The turn continues: asks that the restart, or the stop before it, has closed do not
+            // belong to a cut.
             self.asks.clear();
         }
         Ok(())
@@ -560,17 +574,17 @@ impl Watch for Receipts {
 
 #[test]
 fn m_c3_a_receipt_names_exactly_what_the_cut_released() {
-    watched::<Receipts>();
+    check_property::<Receipts>();
 }
 
 struct Interrupts;
 
-impl Watch for Interrupts {
+impl Property for Interrupts {
     fn open(_: &Bench) -> Self {
         Self
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let cuts = seen.facts().filter(|(_, fact)| matches!(fact, Fact::TurnCut { .. })).count();
         match seen.input {
             Input::Interrupt { turn, .. } => {
@@ -582,7 +596,7 @@ impl Watch for Interrupts {
                 let ends_run = matches!(seen.outcome, Ok(decision) if decision.reply == Reply::RunInterrupted);
                 let between = matches!(seen.before.phase(), Phase::Idle) && seen.before.run().is_some();
                 ensure!(ends_run == (between && turn.is_none()), "between two turns of a run: {between}");
-                ensure!(hit || ends_run || seen.new.is_empty(), "an interrupt that hit nothing did something");
+                ensure!(hit || ends_run || seen.new.is_empty(), "an interrupt without a target had an effect");
                 if hit {
                     ensure!(seen.after().snapshot(0, 0, None).queue.is_empty(), "prompts were not handed back");
                     ensure!(*seen.after().hold() == Hold::Off, "the hold was not cleared");
@@ -598,7 +612,7 @@ impl Watch for Interrupts {
 
 #[test]
 fn m_c5_an_interrupt_cuts_the_open_turn_once_and_never_another() {
-    watched::<Interrupts>();
+    check_property::<Interrupts>();
 }
 
 #[derive(Default)]
@@ -606,12 +620,12 @@ struct Closes {
     asked: Option<usize>,
 }
 
-impl Watch for Closes {
+impl Property for Closes {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let stops = matches!(seen.outcome, Ok(decision) if decision.effects.contains(&Effect::Stop));
         let closed = seen.facts().any(|(_, fact)| matches!(fact, Fact::SessionClosed { .. }));
         let stopping = matches!(seen.before.phase(), Phase::Interrupting(_, Cut { stopping: true, .. }));
@@ -626,10 +640,10 @@ impl Watch for Closes {
         if matches!(seen.after().phase(), Phase::Idle | Phase::Closed) {
             let restored = matches!(seen.input, Input::Restored { .. });
             let over = matches!(seen.after().phase(), Phase::Closed) || restored;
-            ensure!(self.asked.take().is_none() || over, "the close is forgotten");
+            ensure!(self.asked.take().is_none() || over, "the close was lost");
         }
         if closed {
-            ensure!(*seen.after().hold() == Hold::Off, "closed and held");
+            ensure!(*seen.after().hold() == Hold::Off, "closed but held");
         }
         if matches!(seen.before.phase(), Phase::Closed) {
             let restored = matches!(seen.input, Input::Restored { .. });
@@ -641,20 +655,20 @@ impl Watch for Closes {
 }
 
 #[test]
-fn m_b8_a_close_is_said_once_and_ends_with_the_turn() {
-    watched::<Closes>();
+fn m_b8_a_close_is_one_fact_at_the_end_of_the_turn() {
+    check_property::<Closes>();
 }
 
 // ---- holds
 
 struct Holds;
 
-impl Watch for Holds {
+impl Property for Holds {
     fn open(_: &Bench) -> Self {
         Self
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let (before, after) = (seen.before, seen.after());
         let (was, is) = (before.hold().shown(), after.hold().shown());
         if is == HoldShown::Standing && was != HoldShown::Standing {
@@ -665,7 +679,8 @@ impl Watch for Holds {
             let boundary = match seen.input {
                 Input::Hold { .. } | Input::Toggle { .. } => matches!(before.phase(), Phase::Idle),
                 Input::Gate { gate: Gate::Step, .. } => {
-                    let spent = before.run().is_some_and(|run| run.spent(Timestamp(seen.bench.now)).is_some());
+                    let spent =
+                        before.run().is_some_and(|run| run.limit_within_iteration(Timestamp(seen.bench.now)).is_some());
                     spent || before.turn().is_some_and(|turn| turn.step > 0)
                 }
                 Input::Report { .. } => !after.snapshot(0, 0, None).queue.is_empty() || after.run().is_some(),
@@ -686,15 +701,15 @@ impl Watch for Holds {
                 | Input::JobEnded { .. }
                 | Input::Gate { .. } => false,
             };
-            ensure!(boundary, "a hold stands since {:?} in {:?}", seen.input, before.phase());
+            ensure!(boundary, "a hold took effect after {:?} in {:?}", seen.input, before.phase());
             if was == HoldShown::Requested && *cause != HoldCause::Restored {
                 let Hold::Requested { cause: requested, .. } = before.hold() else {
                     return Err("not requested".to_owned());
                 };
-                ensure!(cause == requested, "{requested}, it says {cause}");
+                ensure!(cause == requested, "{requested}, but the fact says {cause}");
             }
         }
-        ensure!(!matches!((after.phase(), is), (Phase::Idle, HoldShown::Requested)), "idle and a hold requested");
+        ensure!(!matches!((after.phase(), is), (Phase::Idle, HoldShown::Requested)), "idle, but a hold is requested");
         if was == HoldShown::Standing && is == HoldShown::Standing {
             let began = seen.facts().find(|(_, fact)| {
                 matches!(fact, Fact::TurnStarted { .. } | Fact::IterationStarted { .. } | Fact::StepStarted)
@@ -702,11 +717,11 @@ impl Watch for Holds {
             ensure!(began.is_none(), "{began:?} while held");
         }
         if let Input::Toggle { shown, .. } = seen.input {
-            ensure!(*shown == was || seen.new.is_empty(), "a toggle that showed something else did something");
+            ensure!(*shown == was || seen.new.is_empty(), "an outdated toggle had an effect");
             let closed = matches!(before.phase(), Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }));
-            // Released, a run may be held by its next limit.
+            // A released run may be held by its next limit.
             let limit = matches!(after.hold(), Hold::Standing { cause: HoldCause::Limit { .. }, .. });
-            ensure!(*shown != was || closed || is != was || limit, "a toggle did nothing");
+            ensure!(*shown != was || closed || is != was || limit, "a toggle had no effect");
         }
         if matches!(seen.input, Input::Hold { .. } | Input::Release | Input::Toggle { .. }) {
             ensure!(before.asks() == after.asks(), "a hold answered an ask");
@@ -719,8 +734,8 @@ impl Watch for Holds {
 }
 
 #[test]
-fn m_d2_a_hold_stands_only_at_a_boundary_and_nothing_begins_under_it() {
-    watched::<Holds>();
+fn m_d2_a_hold_takes_effect_only_at_a_boundary_and_nothing_starts_under_it() {
+    check_property::<Holds>();
 }
 
 // ---- the conversation
@@ -729,30 +744,30 @@ fn m_d2_a_hold_stands_only_at_a_boundary_and_nothing_begins_under_it() {
 struct Conversation {
     open: BTreeSet<CallId>,
     over: BTreeSet<CallId>,
-    /// What the open turn and the session have used.
+    /// The usage of the open turn and of the session.
     turn: Usage,
     all: Usage,
 }
 
-/// Whether a strict provider would take it: the user first, no speaker twice, every call answered right after
-/// its message, in order, and nothing else answered.
+/// Whether a strict provider would accept the messages: the user first, no speaker twice in a row,
+/// and every call answered right after its message, in order, without other results.
 pub(super) fn strict(messages: &[Message]) -> Result<(), String> {
     let mut owed: VecDeque<CallId> = VecDeque::new();
     let mut before: Option<&Message> = None;
     for (at, message) in messages.iter().enumerate() {
         match message {
             Message::User(_) => {
-                ensure!(!matches!(before, Some(Message::User(_))), "message {at}: the user twice in a row");
+                ensure!(!matches!(before, Some(Message::User(_))), "message {at}: two user messages in a row");
                 ensure!(owed.is_empty(), "message {at}: {owed:?} have no result");
             }
             Message::Assistant(answer) => {
                 ensure!(matches!(before, Some(Message::User(_) | Message::Tool(_))), "message {at} answers nothing");
                 ensure!(owed.is_empty(), "message {at}: {owed:?} have no result");
-                ensure!(!answer.calls.is_empty() || !answer.text().trim().is_empty(), "message {at} says nothing");
+                ensure!(!answer.calls.is_empty() || !answer.text().trim().is_empty(), "message {at} is empty");
                 owed.extend(answer.calls.iter().map(|call| call.id));
             }
             Message::Tool(result) => {
-                ensure!(owed.pop_front() == Some(result.call), "message {at}: nobody waits for {}", result.call);
+                ensure!(owed.pop_front() == Some(result.call), "message {at}: unexpected result of {}", result.call);
             }
         }
         before = Some(message);
@@ -761,17 +776,17 @@ pub(super) fn strict(messages: &[Message]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a provider would be sent if `state` were left at that.
+/// Whether a provider would accept the conversation of `state`.
 fn valid(state: &State) -> Result<(), String> {
     strict(&history::messages(state.history().events()))
 }
 
-impl Watch for Conversation {
+impl Property for Conversation {
     fn open(_: &Bench) -> Self {
         Self::default()
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (_, fact) in seen.facts() {
             match fact {
                 Fact::AssistantMessage(message) => {
@@ -781,7 +796,7 @@ impl Watch for Conversation {
                 }
                 Fact::ToolFinished(result) => {
                     let known = self.open.remove(&result.call) && self.over.insert(result.call);
-                    ensure!(known, "{} has a result too many", result.call);
+                    ensure!(known, "{} has a second result", result.call);
                 }
                 Fact::StepFinished { usage, .. } => {
                     self.turn += *usage;
@@ -789,7 +804,7 @@ impl Watch for Conversation {
                 }
                 Fact::TurnFinished { usage, .. } => {
                     ensure!(self.open.is_empty(), "{:?} have no result", self.open);
-                    ensure!(*usage == std::mem::take(&mut self.turn), "its steps used something else: {usage:?}");
+                    ensure!(*usage == std::mem::take(&mut self.turn), "the steps used another amount: {usage:?}");
                 }
                 _ => {}
             }
@@ -810,12 +825,12 @@ impl Watch for Conversation {
 
 #[test]
 fn m_c4_every_call_gets_one_result_and_the_history_stays_valid() {
-    watched::<Conversation>();
+    check_property::<Conversation>();
 }
 
 // ---- the log
 
-/// A second state, which is given the facts alone, as they come out of a log.
+/// A second state, folded from the facts alone, as a log returns them.
 struct Refolded(State);
 
 fn read_back(event: &Event) -> Arc<Event> {
@@ -823,14 +838,14 @@ fn read_back(event: &Event) -> Arc<Event> {
     Arc::new(serde_json::from_str(&text).expect("what was written can be read"))
 }
 
-impl Watch for Refolded {
+impl Property for Refolded {
     fn open(bench: &Bench) -> Self {
         Self(State::open(&read_back(&bench.log[0])).expect("the first fact opens"))
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for event in seen.new {
-            // Through JSON and back is most of the time that this takes: one fact in eight.
+            // The round trip through JSON takes most of the time, so one fact in eight makes it.
             let read = if event.seq % 8 == 0 { read_back(event) } else { Arc::new((**event).clone()) };
             self.0.apply(&read);
         }
@@ -848,13 +863,13 @@ impl Watch for Refolded {
 
 #[test]
 fn m_b7_the_facts_alone_give_the_same_state_at_every_point() {
-    watched::<Refolded>();
+    check_property::<Refolded>();
 }
 
-/// Restores after every fact, also where the crash cut what one input had brought.
+/// Restores after every fact, even where the crash cut the facts of one input.
 struct RestoredAnywhere;
 
-/// Takes `Restored` in as an actor would that was just rebuilt.
+/// Processes `Restored` as a rebuilt actor does.
 fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (State, Decision) {
     let moment = Moment {
         now: Timestamp(bench.now + after),
@@ -865,7 +880,7 @@ fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (St
     let decision = decide(state, moment, restored(cause)).expect("`Restored` is never refused");
     let mut state = state.clone();
     for (n, fact) in decision.facts.iter().enumerate() {
-        let (turn, step) = state.place(fact);
+        let (turn, step) = state.turn_and_step(fact);
         let body = Body::Fact(fact.clone());
         state.apply(&Arc::new(Event { seq: moment.next + n as u64, at: moment.now, turn, step, body }));
     }
@@ -875,7 +890,7 @@ fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (St
 fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) -> Result<(), String> {
     let snapshot = after.snapshot(0, 0, None);
     if matches!(before.phase(), Phase::Interrupting(_, Cut { closing: Some(_), .. })) {
-        // A close that was accepted is not forgotten.
+        // An accepted close is not forgotten.
         ensure!(matches!(after.phase(), Phase::Closed), "restored, it is {:?}", after.phase());
         ensure!(snapshot.queue.is_empty() && snapshot.hold == Hold::Off, "{:?}", snapshot);
         return Ok(());
@@ -891,7 +906,7 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
             ensure!(snapshot.asks.is_empty(), "asks are open: {:?}", snapshot.asks);
         }
         (Some(kept), Phase::Running(turn)) => {
-            // A11: the Confirm stands under its id, and nothing else of the turn is left.
+            // A11: the Confirm is open under its id, and the rest of the turn is gone.
             ensure!(turn.calls.iter().all(stands), "{:?} go on", turn.calls);
             let policy = |ask: &&holdpoint_common::Ask| ask.origin == AskOrigin::Policy;
             ensure!(after.asks().iter().eq(before.asks().iter().filter(policy)), "standing are {:?}", after.asks());
@@ -917,12 +932,12 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
     if orderly { valid(after) } else { Ok(()) }
 }
 
-impl Watch for RestoredAnywhere {
+impl Property for RestoredAnywhere {
     fn open(_: &Bench) -> Self {
         Self
     }
 
-    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let mut crashed = seen.before.clone();
         let causes = [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded];
         for (n, event) in seen.new.iter().enumerate() {
@@ -944,14 +959,14 @@ impl Watch for RestoredAnywhere {
             settled(&once, &twice, cause, seen.orderly)?;
             for fact in &decision.facts {
                 let own = matches!(fact, Fact::SessionRestored { .. } | Fact::HoldChanged { .. });
-                ensure!(own, "restored twice, it says {fact:?}");
+                ensure!(own, "the second restore adds {fact:?}");
             }
             let same = |state: &State| {
                 let hold = state.hold().shown();
                 let snapshot = state.snapshot(0, 0, None);
                 (hold, Snapshot { hold: Hold::Off, ..snapshot }, state.history(), state.next_item())
             };
-            ensure!(same(&once) == same(&twice), "restored twice, it is {twice:?}");
+            ensure!(same(&once) == same(&twice), "the second restore gives {twice:?}");
         }
         Ok(())
     }
@@ -959,7 +974,7 @@ impl Watch for RestoredAnywhere {
 
 #[test]
 fn m_b7_restored_at_any_fact_it_is_at_rest_or_held_with_its_queue() {
-    watched::<RestoredAnywhere>();
+    check_property::<RestoredAnywhere>();
 }
 
 // ---- single stories
@@ -982,7 +997,7 @@ fn m_a3_always_does_not_outlive_a_restore() {
         report(2, Report::Answered(answer(3, 1))),
     ]);
     let decision = bench.take(gate(2, confirm(4, Some("true")))).expect("not refused");
-    assert_eq!(decision.reply, Reply::Gate(GateReply::Wait), "it asks again");
+    assert_eq!(decision.reply, Reply::Gate(GateReply::Wait), "the gate waits again");
 }
 
 #[test]
@@ -1007,12 +1022,12 @@ fn m_a2_replies_come_in_the_order_of_the_questions() {
 }
 
 #[test]
-fn m_b9_what_a_list_shows_follows_from_the_facts() {
+fn m_b9_the_summary_follows_from_the_facts() {
     let wrote = |path: &str| FileMark { path: path.to_owned(), size: 1, modified: 1, hash: None };
-    let mut result = ToolResult::unrun(CallId(2), ToolStatus::Ok, "fine");
+    let mut result = ToolResult::not_run(CallId(2), ToolStatus::Ok, "fine");
     result.wrote = vec![wrote("b"), wrote("a"), wrote("b")];
     let bench = Bench::open(AsksMode::Wait, 1);
-    assert_eq!(bench.state.snapshot(0, 0, None).title, "bench", "the name, until there is a prompt");
+    assert_eq!(bench.state.snapshot(0, 0, None).title, "bench", "the title is the name until the first prompt");
     let bench = bench.with([
         prompt("\n  first line \nsecond line"),
         gate(1, Gate::Step),
@@ -1030,7 +1045,8 @@ fn m_b9_what_a_list_shows_follows_from_the_facts() {
     assert_eq!(snapshot.last_turn, Some(last));
 }
 
-/// Cut while it thinks: providers take no answer of thoughts alone, and without it two prompts would meet.
+/// Cut while it thinks: providers accept no answer of thoughts alone, and without it two prompts
+/// would meet.
 #[test]
 fn m_c4_an_answer_of_thoughts_alone_is_not_sent() {
     let mut thought = answer(1, 0);
@@ -1048,7 +1064,7 @@ fn m_c4_an_answer_of_thoughts_alone_is_not_sent() {
     assert_eq!(history::messages(bench.state.history().events()), [Message::User(both)]);
 }
 
-/// A turn that is cut before it has an answer leaves its prompt; a provider is sent both prompts as one.
+/// A turn that is cut before its answer leaves its prompt; a provider gets both prompts as one.
 #[test]
 fn m_c4_the_prompt_of_a_turn_cut_early_goes_with_the_next() {
     let bench = Bench::open(AsksMode::Wait, 1).with([
@@ -1062,7 +1078,7 @@ fn m_c4_the_prompt_of_a_turn_cut_early_goes_with_the_next() {
 }
 
 #[test]
-fn m_b7_what_was_shown_before_a_restart_and_is_no_longer_so_is_refused() {
+fn m_b7_a_confirm_that_changed_over_a_restart_is_refused() {
     let standing = || {
         Bench::open(AsksMode::Wait, 1).with([
             prompt("one"),
@@ -1081,13 +1097,13 @@ fn m_b7_what_was_shown_before_a_restart_and_is_no_longer_so_is_refused() {
     };
     let denied =
         |reply: &Reply| matches!(reply, Reply::Gate(GateReply::Denied { reason }) if reason.contains("changed"));
-    // Seen by the new runner before the answer: the ask closes.
+    // The new runner sees the change before the answer: the ask closes.
     let mut bench = standing();
     let ask = bench.last_ask().expect("an ask");
     assert!(denied(&bench.take(other()).expect("not refused").reply));
     let late = bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() });
     assert!(matches!(late, Err(Refused::Answer(AnswerError::Closed { cause: AskCloseCause::Restart, .. }))));
-    // Seen after the answer: it does not run either.
+    // The new runner sees the change after the answer: the call does not run either.
     let mut bench = standing();
     let ask = bench.last_ask().expect("an ask");
     let mut bench = {
@@ -1095,7 +1111,7 @@ fn m_b7_what_was_shown_before_a_restart_and_is_no_longer_so_is_refused() {
         bench
     };
     assert!(denied(&bench.take(other()).expect("not refused").reply));
-    // The same as was shown runs.
+    // An unchanged call runs.
     let mut bench = standing();
     let ask = bench.last_ask().expect("an ask");
     bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() }).expect("it counts");

@@ -1,13 +1,13 @@
-//! The names of calls in requests: their model's own, and names that the strictest server takes.
+//! The ids of calls in requests: those of the model, or ids that the strictest server accepts.
 
 use holdpoint_common::Outcome;
 use holdpoint_tests::model_server::{Reply, Request, Wire, anthropic, gemini, ollama};
-use holdpoint_tests::world::{Talk, World};
+use holdpoint_tests::world::{TestEngine, TestSession};
 use serde_json::{Value, json};
 
 const COMMAND: &str = r#"{"command":"true"}"#;
 
-/// An answer that calls the shell, under this name if any.
+/// An answer that calls the shell, with this id if any.
 fn calls(wire: Wire, id: Option<&str>) -> Reply {
     let begun = Reply::stream();
     let input = json!({"command": "true"});
@@ -34,7 +34,7 @@ fn calls(wire: Wire, id: Option<&str>) -> Reply {
     reply.finish("tool_calls")
 }
 
-/// The names of all calls of a request, and of all results, in order.
+/// The ids of all calls of a request, and of all results, in order.
 fn ids(wire: Wire, request: &Request) -> (Vec<String>, Vec<String>) {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -59,8 +59,8 @@ fn ids(wire: Wire, request: &Request) -> (Vec<String>, Vec<String>) {
     }
 }
 
-/// Has the model call the shell once for each of these names, and returns the names in the last request.
-async fn sent(world: &World, wire: Wire, names: &[Option<&str>], talk: &mut Talk) -> Vec<String> {
+/// Makes the model call the shell once for each of these ids. Returns the ids in the last request.
+async fn sent(world: &TestEngine, wire: Wire, names: &[Option<&str>], talk: &mut TestSession) -> Vec<String> {
     for name in names {
         world.server.reply(calls(wire, *name));
     }
@@ -79,18 +79,18 @@ fn is_short(name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn m_e6_a_call_goes_back_under_the_name_that_its_model_gave_it() {
+async fn m_e6_a_call_is_sent_back_under_its_models_id() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
-        // One that is missing, empty or was there before is not a name; one that looks like ours is none either.
+        // An id that is missing, empty or repeated is replaced, and so is one that looks like ours.
         let long = "toolu_".repeat(40);
         let odd = "functions.shell:0";
         let names = [Some("abcDEF123"), Some(""), None, Some("abcDEF123"), Some("c00000001"), Some(&*long), Some(odd)];
         let sent = sent(&world, wire, &names, &mut talk).await;
         assert_eq!(sent[0], "abcDEF123", "{wire:?}");
         assert!(sent[1..5].iter().all(|name| is_short(name)) && sent[4] != "c00000001", "{wire:?}: {sent:?}");
-        // Anthropic takes no such names, which a gateway in its protocol may give.
+        // Anthropic refuses such ids, which a gateway in its protocol may give.
         match wire {
             Wire::Anthropic => assert!(sent[5..].iter().all(|name| is_short(name)), "{sent:?}"),
             _ => assert_eq!(sent[5..], [&*long, odd], "{wire:?}"),
@@ -99,8 +99,8 @@ async fn m_e6_a_call_goes_back_under_the_name_that_its_model_gave_it() {
 }
 
 #[tokio::test]
-async fn m_e6_another_model_gets_names_that_every_provider_takes() {
-    let world = World::start(Wire::OpenAi);
+async fn m_e6_another_model_gets_ids_that_every_provider_accepts() {
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     assert_eq!(sent(&world, Wire::OpenAi, &[Some("functions.shell:0")], &mut talk).await, ["functions.shell:0"]);
     talk.session.change_model("openai/strict").await.unwrap();
@@ -112,10 +112,10 @@ async fn m_e6_another_model_gets_names_that_every_provider_takes() {
 }
 
 #[tokio::test]
-async fn m_e6_names_of_our_own_can_be_asked_for() {
+async fn m_e6_a_setting_replaces_all_call_ids_by_our_own() {
     for wire in Wire::ALL {
         let config = format!("[models.'{}/scripted']\ntool_ids = 'own'", wire.provider());
-        let world = World::with(wire, &config, |limits| limits);
+        let world = TestEngine::with(wire, &config, |limits| limits);
         let mut talk = world.open().await;
         let names = sent(&world, wire, &[Some("call_abc"), Some("call_def")], &mut talk).await;
         assert!(names.len() == 2 && names.iter().all(|name| is_short(name)), "{wire:?}: {names:?}");

@@ -1,5 +1,5 @@
-//! Calls that come out of a model otherwise than they should: slowly, without an end, under names that are none, or not
-//! at all. The turn ends as it is, and the session goes on.
+//! Faulty calls of a model: slow, endless, under illegal names, or lost. The turn ends properly,
+//! and the session continues.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use futures_util::future::join_all;
 use holdpoint_common::{Fact, Limits, Outcome, ToolStatus};
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Wire, gemini, ollama, openai};
-use holdpoint_tests::world::{Talk, World};
+use holdpoint_tests::world::{TestEngine, TestSession};
 use serde_json::json;
 
-async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
+async fn turn(talk: &mut TestSession, prompt: &str) -> Finished {
     talk.session.prompt(prompt).await.unwrap();
     talk.events.turn_finished().await
 }
 
 #[tokio::test]
 async fn t_l5_a_model_that_writes_a_long_call_is_not_silent() {
-    // Side by side, for each lasts longer than the model may be silent.
+    // In parallel, because each lasts longer than the model may be silent.
     join_all([Wire::OpenAi, Wire::Anthropic].map(async |wire| {
-        let world = World::with(wire, "", |limits| Limits { model_silence_s: 3, ..limits });
+        let world = TestEngine::with(wire, "", |limits| Limits { model_silence_s: 3, ..limits });
         let mut talk = world.open().await;
         let pieces = [r#"{""#, "comm", r#"and":""#, "ec", "ho ", "ra", "n ", ">> ", "ra", r#"n"}"#];
         let slow = |reply: Reply, piece: &&str| reply.pause(Duration::from_millis(350)).write_call(0, piece);
@@ -35,7 +35,7 @@ async fn t_l5_a_model_that_writes_a_long_call_is_not_silent() {
 #[tokio::test]
 async fn m_e6_a_call_without_an_end_is_a_bounded_error() {
     for wire in [Wire::OpenAi, Wire::Anthropic] {
-        let world = World::with(wire, "", |limits| Limits { max_answer_bytes: 64 * 1024, ..limits });
+        let world = TestEngine::with(wire, "", |limits| Limits { max_answer_bytes: 64 * 1024, ..limits });
         let mut talk = world.open().await;
         let piece = "x".repeat(1000);
         let endless = (0..100).fold(Reply::stream().begin_call(0, "shell"), |reply, _| reply.write_call(0, &piece));
@@ -43,12 +43,12 @@ async fn m_e6_a_call_without_an_end_is_a_bounded_error() {
         let error = turn(&mut talk, "go").await.error.unwrap();
         assert!(error.contains("over 65536 bytes"), "{wire:?}: {error}");
 
-        // Nothing comes of a call without a name, so there is nothing to count.
+        // A call without a name never runs, so its bytes do not count.
         let piece = "x".repeat(64 * 1024);
         let nameless = (0..80).fold(Reply::stream().begin_call(0, ""), |reply, _| reply.write_call(0, &piece));
         world.server.reply(nameless.hang()).reply(Reply::text(["done"]));
         let error = turn(&mut talk, "go").await.error.unwrap();
-        assert!(error.contains("say nothing"), "{wire:?}: {error}");
+        assert!(error.contains("without content"), "{wire:?}: {error}");
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
     }
 }
@@ -56,7 +56,7 @@ async fn m_e6_a_call_without_an_end_is_a_bounded_error() {
 #[tokio::test]
 async fn m_e6_the_arguments_of_a_call_count_once() {
     for wire in [Wire::OpenAi, Wire::Anthropic] {
-        let world = World::with(wire, "", |limits| Limits { max_answer_bytes: 64 * 1024, ..limits });
+        let world = TestEngine::with(wire, "", |limits| Limits { max_answer_bytes: 64 * 1024, ..limits });
         let mut talk = world.open().await;
         let arguments = json!({"command": format!("true {}", "x".repeat(40_000))}).to_string();
         world.server.reply(Reply::calls([("shell", arguments)])).reply(Reply::text(["done"]));
@@ -66,11 +66,11 @@ async fn m_e6_the_arguments_of_a_call_count_once() {
 }
 
 #[tokio::test]
-async fn t_l7_a_tool_of_no_legal_name_is_answered_and_poisons_nothing() {
+async fn t_l7_a_call_with_an_illegal_tool_name_is_answered_and_later_requests_are_valid() {
     let long = "n".repeat(300);
     let names = ["multi_tool_use.parallel", "functions.shell", "a b", "é漢", "<|x|>", long.as_str()];
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::calls(names.map(|name| (name, "{}")))).reply(Reply::text(["I see."]));
         let end = turn(&mut talk, "go").await;
@@ -85,19 +85,19 @@ async fn t_l7_a_tool_of_no_legal_name_is_answered_and_poisons_nothing() {
         let told: Vec<_> = told.collect();
         for name in names {
             let said = |(status, text): &(ToolStatus, String)| {
-                *status == ToolStatus::Error && text.contains(&format!("there is no tool `{name}`"))
+                *status == ToolStatus::Error && text.contains(&format!("unknown tool `{name}`"))
             };
-            assert!(told.iter().any(said), "{wire:?}: {name} is told as the model wrote it: {told:?}");
+            assert!(told.iter().any(said), "{wire:?}: the name {name} is reported as the model wrote it: {told:?}");
         }
     }
 }
 
-/// Answers that end as if all were well, and are none: each with a word of the error.
+/// Answers that seem to end normally but have no usable content, each with a word of the error.
 fn lost() -> Vec<(Wire, Reply, &'static str)> {
     let mut lost = Vec::new();
     for wire in Wire::ALL {
-        lost.push((wire, Reply::stream().finish("stop"), "without a word"));
-        lost.push((wire, Reply::stream().say(" \n").finish("stop"), "without a word"));
+        lost.push((wire, Reply::stream().finish("stop"), "the answer was empty"));
+        lost.push((wire, Reply::stream().say(" \n").finish("stop"), "the answer was empty"));
         lost.push((wire, Reply::stream().think("hm").finish("stop"), "thought"));
         lost.push((wire, Reply::stream().say("So I").call(0, "", "{}").finish("tool_calls"), "can't be read"));
         let beside = Reply::stream().call(0, "", r#"{"x":1}"#).call(1, "shell", r#"{"command":"echo ran >> ran"}"#);
@@ -120,22 +120,22 @@ fn lost() -> Vec<(Wire, Reply, &'static str)> {
 }
 
 #[tokio::test]
-async fn m_e6_an_answer_that_is_none_is_never_taken_for_one() {
+async fn m_e6_an_answer_without_usable_content_is_an_error() {
     for (n, (wire, reply, word)) in lost().into_iter().enumerate() {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(reply).reply(Reply::text(["done"]));
         let end = turn(&mut talk, "go").await;
         assert_eq!(end.outcome, Outcome::Failed, "{n} {wire:?} {word}");
         let error = end.error.unwrap();
         assert!(error.contains(word), "{n} {wire:?} {word}: {error}");
-        assert_eq!(world.file("ran"), "", "{n} {wire:?}: nothing of it runs");
+        assert_eq!(world.file("ran"), "", "{n} {wire:?}: no call runs");
         assert_eq!(turn(&mut talk, "again").await.outcome, Outcome::Done, "{n} {wire:?}");
         world.server.assert_no_violations();
     }
 }
 
-/// A call that says nothing, after a good one.
+/// An empty call after a good one.
 fn with_an_empty_call(wire: Wire, good: Reply) -> Reply {
     let event = |event: serde_json::Value| good.clone().event(&event.to_string());
     match wire {
@@ -153,9 +153,9 @@ fn with_an_empty_call(wire: Wire, good: Reply) -> Reply {
 }
 
 #[tokio::test]
-async fn m_e6_a_call_that_says_nothing_beside_another_is_none() {
+async fn m_e6_an_empty_call_beside_another_is_ignored() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         let good = Reply::stream().call(0, "shell", r#"{"command":"echo ran >> ran"}"#);
         world.server.reply(with_an_empty_call(wire, good).finish("tool_calls")).reply(Reply::text(["done"]));
@@ -164,7 +164,7 @@ async fn m_e6_a_call_that_says_nothing_beside_another_is_none() {
         assert_eq!(world.file("ran"), "ran\n", "{wire:?}");
         world.server.assert_no_violations();
 
-        // Without another call, an empty one is a call that was lost.
+        // Without another call, an empty one is a lost call.
         let end = Reply::stream().say("So I");
         world.server.reply(with_an_empty_call(wire, end).finish("tool_calls")).reply(Reply::text(["done"]));
         let error = turn(&mut talk, "go").await.error.unwrap();

@@ -1,35 +1,35 @@
-//! The deviations that one provider is known for, on every other that can show them: right, or an error that says what
-//! was wrong; never a call that is lost, doubled or merged with another.
+//! Deviations that one provider is known for, on every other that can show them. Each is read
+//! correctly or is an error that names the fault; no call is lost, doubled or merged with another.
 
 use holdpoint_common::Usage;
 use holdpoint_session::model::{ModelError, ModelEvent};
+use holdpoint_tests::model_answer::{AnswerItem, call, play, text, thought, usage};
 use holdpoint_tests::model_server::{Reply, Wire, anthropic, gemini, ollama};
-use holdpoint_tests::said::{Said, call, play, text, thought, usage};
 use serde_json::{Value, json};
 
 const LS: &str = r#"{"command":"ls"}"#;
 const PWD: &str = r#"{"command":"pwd"}"#;
 
-fn two() -> [Said; 3] {
+fn two() -> [AnswerItem; 3] {
     [call("shell", LS), call("shell", PWD), usage()]
 }
 
-/// What was said, and then a usage that is our own estimate.
+/// Checks that the events are `said` and a usage of our own estimate.
 #[track_caller]
-fn estimated(events: &[Said], said: &[Said], why: &str) {
+fn estimated(events: &[AnswerItem], said: &[AnswerItem], why: &str) {
     let (last, before) = events.split_last().unwrap();
     assert_eq!(before, said, "{why}");
     assert!(matches!(last, Ok(ModelEvent::Usage(Usage { estimated: true, .. }))), "{why}: {events:?}");
 }
 
 #[track_caller]
-fn broken(events: &[Said], words: &str) {
+fn broken(events: &[AnswerItem], words: &str) {
     let Some(Err(error)) = events.last() else { panic!("{events:?}") };
     assert!(error.to_string().contains(words), "{words}: {error}");
     assert!(!events.iter().any(|event| matches!(event, Ok(ModelEvent::Call { .. }))), "{events:?}");
 }
 
-/// Anthropic's blocks and their ends, with indices as a test wants them.
+/// Anthropic's blocks and their ends, with indices chosen by the test.
 struct Blocks(Reply);
 
 impl Blocks {
@@ -62,7 +62,7 @@ impl Blocks {
 }
 
 #[tokio::test]
-async fn m_e6_indices_and_ends_of_anthropics_calls() {
+async fn m_e6_anthropic_calls_with_odd_indices_and_ends_are_read() {
     let play = async |blocks: Blocks| play(Wire::Anthropic, blocks.0).await;
     let tool_use = |blocks: Blocks| Blocks(blocks.0.finish("tool_calls"));
 
@@ -81,7 +81,7 @@ async fn m_e6_indices_and_ends_of_anthropics_calls() {
 }
 
 #[tokio::test]
-async fn m_e6_the_end_of_an_answer_of_anthropics() {
+async fn m_e6_odd_ends_of_anthropic_answers_are_read() {
     let said = || Blocks(Reply::stream().say("a"));
     let counted = json!({"output_tokens": 7});
     let end = |blocks: Blocks| blocks.0.end();
@@ -100,7 +100,7 @@ async fn m_e6_the_end_of_an_answer_of_anthropics() {
 }
 
 #[tokio::test]
-async fn m_e6_parts_calls_and_ends_of_gemini() {
+async fn m_e6_odd_parts_calls_and_ends_of_gemini_are_read() {
     let play = async |reply: Reply| play(Wire::Gemini, reply).await;
     let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]});
     let called =
@@ -130,7 +130,7 @@ async fn m_e6_parts_calls_and_ends_of_gemini() {
 }
 
 #[tokio::test]
-async fn m_e6_calls_and_ends_of_ollama() {
+async fn m_e6_odd_calls_and_ends_of_ollama_are_read() {
     let play = async |reply: Reply| play(Wire::Ollama, reply).await;
     let record = |calls: Value| ollama::record(&json!({"role": "assistant", "content": "", "tool_calls": calls}));
     let function = |index: Value, command: &str| json!({"function": {"index": index, "name": "shell", "arguments": {"command": command}}});
@@ -169,7 +169,7 @@ async fn m_e6_calls_and_ends_of_ollama() {
 }
 
 #[tokio::test]
-async fn m_e6_a_character_whose_halves_come_apart_is_one() {
+async fn m_e6_a_surrogate_pair_split_over_two_events_is_joined() {
     let halves = |field: &dyn Fn(&str) -> String| {
         let (first, second) = (field("x\\ud83d"), field("\\ude00y"));
         Reply::stream().event(&first).event(&second)
@@ -196,9 +196,10 @@ async fn m_e6_a_character_whose_halves_come_apart_is_one() {
     assert_eq!(play(Wire::Ollama, said.finish("stop")).await, [text("x😀y"), usage()]);
 }
 
-/// A half is a replacement character without the other half, and meets only one of its own text.
+/// Half a character becomes a replacement character without its other half, and joins only a half
+/// of the same text.
 #[tokio::test]
-async fn m_e6_half_a_character_stays_in_its_text() {
+async fn m_e6_half_a_surrogate_pair_joins_only_its_own_text() {
     let delta = |delta: &str| format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
     let thinks = |half: &str| delta(&format!(r#"{{"reasoning_content":"{half}"}}"#));
     let says = |half: &str| delta(&format!(r#"{{"content":"{half}"}}"#));
@@ -220,7 +221,7 @@ async fn m_e6_half_a_character_stays_in_its_text() {
         assert_eq!(play(Wire::Ollama, reply(&events).finish("stop")).await, [text(said), usage()], "{halves:?}");
     }
     let mixed = [thinks("t\\ud83d"), says("a\\ud83d"), thinks("\\ude01u"), says("\\ude00b")];
-    let signed = || holdpoint_tests::said::signature("openai:reasoning_content");
+    let signed = || holdpoint_tests::model_answer::signature("openai:reasoning_content");
     let expected = [thought("t\u{fffd}"), signed(), text("a"), thought("\u{fffd}u"), signed(), text("😀b"), usage()];
     assert_eq!(play(Wire::OpenAi, reply(&mixed).finish("stop")).await, expected);
     let part = |thought: bool, half: &str| {
@@ -231,7 +232,7 @@ async fn m_e6_half_a_character_stays_in_its_text() {
     let expected = [thought("t"), text("a"), thought("😁u"), text("😀b"), usage()];
     assert_eq!(play(Wire::Gemini, reply(&mixed).finish("stop")).await, expected);
 
-    // Two calls that are written side by side, and text before them.
+    // Two calls that are written in parallel, and text before them.
     let call = |index: u64, arguments: &str| {
         let function = format!(r#"{{"name":"shell","arguments":"{arguments}"}}"#);
         delta(&format!(r#"{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{function}}}]}}"#))
@@ -247,16 +248,16 @@ async fn m_e6_half_a_character_stays_in_its_text() {
     ];
     let expected = [text("a\u{fffd}"), call_of("😀"), call_of("😁"), call_of("\u{fffd}"), usage()];
     assert_eq!(play(Wire::OpenAi, reply(&events).finish("tool_calls")).await, expected);
-    // In a fault, too.
+    // In an error message, too.
     let events = play(Wire::OpenAi, Reply::stream().event(r#"{"error":{"message":"x\ud83d"}}"#).end()).await;
     assert_eq!(events, [Err(ModelError::Failed { message: "x\u{fffd}".into() })]);
 }
 
-fn call_of(command: &str) -> Said {
+fn call_of(command: &str) -> AnswerItem {
     call("shell", &format!(r#"{{"command":"{command}"}}"#))
 }
 
-/// An answer that is sent whole, as a server does that does not know of streams.
+/// An answer that is sent whole, as by a server that does not stream.
 fn whole(wire: Wire) -> String {
     let input = json!({"command": "ls"});
     let counted = json!({"prompt_tokens": 11, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}});
@@ -285,7 +286,7 @@ fn whole(wire: Wire) -> String {
 }
 
 #[tokio::test]
-async fn m_e6_an_answer_that_comes_whole_is_read() {
+async fn m_e6_an_answer_sent_whole_is_read() {
     for wire in Wire::ALL {
         let body = whole(wire);
         let types = ["application/json", "application/json; charset=utf-8", "text/event-stream", "text/plain"];
@@ -297,7 +298,7 @@ async fn m_e6_an_answer_that_comes_whole_is_read() {
                 "{wire:?}: {events:?}"
             );
         }
-        // Over several lines, and cut.
+        // Over several lines, and truncated.
         let value: Value = serde_json::from_str(&body).unwrap();
         let pretty = format!("\n{value:#}\n");
         let events = play(wire, Reply::status(200, &[], &pretty)).await;
@@ -308,7 +309,7 @@ async fn m_e6_an_answer_that_comes_whole_is_read() {
             assert!(matches!(events[..], [Err(ModelError::Malformed { .. })]), "{wire:?}: {events:?}");
         }
     }
-    // A list of chunks, as Gemini sends it where no events are asked for.
+    // A list of chunks, as Gemini sends it when no events are requested.
     let chunk = |part: Value| gemini::chunk(&part);
     let list = json!([chunk(json!({"text": "a"})), chunk(json!({"text": "b"})), gemini::finish("STOP")]);
     let events = play(Wire::Gemini, Reply::status(200, &[], &format!("{list:#}"))).await;

@@ -1,20 +1,20 @@
-//! Sessions whose provider fails in every way there is: what was said is kept, what was called runs once or not at
-//! all, and the next request is one that the strictest server takes.
+//! Sessions with a provider that fails in every way: received text is kept, each call runs once or
+//! not at all, and the strictest server accepts the next request.
 
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus, Usage};
-use holdpoint_session::history::GO_ON;
+use holdpoint_session::history::CONTINUE;
 use holdpoint_session::testing::{Finished, Recorder};
 use holdpoint_tests::model_server::{Reply, Request, Wire};
-use holdpoint_tests::world::{KEY, Talk, World};
+use holdpoint_tests::world::{KEY, TestEngine, TestSession};
 use holdpoint_tools::testing::rounds;
 use serde_json::{Value, json};
 
-/// A call that leaves a line behind for each time it runs.
+/// A call that appends a line to a file each time it runs.
 const CALL: &str = r#"{"command":"echo ran >> ran"}"#;
 
-async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
+async fn turn(talk: &mut TestSession, prompt: &str) -> Finished {
     talk.session.prompt(prompt).await.unwrap();
     talk.events.turn_finished().await
 }
@@ -44,9 +44,9 @@ fn results(events: &Recorder) -> Vec<ToolResult> {
 }
 
 #[tokio::test]
-async fn t_l2_what_may_pass_is_tried_again_and_told() {
+async fn t_l2_transient_faults_are_retried_and_reported() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         for status in [429, 500, 502, 529] {
             world.server.reply(Reply::status(status, &[("retry-after", "0")], r#"{"error":{"message":"busy"}}"#));
@@ -58,9 +58,9 @@ async fn t_l2_what_may_pass_is_tried_again_and_told() {
         assert_eq!(told.iter().map(|(next, _)| *next).collect::<Vec<_>>(), [2, 3, 4, 5]);
         assert!(told.iter().all(|(_, reason)| reason.contains("busy")), "{told:?}");
         let requests = world.server.requests();
-        assert!(requests.iter().all(|request| request.body == requests[0].body), "the same each time");
+        assert!(requests.iter().all(|request| request.body == requests[0].body), "every retry sends the same request");
 
-        // A connection that breaks before anything came: closed, or reset.
+        // The connection breaks before any data arrived: closed, or reset.
         world.server.reply(Reply::refuse()).reply(Reply::stream().cut());
         world.server.reply(Reply::default().reset()).reply(Reply::stream().reset()).reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
@@ -72,8 +72,8 @@ async fn t_l2_what_may_pass_is_tried_again_and_told() {
 }
 
 #[tokio::test]
-async fn t_l2_tries_have_an_end() {
-    let world = World::start(Wire::Anthropic);
+async fn t_l2_the_number_of_tries_is_limited() {
+    let world = TestEngine::start(Wire::Anthropic);
     let mut talk = world.open().await;
     world.server.answer(|_| Reply::status(503, &[], r#"{"error":{"message":"busy"}}"#));
     let end = turn(&mut talk, "go").await;
@@ -81,15 +81,15 @@ async fn t_l2_tries_have_an_end() {
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(error.contains("HTTP 503") && error.contains("busy") && error.contains("tried 5 times"), "{error}");
     assert_eq!(world.server.requests().len(), 5);
-    assert_eq!(end.usage, Usage::default(), "nothing was used");
+    assert_eq!(end.usage, Usage::default(), "no usage");
     world.server.answer(|_| Reply::text(["done"]));
     assert_eq!(turn(&mut talk, "again").await.outcome, Outcome::Done);
     world.server.assert_no_violations();
 }
 
 #[tokio::test]
-async fn t_l1_a_provider_that_is_away_for_long_is_not_waited_for() {
-    let world = World::start(Wire::OpenAi);
+async fn t_l1_a_long_retry_after_ends_the_turn() {
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     world.server.reply(Reply::status(429, &[("retry-after", "3600")], r#"{"error":{"message":"quota"}}"#));
     let error = turn(&mut talk, "go").await.error.unwrap();
@@ -98,8 +98,8 @@ async fn t_l1_a_provider_that_is_away_for_long_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn t_l1_the_next_try_is_not_before_the_provider_says() {
-    let world = World::start(Wire::Anthropic);
+async fn t_l1_a_retry_respects_retry_after() {
+    let world = TestEngine::start(Wire::Anthropic);
     let mut talk = world.open().await;
     for wait in ["0", "1"] {
         world.server.reply(Reply::status(429, &[("retry-after", wait)], r#"{"error":{"message":"busy"}}"#));
@@ -109,13 +109,13 @@ async fn t_l1_the_next_try_is_not_before_the_provider_says() {
     let tries: Vec<_> = world.server.requests().iter().map(|request| request.at).collect();
     let waited: Vec<_> = tries.windows(2).map(|tries| tries[1] - tries[0]).collect();
     println!("tried again after {waited:?}");
-    // By itself it would wait a few milliseconds.
+    // Without the header, it would wait a few milliseconds.
     assert!(waited.len() == 2 && waited[1] >= Duration::from_secs(1), "{waited:?}");
 }
 
 #[tokio::test]
 async fn t_l1_a_wait_can_be_interrupted() {
-    let world = World::start(Wire::OpenAi);
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     world.server.reply(Reply::status(429, &[("retry-after", "300")], "{}"));
     talk.session.prompt("go").await.unwrap();
@@ -126,9 +126,9 @@ async fn t_l1_a_wait_can_be_interrupted() {
 }
 
 #[tokio::test]
-async fn t_l3_what_will_not_pass_is_never_tried_again() {
+async fn t_l3_permanent_faults_are_never_retried() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         for (n, status) in [400, 401, 403, 404, 413].into_iter().enumerate() {
             let body = r#"{"error":{"message":"maximum context length exceeded"}}"#;
@@ -142,14 +142,14 @@ async fn t_l3_what_will_not_pass_is_never_tried_again() {
 }
 
 #[tokio::test]
-async fn t_l4_an_answer_that_breaks_is_kept_and_gone_on_with_once() {
+async fn t_l4_a_broken_answer_is_kept_and_continued_once() {
     for wire in Wire::ALL {
         let broken = Reply::stream().say("The first half, ").call(0, "shell", CALL);
         let whole = broken.body_len(wire);
         let rounds = rounds(13, 125);
         for _ in 0..rounds {
             let at = fastrand::usize(..=whole);
-            let world = World::start(wire);
+            let world = TestEngine::start(wire);
             let mut talk = world.open().await;
             world.server.reply(broken.clone().cut_after(at).cut()).reply(Reply::text(["the second."]));
             let end = turn(&mut talk, "go").await;
@@ -159,15 +159,15 @@ async fn t_l4_an_answer_that_breaks_is_kept_and_gone_on_with_once() {
             let answers = answers(&talk.events);
             let (last, before) = answers.split_last().unwrap();
             assert_eq!((last.text().as_str(), last.partial), ("the second.", false));
-            assert_eq!(world.file("ran"), "", "{wire:?} cut after {at}: nothing of it runs");
+            assert_eq!(world.file("ran"), "", "{wire:?} cut after {at}: no call runs");
             let asked = world.server.request(1).prompt().unwrap();
             match before {
-                // It broke before anything was said, and was tried again.
+                // The answer broke before any text and was tried again.
                 [] => assert_eq!(asked, "go"),
                 [half] => {
                     assert!(half.partial && half.calls.is_empty(), "{half:?}");
                     assert!("The first half, ".starts_with(&half.text()), "{half:?}");
-                    assert_eq!(asked, GO_ON);
+                    assert_eq!(asked, CONTINUE);
                 }
                 more => panic!("{wire:?} cut after {at}: {more:?}"),
             }
@@ -177,7 +177,7 @@ async fn t_l4_an_answer_that_breaks_is_kept_and_gone_on_with_once() {
 
 #[tokio::test]
 async fn t_l4_an_answer_that_breaks_again_ends_the_turn() {
-    let world = World::start(Wire::OpenAi);
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let broken = || Reply::stream().say("half").cut();
     world.server.reply(broken()).reply(broken()).reply(Reply::text(["whole"]));
@@ -188,12 +188,12 @@ async fn t_l4_an_answer_that_breaks_again_ends_the_turn() {
         Delta::Retrying { next, tries, .. } => Some((*next, *tries)),
         _ => None,
     });
-    assert_eq!(told, Some((2, 2)), "no third is made");
+    assert_eq!(told, Some((2, 2)), "there is no third try");
     assert_eq!(turn(&mut talk, "go on").await.outcome, Outcome::Done);
     world.server.assert_no_violations();
 }
 
-/// A server that is silent, in every way, on every wire.
+/// Every kind of silence, on every wire.
 fn silences() -> impl Iterator<Item = (Wire, Reply)> {
     let silences = || [Reply::no_headers(), Reply::silence(), Reply::stream().keep_alive()];
     Wire::ALL.into_iter().flat_map(move |wire| silences().map(|silent| (wire, silent)))
@@ -202,7 +202,7 @@ fn silences() -> impl Iterator<Item = (Wire, Reply)> {
 #[tokio::test]
 async fn t_l5_silence_ends_at_its_limit() {
     let ends = |(wire, silent)| async move {
-        let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
+        let world = TestEngine::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
         let mut talk = world.open().await;
         world.server.reply(silent);
         let since = Instant::now();
@@ -212,15 +212,15 @@ async fn t_l5_silence_ends_at_its_limit() {
         assert_eq!(end.outcome, Outcome::Failed);
         assert!(end.error.unwrap().contains("silent for 1 s"), "{wire:?}");
     };
-    // Side by side, for each lasts a second.
+    // In parallel, because each lasts a second.
     futures_util::future::join_all(silences().map(ends)).await;
 }
 
 #[tokio::test]
 async fn t_l5_silence_is_interrupted_without_waiting_for_its_limit() {
     for (wire, silent) in silences() {
-        // The limit is beyond all patience: what ends the turn is the interrupt.
-        let world = World::with(wire, "", |limits| Limits { model_silence_s: 86_400, ..limits });
+        // The limit is beyond all patience, so only the interrupt can end the turn.
+        let world = TestEngine::with(wire, "", |limits| Limits { model_silence_s: 86_400, ..limits });
         let mut talk = world.open().await;
         world.server.reply(silent).reply(Reply::text(["done"]));
         talk.session.prompt("go").await.unwrap();
@@ -230,13 +230,13 @@ async fn t_l5_silence_is_interrupted_without_waiting_for_its_limit() {
         talk.session.interrupt(None).await.unwrap();
         let end = talk.events.turn_finished().await;
         assert_eq!((end.outcome, end.error), (Outcome::Interrupted, None), "{wire:?}");
-        assert!(world.server.dropped(0) >= before, "{wire:?}: the connection ends with it");
+        assert!(world.server.dropped(0) >= before, "{wire:?}: the connection ends with the turn");
         assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done, "{wire:?}");
         world.server.assert_no_violations();
     }
 }
 
-/// Arguments that no call may run with.
+/// Arguments with which no call may run.
 fn bad_arguments() -> Vec<String> {
     let mut bad: Vec<String> = [
         r#"{"comm"#,
@@ -258,13 +258,14 @@ fn bad_arguments() -> Vec<String> {
     .map(str::to_owned)
     .into();
     bad.push(format!(r#"{{"command": {}1{}}}"#, "[".repeat(2000), "]".repeat(2000)));
-    // One that is whole, ended anywhere.
+    // Complete arguments, truncated at every position.
     let whole = r#"{"command": "echo ran >> ran", "timeout_ms": 1000}"#;
     bad.extend((1..whole.len()).map(|at| whole[..at].to_owned()));
     bad
 }
 
-/// Whether arguments can be said on this wire: where calls come whole they are values, each key once.
+/// Whether a wire can carry these arguments: where calls are sent whole, they are values with each
+/// key once.
 fn can_say(wire: Wire, arguments: &str) -> bool {
     let keys = |json: &str| json.matches("\":").count();
     let value = serde_json::from_str::<Value>(arguments);
@@ -274,7 +275,7 @@ fn can_say(wire: Wire, arguments: &str) -> bool {
 #[tokio::test]
 async fn t_l7_bad_arguments_are_answered_to_the_model_and_never_run() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.answer(|_| Reply::text(["I see."]));
         let bad = bad_arguments();
@@ -303,7 +304,7 @@ async fn t_l7_bad_arguments_are_answered_to_the_model_and_never_run() {
 async fn t_l7_a_megabyte_of_arguments_is_whole_or_refused() {
     for wire in Wire::ALL {
         let long = |limits| Limits { max_history_tokens: 10_000_000, max_history_lines: 1_000_000, ..limits };
-        let world = World::with(wire, "", long);
+        let world = TestEngine::with(wire, "", long);
         let mut talk = world.open().await;
         let content = format!("{}\n", "x".repeat(1023)).repeat(1024);
         let whole = json!({"path": "large", "content": content});
@@ -313,7 +314,7 @@ async fn t_l7_a_megabyte_of_arguments_is_whole_or_refused() {
         world.server.reply(Reply::calls(calls)).reply(Reply::text(["done"])).reply(Reply::text(["done"]));
         let end = turn(&mut talk, "go").await;
         assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
-        assert!(world.file("large") == content, "{wire:?}: it is written whole");
+        assert!(world.file("large") == content, "{wire:?}: the file is written whole");
         let refused = results(&talk.events).into_iter().find(|result| result.status == ToolStatus::Error).unwrap();
         assert!(refused.result.contains("`path` must be a string"), "{wire:?}: {}", refused.result);
         assert_eq!(turn(&mut talk, "and then?").await.outcome, Outcome::Done, "{wire:?}");
@@ -324,9 +325,9 @@ async fn t_l7_a_megabyte_of_arguments_is_whole_or_refused() {
 #[tokio::test]
 async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
-        // All three under one id of the provider's.
+        // All three have the same id from the provider.
         let reply = Reply::stream().call(0, "shell", CALL).call(0, "sheel", "{}").call(0, "shell", r#"{"command":1}"#);
         let reply = if wire == Wire::OpenAi {
             let call = |id: &str, name: &str, arguments: &str| json!({"index": 0, "id": id, "function": {"name": name, "arguments": arguments}});
@@ -344,9 +345,9 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
         let told: Vec<_> = results.iter().map(|result| (result.status, result.result.as_str())).collect();
         assert_eq!(told.len(), 3, "{wire:?}: {told:?}");
         assert_eq!(told[0].0, ToolStatus::Ok, "{wire:?}: {told:?}");
-        assert!(told[1].1.contains("no tool `sheel`"), "{wire:?}: {told:?}");
+        assert!(told[1].1.contains("unknown tool `sheel`"), "{wire:?}: {told:?}");
         assert!(told[2].1.contains("`command` must be a string"), "{wire:?}: {told:?}");
-        // Who looks on, and the model, see what was called and not run.
+        // Clients and the model see the calls that were not run.
         let called = talk.events.facts().find_map(|fact| match fact {
             Fact::AssistantMessage(message) => Some(message.calls.clone()),
             _ => None,
@@ -360,7 +361,7 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
 #[tokio::test]
 async fn t_l9_interrupted_in_any_phase_the_next_request_is_valid() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         let mut phases = vec![
             ("no headers", Reply::no_headers()),
@@ -370,7 +371,7 @@ async fn t_l9_interrupted_in_any_phase_the_next_request_is_valid() {
             ("speaking", Reply::stream().think("hm").sign("s1g").say("half").hang()),
             ("called", Reply::stream().say("half").call(0, "shell", CALL).hang()),
         ];
-        // In the middle of a call, on the wires that have them in pieces.
+        // In the middle of a call, on the wires that send calls in pieces.
         if wire.has_pieces() {
             let half = Reply::stream().say("half").begin_call(0, "shell").write_call(0, r#"{"comm"#);
             phases.push(("calling", half.hang()));
@@ -411,8 +412,8 @@ async fn t_l9_interrupted_in_any_phase_the_next_request_is_valid() {
     }
 }
 
-/// The `n`th request; does not hold up what else runs.
-async fn request(world: &World, n: usize) -> Request {
+/// Waits for the `n`th request without blocking the runtime.
+async fn request(world: &TestEngine, n: usize) -> Request {
     loop {
         match world.server.requests().get(n) {
             Some(request) => return request.clone(),
@@ -422,12 +423,12 @@ async fn request(world: &World, n: usize) -> Request {
 }
 
 #[tokio::test]
-async fn t_l10_a_call_runs_once_whatever_its_results_meet() {
+async fn t_l10_a_call_runs_once_although_its_result_meets_faults() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::calls([("shell", CALL)]));
-        // Its result is sent into one fault after the other.
+        // The request with its result meets one fault after the other.
         world.server.reply(Reply::refuse()).reply(Reply::status(500, &[], "{}"));
         world.server.reply(Reply::stream().say("half").cut()).reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
@@ -440,13 +441,13 @@ async fn t_l10_a_call_runs_once_whatever_its_results_meet() {
 #[tokio::test]
 async fn m_e6_an_answer_at_its_most_tokens_is_partial_and_calls_nothing() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::stream().say("So I").call(0, "shell", CALL).finish("length"));
         let end = turn(&mut talk, "go").await;
         assert_eq!(end.outcome, Outcome::Limit, "{wire:?}");
-        assert!(end.error.unwrap().contains("most tokens"));
-        assert_eq!(end.usage.output, 7, "{wire:?}: what the provider counted");
+        assert!(end.error.unwrap().contains("token limit"));
+        assert_eq!(end.usage.output, 7, "{wire:?}: the provider's count is used");
         let answer = answers(&talk.events).pop().unwrap();
         assert!(answer.partial && answer.calls.is_empty() && answer.text() == "So I", "{answer:?}");
         world.server.reply(Reply::text(["done"]));
@@ -457,9 +458,9 @@ async fn m_e6_an_answer_at_its_most_tokens_is_partial_and_calls_nothing() {
 }
 
 #[tokio::test]
-async fn m_e6_two_hundred_calls_at_once() {
+async fn m_e6_two_hundred_calls_at_once_get_results_in_order() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         let names: Vec<_> = (0..200).map(|n| format!(r#"{{"path":"none-{n}"}}"#)).collect();
         world.server.reply(Reply::calls(names.iter().map(|input| ("read_file", input)))).reply(Reply::text(["done"]));
@@ -472,9 +473,9 @@ async fn m_e6_two_hundred_calls_at_once() {
     }
 }
 
-/// The numbers of the calls that a request has results for, in the order of the results, whatever the wire.
+/// The ids of the calls that a request has results for, in the order of the results, on any wire.
 fn result_ids(body: &Value) -> Vec<u64> {
-    // Ollama's calls have no names in the script, and get ours.
+    // Ollama's calls have no ids in the script and get ours.
     let id = |value: &Value| {
         let (theirs, ours) = (value.as_str()?.strip_prefix("provider_"), value.as_str()?.strip_prefix('c'));
         theirs.map_or_else(|| u64::from_str_radix(ours?, 36).ok(), |number| number.parse().ok())
@@ -491,9 +492,9 @@ fn result_ids(body: &Value) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn m_e6_what_it_costs_is_told() {
+async fn m_e6_the_cost_of_a_turn_is_reported() {
     let config = "[models.'anthropic/scripted']\nprice = { input = 3.0, cached = 0.3, output = 15.0 }";
-    let world = World::with(Wire::Anthropic, config, |limits| limits);
+    let world = TestEngine::with(Wire::Anthropic, config, |limits| limits);
     let mut talk = world.open().await;
     world.server.answer(|_| Reply::text(["done"]));
     assert_eq!(turn(&mut talk, "go").await.usage.cost, Some(8 * 3 + 1 + 7 * 15), "3 cached tokens cost 0.9");
@@ -502,8 +503,8 @@ async fn m_e6_what_it_costs_is_told() {
 }
 
 #[tokio::test]
-async fn t_l2_a_refusal_that_stalls_is_one_all_the_same() {
-    let world = World::start(Wire::OpenAi);
+async fn t_l2_a_refusal_with_a_stalled_body_is_still_a_refusal() {
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let stalled = Reply::status(429, &[("content-length", "1000"), ("content-type", "text/plain")], "slow down");
     world.server.reply(stalled.hang()).reply(Reply::text(["done"]));
@@ -514,9 +515,9 @@ async fn t_l2_a_refusal_that_stalls_is_one_all_the_same() {
 }
 
 #[tokio::test]
-async fn t_h1_not_even_a_part_of_a_key_is_told() {
+async fn t_h1_not_even_a_part_of_a_key_is_reported() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         let body = format!("{}{KEY}", "x".repeat(490));
         world.server.reply(Reply::status(401, &[("content-type", "text/plain")], &body));
@@ -530,11 +531,15 @@ async fn m_e3_a_request_and_the_answer_it_allows_fit_into_the_window() {
     for (settings, most) in [("window = 40000\nthinking = 16000", 20_000), ("window = 40000\nthinking = 30000", 31_024)]
     {
         let config = format!("[models.'anthropic/scripted']\n{settings}");
-        let world = World::with(Wire::Anthropic, &config, |limits| limits);
+        let world = TestEngine::with(Wire::Anthropic, &config, |limits| limits);
         let mut talk = world.open().await;
         world.server.reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
         assert_eq!(world.server.request(0).body["max_tokens"], most);
-        assert_eq!(talk.session.snapshot().context.unwrap().limit, 40_000 - most, "the rest is the request's");
+        assert_eq!(
+            talk.session.snapshot().context.unwrap().limit,
+            40_000 - most,
+            "the rest of the window is for the request"
+        );
     }
 }

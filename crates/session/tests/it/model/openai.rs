@@ -1,4 +1,5 @@
-//! `openai/NAME` against a real server: every deviation of the wire comes out right, or as an error that says what was wrong.
+//! `openai/NAME` against a real server: every deviation of the wire is read correctly or is an
+//! error that names the fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +9,17 @@ use holdpoint_common::{
     AssistantMessage, Block, BlockKind, CallId, ItemId, ModelSettings, ToolCall, ToolResult, ToolStatus, Usage,
 };
 use holdpoint_session::model::{Access, Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream, Provider};
+use holdpoint_tests::model_answer::{self, AnswerItem, call, signature, text, thought, usage};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
-use holdpoint_tests::said::{self, Said, call, signature, text, thought, usage};
 use holdpoint_tests::world::KEY;
 use holdpoint_tools::ToolSpec;
 use serde_json::json;
 
 fn model(server: &ModelServer) -> Arc<dyn Model> {
-    reach(KEY, &server.base_url())
+    model_at(KEY, &server.base_url())
 }
 
-fn reach(key: &str, base_url: &str) -> Arc<dyn Model> {
+fn model_at(key: &str, base_url: &str) -> Arc<dyn Model> {
     let access = Access { key: key.into(), base_url: base_url.into(), ..Access::default() };
     Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap()
 }
@@ -31,17 +32,17 @@ fn ask(server: &ModelServer) -> ModelStream {
     model(server).stream(&request())
 }
 
-/// Everything one reply brings.
-async fn play(reply: Reply) -> Vec<Said> {
-    said::play(Wire::OpenAi, reply).await
+/// The events of one reply.
+async fn play(reply: Reply) -> Vec<AnswerItem> {
+    model_answer::play(Wire::OpenAi, reply).await
 }
 
-fn is_estimate(event: &Said) -> bool {
+fn is_estimate(event: &AnswerItem) -> bool {
     matches!(event, Ok(ModelEvent::Usage(Usage { estimated: true, .. })))
 }
 
 #[tokio::test]
-async fn text_thought_calls_and_usage() {
+async fn text_thoughts_calls_and_usage_are_read() {
     let reply =
         Reply::stream().think("I ").think("see.").say("Well, ").say("é漢").call(0, "shell", r#"{"command":"ls"}"#);
     let reply = reply.call(1, "read_file", r#"{"path":"a"}"#).finish("tool_calls");
@@ -60,7 +61,7 @@ async fn text_thought_calls_and_usage() {
 }
 
 #[tokio::test]
-async fn deviations_of_calls() {
+async fn odd_calls_are_read_or_are_errors() {
     let one = [call("shell", r#"{"command":"ls"}"#), usage()];
     let calls = |calls: serde_json::Value| Reply::stream().delta(&json!({ "tool_calls": calls }));
     let arguments = r#"{"command":"ls"}"#;
@@ -107,26 +108,26 @@ async fn deviations_of_calls() {
 }
 
 #[tokio::test]
-async fn deviations_of_the_end() {
-    let said = || Reply::stream().say("a").say("b");
+async fn odd_ends_are_read_or_are_errors() {
+    let two_pieces = || Reply::stream().say("a").say("b");
     let finish = openai::finish("stop").to_string();
 
-    let events = play(said().event(&finish).end()).await;
+    let events = play(two_pieces().event(&finish).end()).await;
     assert!(events[0] == text("ab") && is_estimate(&events[1]) && events.len() == 2, "no [DONE], no usage: {events:?}");
 
-    let events = play(said().event(&finish).event(&openai::usage(11, 7).to_string()).end()).await;
+    let events = play(two_pieces().event(&finish).event(&openai::usage(11, 7).to_string()).end()).await;
     assert_eq!(events, [text("ab"), usage()], "no [DONE]");
 
-    let events = play(said().event(&openai::finish("").to_string()).event("[DONE]").end()).await;
+    let events = play(two_pieces().event(&openai::finish("").to_string()).event("[DONE]").end()).await;
     assert!(events[0] == text("ab") && is_estimate(&events[1]), "an empty finish reason: {events:?}");
 
-    let events = play(said().event("[DONE]").end()).await;
+    let events = play(two_pieces().event("[DONE]").end()).await;
     assert!(events[0] == text("ab") && is_estimate(&events[1]), "no finish reason: {events:?}");
 
-    let events = play(said().event(&openai::finish("because").to_string()).event("[DONE]").end()).await;
+    let events = play(two_pieces().event(&openai::finish("because").to_string()).event("[DONE]").end()).await;
     assert!(events[0] == text("ab") && is_estimate(&events[1]), "an unknown finish reason: {events:?}");
 
-    let events = play(said().event(&openai::finish("content_filter").to_string()).event("[DONE]").end()).await;
+    let events = play(two_pieces().event(&openai::finish("content_filter").to_string()).event("[DONE]").end()).await;
     assert!(matches!(&events[2], Err(ModelError::Failed { message }) if message.contains("filter")), "{events:?}");
 
     let comments = Reply::stream().bytes(": keep-alive\n\n").say("a").bytes(": ping\r\n\r\n").say("b").finish("stop");
@@ -143,7 +144,7 @@ async fn deviations_of_the_end() {
 #[tokio::test]
 async fn a_stream_cut_anywhere_is_an_error_and_no_call_is_half() {
     let reply = Reply::stream().say("some text").call(0, "shell", r#"{"command":"rm -rf build"}"#).finish("tool_calls");
-    // Up to the chunk with the finish reason: what comes later only tells usage.
+    // Up to the chunk with the finish reason; later chunks only report usage.
     let finished =
         reply.body_len(Wire::OpenAi) - openai::usage(11, 7).to_string().len() - "data: \n\ndata: [DONE]\n\n".len();
     for at in (0..finished).step_by(13) {
@@ -155,7 +156,7 @@ async fn a_stream_cut_anywhere_is_an_error_and_no_call_is_half() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_is_told() {
+async fn an_error_in_the_middle_is_reported_without_the_key() {
     let body = json!({"error": {"message": format!("overloaded, {KEY}"), "type": "server_error"}}).to_string();
     let events = play(Reply::stream().say("a").say("b").event(&body).end()).await;
     assert_eq!(events, [text("ab"), Err(ModelError::Unavailable { message: "overloaded, ***".into() })]);
@@ -164,7 +165,7 @@ async fn an_error_in_the_middle_is_told() {
     assert!(matches!(events.last(), Some(Err(ModelError::Malformed { .. }))), "{events:?}");
 
     let events = play(Reply::status(200, &[("content-type", "text/html")], "<html>")).await;
-    assert_eq!(events, [Err(ModelError::Malformed { message: "it is no event stream but `text/html`".into() })]);
+    assert_eq!(events, [Err(ModelError::Malformed { message: "it is not an event stream but `text/html`".into() })]);
     for body in [r#"{"odd":1}"#, "[]", r#"{"detail":"no"}"#] {
         let events = play(Reply::status(200, &[], body)).await;
         assert!(matches!(events[..], [Err(ModelError::Failed { .. })]), "{body}: {events:?}");
@@ -172,7 +173,7 @@ async fn an_error_in_the_middle_is_told() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_once_and_never_repeated() {
+async fn refusals_are_reported_once_and_not_retried() {
     let server = ModelServer::start();
     let body = r#"{"error":{"message":"slow down sk-very-secret"}}"#;
     for (status, headers, retry_after) in [
@@ -191,7 +192,7 @@ async fn refusals_are_told_once_and_never_repeated() {
     assert!(matches!(&events[..], [Err(ModelError::Connection { .. })]), "{events:?}");
     assert_eq!(server.requests().len(), 5, "each was sent once");
 
-    let nobody = reach(KEY, "http://127.0.0.1:1/v1");
+    let nobody = model_at(KEY, "http://127.0.0.1:1/v1");
     let events: Vec<_> = nobody.stream(&request()).collect().await;
     let Err(ModelError::Connection { message }) = &events[0] else { panic!("{events:?}") };
     assert!(message.contains("refused") && message.ends_with(" (http://127.0.0.1:1)"), "{message}");
@@ -203,7 +204,7 @@ async fn dropping_the_stream_ends_the_connection() {
         let server = ModelServer::start();
         server.reply(reply);
         let mut stream = ask(&server);
-        // Until the request is there; then whatever comes first.
+        // Wait for the request or for the first event.
         let mut pending = Box::pin(async { stream.next().await });
         tokio::select! {
             _ = &mut pending => {}
@@ -217,15 +218,15 @@ async fn dropping_the_stream_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_held_stream_goes_on_when_the_gate_opens() {
+async fn a_held_stream_continues_when_the_gate_opens() {
     let server = ModelServer::start();
     let gate = server.gate();
     server.reply(Reply::stream().say("a").say("b").gate(&gate).say("c").finish("stop"));
     let mut stream = ask(&server);
-    let mut said = String::new();
-    while said != "ab" {
-        let Some(Ok(ModelEvent::Text(piece))) = stream.next().await else { panic!("the text ended at {said:?}") };
-        said.push_str(&piece);
+    let mut received = String::new();
+    while received != "ab" {
+        let Some(Ok(ModelEvent::Text(piece))) = stream.next().await else { panic!("the text ended at {received:?}") };
+        received.push_str(&piece);
     }
     gate.open();
     assert_eq!(stream.next().await, Some(text("c")));
@@ -253,8 +254,8 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let messages = vec![
         Message::User("first".into()),
         Message::Assistant(answer),
-        Message::Tool(ToolResult::unrun(CallId(4), ToolStatus::Denied, "no")),
-        Message::Tool(ToolResult::unrun(CallId(5), ToolStatus::Ok, "")),
+        Message::Tool(ToolResult::not_run(CallId(4), ToolStatus::Denied, "no")),
+        Message::Tool(ToolResult::not_run(CallId(5), ToolStatus::Ok, "")),
         Message::Assistant(only_thought),
         Message::User("second".into()),
     ];
@@ -291,7 +292,7 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
 async fn without_a_key_none_is_sent() {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
-    let model = reach("", &server.base_url());
+    let model = model_at("", &server.base_url());
     assert_eq!(model.stream(&request()).next().await, Some(text("ok")));
     assert_eq!(server.request(0).header("authorization"), None);
 }

@@ -1,5 +1,6 @@
-//! Every provider against a real server that speaks its wire: answers and their deviations come out right, or as an
-//! error that says what was wrong; conversations go in as the strictest server wants them.
+//! Every provider against a real server of its wire: answers and their deviations are read
+//! correctly or are errors that name the fault, and conversations are sent as the strictest server
+//! requires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +9,15 @@ use holdpoint_common::{
     AssistantMessage, Block, BlockKind, CallId, ItemId, ModelSettings, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_session::model::{Message, ModelError, ModelEvent, ModelRequest};
+use holdpoint_tests::model_answer::{
+    AnswerItem, ask, call, hello, model, named, play, signature, text, thought, usage,
+};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
-use holdpoint_tests::said::{Said, ask, call, hello, model, named, play, signature, text, thought, usage};
 use holdpoint_tools::ToolSpec;
 use holdpoint_tools::testing::rounds;
 use serde_json::{Value, json};
 
-fn is_call(event: &Said) -> bool {
+fn is_call(event: &AnswerItem) -> bool {
     matches!(event, Ok(ModelEvent::Call { .. }))
 }
 
@@ -26,8 +29,8 @@ fn named_tools(names: &[&str]) -> Arc<[ToolSpec]> {
         .collect()
 }
 
-/// A conversation in which everything comes: thoughts with and without a signature, calls side by side, a denial, an
-/// answer cut short, two prompts.
+/// A conversation with parts of every kind: thoughts with and without a signature, parallel calls,
+/// a denial, an answer cut short, two prompts.
 fn conversation(signature: Option<&str>) -> ModelRequest {
     let block = |kind, text: &str, signature: Option<&str>| Block {
         item: ItemId(1),
@@ -59,8 +62,8 @@ fn conversation(signature: Option<&str>) -> ModelRequest {
     let messages = vec![
         Message::User("first".into()),
         Message::Assistant(answer),
-        Message::Tool(ToolResult::unrun(CallId(4), ToolStatus::Denied, "no")),
-        Message::Tool(ToolResult::unrun(CallId(5), ToolStatus::Ok, "")),
+        Message::Tool(ToolResult::not_run(CallId(4), ToolStatus::Denied, "no")),
+        Message::Tool(ToolResult::not_run(CallId(5), ToolStatus::Ok, "")),
         Message::User("second".into()),
         Message::Assistant(cut),
         Message::User("third".into()),
@@ -71,7 +74,7 @@ fn conversation(signature: Option<&str>) -> ModelRequest {
 }
 
 #[tokio::test]
-async fn m_e6_text_thought_calls_and_usage_of_every_provider() {
+async fn m_e6_text_thoughts_calls_and_usage_of_every_provider_are_read() {
     for wire in Wire::ALL {
         let reply = Reply::stream().think("I ").think("see.").sign("s1g").say("Well, ").say("é漢").call(
             0,
@@ -84,7 +87,7 @@ async fn m_e6_text_thought_calls_and_usage_of_every_provider() {
             Wire::OpenAi => vec![thought("I see."), signature("openai:reasoning_content"), text("Well, é漢")],
             Wire::Ollama => vec![thought("I see."), text("Well, é漢")],
             Wire::Anthropic => vec![thought("I see."), signature("anthropic:s1g"), text("Well, é漢")],
-            // Gemini signs what its thoughts led to.
+            // Gemini signs the part that follows its thoughts.
             Wire::Gemini => vec![thought("I see."), text("Well, é漢"), signature("gemini:s1g")],
         };
         let said = said.into_iter().chain(calls);
@@ -108,7 +111,8 @@ async fn t_l4_cut_anywhere_no_call_is_half_and_none_is_doubled() {
             let last = events.last();
             assert!(matches!(last, Some(Err(ModelError::Connection { .. }))), "{wire:?} cut after {at}: {events:?}");
             for event in events.iter().filter(|event| is_call(event)) {
-                // A call that is whole may be told before its answer breaks; that it is not run is the runner's.
+                // A whole call may be reported before its answer breaks. The runner does not run
+                // it.
                 assert_eq!(*event, call("shell", r#"{"command":"rm -rf build"}"#), "{wire:?} cut after {at}");
             }
             assert!(events.iter().filter(|event| is_call(event)).count() <= 1, "{wire:?} cut after {at}: {events:?}");
@@ -127,7 +131,7 @@ async fn m_e6_two_hundred_calls_come_out_once_each_and_in_order() {
 }
 
 #[tokio::test]
-async fn m_e6_an_answer_cut_by_the_output_limit_is_told() {
+async fn m_e6_an_answer_cut_by_the_output_limit_is_reported() {
     for wire in Wire::ALL {
         let events = play(wire, Reply::stream().say("a").say("b").finish("length")).await;
         assert_eq!(events, [text("ab"), usage(), Ok(ModelEvent::OutputLimit)], "{wire:?}");
@@ -148,7 +152,7 @@ async fn m_e6_a_conversation_is_sent_as_the_strictest_server_wants_it() {
 }
 
 #[tokio::test]
-async fn m_e6_signed_thoughts_go_back_unchanged_and_only_to_whom_they_are() {
+async fn m_e6_signed_thoughts_are_sent_back_unchanged_and_only_to_their_model() {
     let server = ModelServer::start();
     server.answer(|_| Reply::text(["ok"]));
     let thoughts = |body: &Value| body["messages"][1]["content"][0].clone();
@@ -178,7 +182,7 @@ async fn m_e6_signed_thoughts_go_back_unchanged_and_only_to_whom_they_are() {
     let mut request = hello();
     request.messages.extend([
         Message::Assistant(AssistantMessage { calls: vec![called], ..AssistantMessage::default() }),
-        Message::Tool(ToolResult::unrun(CallId(1), ToolStatus::Ok, "done")),
+        Message::Tool(ToolResult::not_run(CallId(1), ToolStatus::Ok, "done")),
     ]);
     let n = server.requests().len();
     ask(&*gemini, request).await;
@@ -195,7 +199,7 @@ async fn m_e6_signed_thoughts_go_back_unchanged_and_only_to_whom_they_are() {
 }
 
 #[tokio::test]
-async fn m_e6_anthropic_is_told_what_to_cache() {
+async fn m_e6_anthropic_requests_mark_the_last_two_turns_for_the_cache() {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
     ask(&*model(Wire::Anthropic, &server), conversation(None)).await;
@@ -206,12 +210,12 @@ async fn m_e6_anthropic_is_told_what_to_cache() {
     let marked = |content: &Value| content["cache_control"] == marker;
     let marked: Vec<_> =
         messages.iter().map(|message| message["content"].as_array().unwrap().iter().any(marked)).collect();
-    // The user's last two turns: to be written, and to be found.
+    // The user's last two turns: one to write to the cache, and one to find in it.
     assert_eq!(marked, [false, false, true, false, true]);
 }
 
 #[tokio::test]
-async fn t_l3_a_refusal_is_told_in_the_providers_words_and_without_the_key() {
+async fn t_l3_a_refusal_has_the_providers_message_without_the_key() {
     for wire in Wire::ALL {
         let server = ModelServer::start();
         let body = r#"{"type":"error","error":{"type":"invalid_request_error","message":"too long, sk-very-secret"}}"#;
@@ -224,7 +228,7 @@ async fn t_l3_a_refusal_is_told_in_the_providers_words_and_without_the_key() {
 }
 
 #[tokio::test]
-async fn t_l1_retry_after_in_all_its_forms() {
+async fn t_l1_retry_after_is_read_in_all_its_forms() {
     for (headers, expected) in [
         (vec![("retry-after", "0")], Some(Duration::ZERO)),
         (vec![("retry-after", "7")], Some(Duration::from_secs(7))),
@@ -270,18 +274,18 @@ async fn t_l2_an_error_in_the_middle_says_whether_it_passes() {
 #[tokio::test]
 async fn m_e6_an_endless_event_is_a_bounded_error() {
     for wire in Wire::ALL {
-        // One event that never ends: at 100 MiB the server would have written it all.
+        // One endless event: at 100 MiB the server would have written all of it.
         let line = vec![b'x'; 1024 * 1024];
         let begun = Reply::stream().bytes("data: ");
         let endless = (0..100).fold(begun, |reply, _| reply.bytes(line.clone()));
         let events = play(wire, endless.end()).await;
         let Some(Err(ModelError::Malformed { message })) = events.last() else { panic!("{wire:?}: {events:?}") };
-        assert!(message.contains("over 4194304 bytes"), "{wire:?}: {message}");
+        assert!(message.contains("larger than 4194304 bytes"), "{wire:?}: {message}");
     }
 }
 
 #[tokio::test]
-async fn m_e6_deviations_of_anthropic() {
+async fn m_e6_deviations_of_anthropic_are_read_or_are_errors() {
     let server = holdpoint_tests::model_server::anthropic::start().to_string();
     let start = || Reply::stream().event(&server);
     let delta =
@@ -332,7 +336,7 @@ async fn m_e6_deviations_of_anthropic() {
 }
 
 #[tokio::test]
-async fn m_e6_deviations_of_gemini_and_ollama() {
+async fn m_e6_deviations_of_gemini_and_ollama_are_read_or_are_errors() {
     let events = play(Wire::Gemini, Reply::stream().finish("MALFORMED_FUNCTION_CALL")).await;
     assert!(
         matches!(events.last(), Some(Err(ModelError::Failed { message })) if message.contains("MALFORMED_FUNCTION_CALL")),

@@ -1,13 +1,14 @@
-//! Requests that a provider refuses for what they are: never sent again as they were, not with the next prompt either.
+//! Requests that a provider refuses for their content: never sent again unchanged, not even with
+//! the next prompt.
 
 use holdpoint_common::{Fact, Omission, Omitted, Outcome};
-use holdpoint_session::history::{LEFT_OUT, RESULTS, UNANSWERED};
+use holdpoint_session::history::{PROMPT_LEFT_OUT, RESULTS, UNANSWERED};
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Request, Wire};
-use holdpoint_tests::world::{Talk, World};
+use holdpoint_tests::world::{TestEngine, TestSession};
 use serde_json::{Value, json};
 
-async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
+async fn turn(talk: &mut TestSession, prompt: &str) -> Finished {
     talk.session.prompt(prompt).await.unwrap();
     talk.events.turn_finished().await
 }
@@ -20,7 +21,7 @@ fn refusal(status: u16, message: &str) -> Reply {
 async fn t_l3_a_prompt_that_was_refused_is_not_sent_again() {
     for wire in Wire::ALL {
         for status in [400, 413, 422] {
-            let world = World::start(wire);
+            let world = TestEngine::start(wire);
             let mut talk = world.open().await;
             world.server.reply(Reply::text(["hello"])).reply(refusal(status, "no")).reply(refusal(status, "no"));
             world.server.reply(Reply::text(["done"])).reply(Reply::text(["done"]));
@@ -35,15 +36,15 @@ async fn t_l3_a_prompt_that_was_refused_is_not_sent_again() {
                 assert_eq!(turn(&mut talk, next).await.outcome, Outcome::Done, "{wire:?} {status}");
             }
             let requests = world.server.requests();
-            assert_eq!(requests.len(), 5, "{wire:?} {status}: nothing is tried again");
+            assert_eq!(requests.len(), 5, "{wire:?} {status}: no request is repeated");
             let has = |n: usize, words: &str| requests[n].body.to_string().contains(words);
             assert!(has(1, "poison") && has(2, "more poison") && !has(2, "\"poison"), "{wire:?} {status}");
             for n in [3, 4] {
                 assert!(!has(n, "poison") && has(n, "first") && has(n, "second"), "{wire:?} {status} {n}");
                 assert_eq!(
-                    requests[n].body.to_string().matches(LEFT_OUT).count(),
+                    requests[n].body.to_string().matches(PROMPT_LEFT_OUT).count(),
                     1,
-                    "{wire:?} {status} {n}: it is told"
+                    "{wire:?} {status} {n}: the refusal is reported"
                 );
             }
             world.server.assert_no_violations();
@@ -52,9 +53,9 @@ async fn t_l3_a_prompt_that_was_refused_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn t_l3_results_that_are_too_large_are_left_out_and_the_turn_goes_on() {
+async fn t_l3_results_that_are_too_large_are_left_out_and_the_turn_continues() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::calls([("shell", r#"{"command":"echo poi''son >> ran; cat ran"}"#)]));
         world.server.reply(refusal(413, "too large")).reply(Reply::text(["done"])).reply(Reply::text(["done"]));
@@ -65,15 +66,15 @@ async fn t_l3_results_that_are_too_large_are_left_out_and_the_turn_goes_on() {
         for n in [2, 3] {
             let next = sent(n);
             assert!(!next.contains("poison") && next.contains("its result is left out"), "{wire:?}: {next}");
-            assert!(next.contains("go") && !next.contains(LEFT_OUT), "{wire:?}: {next}");
+            assert!(next.contains("go") && !next.contains(PROMPT_LEFT_OUT), "{wire:?}: {next}");
         }
-        assert_eq!(world.file("ran"), "poison\n", "{wire:?}: and nothing runs again");
+        assert_eq!(world.file("ran"), "poison\n", "{wire:?}: no call runs again");
         world.server.assert_no_violations();
     }
 }
 
 /// The omissions, in order.
-fn omissions(talk: &Talk) -> Vec<Omission> {
+fn omissions(talk: &TestSession) -> Vec<Omission> {
     let omitted = talk.events.facts().filter_map(|fact| match fact {
         Fact::StepFinished { omitted, .. } => omitted.clone(),
         _ => None,
@@ -81,7 +82,7 @@ fn omissions(talk: &Talk) -> Vec<Omission> {
     omitted.collect()
 }
 
-/// Whether a request has calls as such.
+/// Whether a request has calls in the wire's own form.
 fn has_calls(request: &Request) -> bool {
     let body = request.body.to_string();
     ["\"tool_calls\":[", "\"tool_use\"", "\"functionCall\""].iter().any(|call| body.contains(call))
@@ -90,7 +91,7 @@ fn has_calls(request: &Request) -> bool {
 #[tokio::test]
 async fn t_l3_calls_that_are_refused_are_sent_as_text() {
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         let mut n = 0;
         world.server.answer(move |request| {
@@ -106,7 +107,7 @@ async fn t_l3_calls_that_are_refused_are_sent_as_text() {
             assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
         }
         let requests = world.server.requests();
-        assert_eq!(requests.len(), 4, "{wire:?}: one is refused, and none after it");
+        assert_eq!(requests.len(), 4, "{wire:?}: only one request is refused");
         for sent in &requests[2..] {
             let sent = sent.body.to_string();
             for words in ["KUMQUAT", "I look.", "I call the tool shell", "echo seen", RESULTS, "seen\\n"] {
@@ -121,7 +122,7 @@ async fn t_l3_calls_that_are_refused_are_sent_as_text() {
 
 #[tokio::test]
 async fn t_l3_thoughts_that_are_refused_are_left_out() {
-    let world = World::start(Wire::Anthropic);
+    let world = TestEngine::start(Wire::Anthropic);
     let mut talk = world.open().await;
     let mut n = 0;
     world.server.answer(move |request| {
@@ -136,15 +137,15 @@ async fn t_l3_thoughts_that_are_refused_are_left_out() {
         }
     });
     assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
-    assert_eq!(world.server.requests().len(), 3, "the refusal says what is wrong");
+    assert_eq!(world.server.requests().len(), 3, "the refusal names the thoughts");
     let sent = world.server.request(2);
     assert!(sent.body.to_string().contains("I look.") && has_calls(&sent), "{}", sent.body);
 }
 
 /// Each part is left out alone, and an omission that has helped applies to the rest of the turn.
 #[tokio::test]
-async fn t_l3_what_helps_is_found_once_in_a_turn() {
-    let world = World::start(Wire::Anthropic);
+async fn t_l3_an_omission_that_helps_applies_to_the_rest_of_the_turn() {
+    let world = TestEngine::start(Wire::Anthropic);
     let mut talk = world.open().await;
     let mut n = 0;
     let calls =
@@ -175,8 +176,8 @@ async fn t_l3_what_helps_is_found_once_in_a_turn() {
 }
 
 #[tokio::test]
-async fn t_l3_a_model_that_is_changed_in_an_open_turn_gets_all_of_it_in_the_next() {
-    let world = World::start(Wire::OpenAi);
+async fn t_l3_a_model_changed_in_an_open_turn_gets_everything_in_the_next() {
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     world.server.answer(|request| {
         let has_called = request.body["messages"].as_array().is_some_and(|messages| messages.len() > 2);
@@ -193,30 +194,30 @@ async fn t_l3_a_model_that_is_changed_in_an_open_turn_gets_all_of_it_in_the_next
     talk.session.change_model("openai/other").await.unwrap();
     std::fs::write(world.folder.path().join("go"), "").unwrap();
     assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
-    assert_eq!(world.server.requests().len(), 3, "the open turn goes on with the model it began with");
+    assert_eq!(world.server.requests().len(), 3, "the open turn keeps its model");
     assert_eq!(turn(&mut talk, "second").await.outcome, Outcome::Done);
     let last = world.server.requests().pop().unwrap();
     assert!(last.body["model"] == "other" && has_calls(&last), "{}", last.body);
 }
 
 #[tokio::test]
-async fn t_l3_words_that_are_not_to_blame_are_kept() {
+async fn t_l3_short_prompts_are_kept_when_a_long_context_is_refused() {
     let too_long = "This model's maximum context length is 8192 tokens";
     for (message, hint) in [
         (too_long, "hint: set `window`"),
-        ("Unsupported parameter: 'reasoning_effort' is not supported with this model.", "hint: look at [models."),
+        ("Unsupported parameter: 'reasoning_effort' is not supported with this model.", "hint: check [models."),
     ] {
-        let world = World::start(Wire::OpenAi);
+        let world = TestEngine::start(Wire::OpenAi);
         let mut talk = world.open().await;
         world.server.reply(refusal(400, message)).reply(Reply::text(["done"]));
         let error = turn(&mut talk, "remember KUMQUAT").await.error.unwrap();
         assert!(error.contains(hint), "{error}");
         assert_eq!(turn(&mut talk, "which word?").await.outcome, Outcome::Done);
         let sent = world.server.request(1).body.to_string();
-        assert!(sent.contains("KUMQUAT") && !sent.contains(LEFT_OUT), "{sent}");
+        assert!(sent.contains("KUMQUAT") && !sent.contains(PROMPT_LEFT_OUT), "{sent}");
     }
-    // Words that are most of the request are left out.
-    let world = World::start(Wire::OpenAi);
+    // Text that makes up most of the request is left out.
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     world.server.reply(refusal(400, too_long)).reply(Reply::text(["done"]));
     turn(&mut talk, &"poison ".repeat(20_000)).await;
@@ -224,7 +225,7 @@ async fn t_l3_words_that_are_not_to_blame_are_kept() {
     assert!(!world.server.request(1).body.to_string().contains("poison"));
 }
 
-/// Refusals that no other words would have prevented.
+/// Refusals of settings, which no change of the conversation would have prevented.
 fn of_settings() -> Vec<(Wire, u16, Value)> {
     let error = |message: &str| json!({"error": {"message": message}});
     let gemini = |field: &str| {
@@ -261,21 +262,21 @@ fn of_settings() -> Vec<(Wire, u16, Value)> {
 #[tokio::test]
 async fn t_l3_a_refusal_of_the_models_settings_leaves_nothing_out() {
     for (wire, status, body) in of_settings() {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::status(status, &[], &body.to_string())).reply(Reply::text(["done"]));
         let error = turn(&mut talk, "remember KUMQUAT").await.error.unwrap();
-        let hint = format!("hint: look at [models.\"{}/scripted\"]", wire.provider());
+        let hint = format!("hint: check [models.\"{}/scripted\"]", wire.provider());
         assert!(error.contains(&hint), "{body}: {error}");
         assert_eq!(turn(&mut talk, "which word?").await.outcome, Outcome::Done);
         assert_eq!(world.server.requests().len(), 2, "{body}");
         let sent = world.server.request(1).body.to_string();
-        assert!(sent.contains("KUMQUAT") && !sent.contains(LEFT_OUT), "{body}: {sent}");
+        assert!(sent.contains("KUMQUAT") && !sent.contains(PROMPT_LEFT_OUT), "{body}: {sent}");
     }
 }
 
 #[tokio::test]
-async fn t_l3_a_refusal_that_names_the_conversation_is_about_it() {
+async fn t_l3_a_refusal_that_names_the_conversation_omits_the_prompt() {
     let details = json!([{"fieldViolations": [{"field": "contents[0].parts", "description": "no"}]}]);
     for (wire, status, body) in [
         (
@@ -297,7 +298,7 @@ async fn t_l3_a_refusal_that_names_the_conversation_is_about_it() {
             json!({"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT", "details": details}}),
         ),
     ] {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::status(status, &[], &body.to_string())).reply(Reply::text(["done"]));
         let error = turn(&mut talk, "poison").await.error.unwrap();
@@ -307,10 +308,10 @@ async fn t_l3_a_refusal_that_names_the_conversation_is_about_it() {
     }
 }
 
-/// The model would call for the same results again and again.
+/// Otherwise the model would call for the same results again and again.
 #[tokio::test]
 async fn t_l3_results_that_are_too_large_are_left_out_once_in_a_turn() {
-    let world = World::start(Wire::OpenAi);
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let mut n = 0;
     world.server.answer(move |_| {
@@ -326,8 +327,8 @@ async fn t_l3_results_that_are_too_large_are_left_out_once_in_a_turn() {
 }
 
 #[tokio::test]
-async fn t_l3_a_conversation_that_no_change_helps_says_so_and_loses_no_words() {
-    let world = World::start(Wire::OpenAi);
+async fn t_l3_a_conversation_that_no_omission_helps_is_an_error_and_keeps_its_text() {
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     world.server.answer(|request| match request.body["model"].as_str() {
         Some("scripted") if request.body["messages"].as_array().is_some_and(|messages| messages.len() > 2) => {
@@ -344,7 +345,7 @@ async fn t_l3_a_conversation_that_no_change_helps_says_so_and_loses_no_words() {
     let error = turn(&mut talk, "which word?").await.error.unwrap();
     assert!(error.contains("refused this conversation 4 times"), "{error}");
     assert_eq!(world.server.requests().len(), 5);
-    // Another model is sent all of it as it was.
+    // Another model gets the whole conversation unchanged.
     talk.session.change_model("openai/other").await.unwrap();
     assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done);
     let last = world.server.requests().pop().unwrap();
@@ -356,9 +357,9 @@ async fn t_l3_a_conversation_that_no_change_helps_says_so_and_loses_no_words() {
 }
 
 #[tokio::test]
-async fn t_l3_what_may_be_sent_again_is_kept() {
+async fn t_l3_prompts_are_kept_after_401_403_and_404() {
     for status in [401, 403, 404] {
-        let world = World::start(Wire::OpenAi);
+        let world = TestEngine::start(Wire::OpenAi);
         let mut talk = world.open().await;
         world.server.reply(refusal(status, "no")).reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "first").await.outcome, Outcome::Failed);
@@ -377,7 +378,7 @@ async fn t_l3_a_conversation_that_is_too_long_says_what_to_set() {
         (Wire::Gemini, "The input token count (9) exceeds the maximum number of tokens allowed (8)."),
         (Wire::Ollama, "input length exceeds the context length"),
     ] {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(refusal(400, words));
         let error = turn(&mut talk, "go").await.error.unwrap();

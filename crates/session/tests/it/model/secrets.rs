@@ -1,10 +1,10 @@
-//! The providers' keys are nowhere but in the requests: not in logs at any level, not in events, not in errors.
+//! The providers' keys are only in requests: in no log at any level, no event, and no error.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use holdpoint_tests::model_server::{Reply, Wire};
-use holdpoint_tests::world::{KEY, World};
+use holdpoint_tests::world::{KEY, TestEngine};
 use holdpoint_tools::testing::in_own_process;
 
 /// A log in memory.
@@ -22,7 +22,6 @@ impl io::Write for Log {
     }
 }
 
-//
 #[tokio::test]
 async fn t_h1_a_key_is_in_no_log_and_no_event() {
     if !in_own_process() {
@@ -33,7 +32,7 @@ async fn t_h1_a_key_is_in_no_log_and_no_event() {
     tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).init();
     let echo = format!(r#"{{"error":{{"type":"overloaded_error","message":"your key {KEY} is not welcome"}}}}"#);
     for wire in Wire::ALL {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::text(["done"]));
         world.server.reply(Reply::status(500, &[("x-echo", KEY)], &echo)).reply(Reply::status(401, &[], &echo));
@@ -45,7 +44,7 @@ async fn t_h1_a_key_is_in_no_log_and_no_event() {
         let request = world.server.request(0);
         let sent = request.headers.iter().any(|(_, value)| value.contains(KEY));
         assert_eq!(sent, wire != Wire::Ollama || request.header("authorization").is_some(), "{wire:?}");
-        assert!(!request.path.contains(KEY), "{wire:?}: an address ends up in logs");
+        assert!(!request.path.contains(KEY), "{wire:?}: URLs are logged");
         for event in talk.events.events() {
             assert!(!format!("{event:?}").contains(KEY), "{wire:?}: {event:?}");
         }

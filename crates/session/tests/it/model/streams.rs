@@ -1,17 +1,18 @@
-//! Streams that no provider sends, of every wire: true ones with slips in them, cut and split anywhere. Whatever comes,
-//! the turn ends, each call has one result, and the next request is one that the strictest server takes.
+//! Streams that no provider sends, on every wire: valid ones with faults in them, cut and split
+//! anywhere. The turn always ends, each call has one result, and the strictest server accepts the
+//! next request.
 
 use std::collections::BTreeMap;
 
 use holdpoint_common::{CallId, Fact, Outcome};
 use holdpoint_tests::model_server::{Reply, Wire};
-use holdpoint_tests::world::{Talk, World};
+use holdpoint_tests::world::{TestEngine, TestSession};
 use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
-/// A part of an answer. What it calls only looks, whatever becomes of it.
+/// A part of an answer. Its calls only read, whatever a fault makes of them.
 #[derive(Debug, Clone)]
 enum Said {
     Text(String),
@@ -19,34 +20,34 @@ enum Said {
     Call(&'static str, &'static str),
 }
 
-/// What happens to a stream on its way.
+/// A fault of a stream in transit.
 #[derive(Debug, Clone)]
 enum Slip {
     /// A line is missing.
     Lost(Index),
-    /// A line comes twice.
+    /// A line is repeated.
     Twice(Index),
-    /// A line comes where another should.
+    /// Two lines are swapped.
     Swapped(Index, Index),
-    /// A byte is another.
+    /// A byte is changed.
     Byte(Index, u8),
-    /// Something stands between two bytes.
+    /// Text is inserted between two bytes.
     Between(Index, &'static str),
 }
 
-/// An answer, as it is meant and as it comes.
+/// An answer as it was meant, and its faults in transit.
 #[derive(Debug, Clone)]
 struct Stream {
     said: Vec<Said>,
     reason: &'static str,
     slips: Vec<Slip>,
-    /// Where the connection breaks.
+    /// The position at which the connection breaks.
     cut: Option<Index>,
-    /// How many bytes come at a time.
+    /// How many bytes arrive at a time.
     piece: Option<usize>,
 }
 
-/// What breaks readers of JSON, of Server-Sent Events, and of what providers say in them.
+/// Texts that break readers of JSON, of Server-Sent Events, and of the providers' formats.
 const BETWEEN: [&str; 16] = [
     "null",
     "{}",
@@ -104,7 +105,7 @@ impl Stream {
         let part = |(reply, calls): (Reply, usize), said: &Said| match said {
             Said::Text(text) => (reply.say(text), calls),
             Said::Thought(text) => (reply.think(text), calls),
-            // Not every wire can say what is no JSON.
+            // Not every wire can carry invalid JSON.
             Said::Call(tool, "{") if !wire.has_pieces() => (reply.call(calls, tool, "{}"), calls + 1),
             Said::Call(tool, arguments) => (reply.call(calls, tool, arguments), calls + 1),
         };
@@ -150,8 +151,8 @@ impl Slip {
     }
 }
 
-/// How many results each call has that the model is remembered to have wanted.
-fn results(talk: &Talk) -> BTreeMap<CallId, usize> {
+/// How many results each recorded call of the model has.
+fn results(talk: &TestSession) -> BTreeMap<CallId, usize> {
     let mut results = BTreeMap::new();
     for fact in talk.events.facts() {
         match fact {
@@ -163,8 +164,8 @@ fn results(talk: &Talk) -> BTreeMap<CallId, usize> {
     results
 }
 
-/// Plays the stream in a session of its own; what is wrong with what came of it.
-async fn play(world: &World, wire: Wire, stream: &Stream) -> Result<(), TestCaseError> {
+/// Plays the stream in a session of its own and checks the outcome.
+async fn play(world: &TestEngine, wire: Wire, stream: &Stream) -> Result<(), TestCaseError> {
     let mut talk = world.open().await;
     world.server.reply(stream.reply(wire));
     talk.session.prompt("go").await.unwrap();
@@ -175,21 +176,21 @@ async fn play(world: &World, wire: Wire, stream: &Stream) -> Result<(), TestCase
     }
     talk.session.prompt("and then?").await.unwrap();
     let end = talk.events.turn_finished().await;
-    prop_assert_eq!(end.outcome, Outcome::Done, "it goes on: {:?}", end.error);
+    prop_assert_eq!(end.outcome, Outcome::Done, "the session continues: {:?}", end.error);
     world.server.assert_no_violations();
     talk.session.close().await.unwrap();
     Ok(())
 }
 
 #[test]
-fn t_l4_whatever_a_stream_is_made_of_the_session_goes_on() {
+fn t_l4_the_session_survives_any_faulty_stream() {
     let engine = tokio::runtime::Runtime::new().unwrap();
     let cases = rounds(30, 2_000);
     for wire in Wire::ALL {
-        // What falls is kept, and played first from then on.
+        // Failing cases are kept and run first.
         let kept = FileFailurePersistence::Direct("tests/it/model/streams.proptest-regressions");
         let config = Config { cases, failure_persistence: Some(Box::new(kept)), ..Config::default() };
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         world.server.answer(|_| Reply::text(["I see."]));
         let played = TestRunner::new(config).run(&stream(), |stream| engine.block_on(play(&world, wire, &stream)));
         played.unwrap_or_else(|fault| panic!("{wire:?}: {fault}"));

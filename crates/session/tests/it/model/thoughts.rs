@@ -1,15 +1,16 @@
-//! Thoughts that a provider signed go back to it as they came, however many there are and however they are mixed.
+//! Signed thoughts are sent back to their provider unchanged, however many there are and in any
+//! mixture.
 
 use holdpoint_common::Outcome;
 use holdpoint_tests::model_server::{Reply, Wire, anthropic, gemini};
-use holdpoint_tests::world::World;
+use holdpoint_tests::world::TestEngine;
 use serde_json::{Value, json};
 
 const CALL: &str = r#"{"command":"true"}"#;
 
-/// What goes back of an answer that ends with a call of the shell: its parts before the call.
+/// The parts that are sent back before the call, of an answer that ends with a call of the shell.
 async fn sent_back(wire: Wire, answer: Reply) -> Vec<Value> {
-    let world = World::start(wire);
+    let world = TestEngine::start(wire);
     let mut talk = world.open().await;
     world.server.reply(answer.call(0, "shell", CALL).finish("tool_calls")).reply(Reply::text(["done"]));
     talk.session.prompt("go").await.unwrap();
@@ -26,7 +27,7 @@ async fn sent_back(wire: Wire, answer: Reply) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn m_e6_every_signature_goes_back_to_anthropic() {
+async fn m_e6_every_signature_is_sent_back_to_anthropic() {
     let thinking = |text: &str, signature: &str| json!({"type": "thinking", "thinking": text, "signature": signature});
     let redacted = json!({"type": "redacted_thinking", "data": "d4ta"});
     let withheld = |reply: Reply, index: u64| {
@@ -45,7 +46,7 @@ async fn m_e6_every_signature_goes_back_to_anthropic() {
         let reply = reply.event(&delta(json!({"type": "signature_delta", "signature": signature})));
         reply.event(&json!({"type": "content_block_stop", "index": index}).to_string())
     };
-    // The indices of the blocks by hand stay clear of those that the server gives to what follows.
+    // These indices stay clear of those that the server gives to later blocks.
     let mixed = withheld(block(begin(), 100, "hm", "s1"), 101);
     assert_eq!(sent_back(Wire::Anthropic, mixed).await, [thinking("hm", "s1"), redacted.clone()]);
     let two = block(block(begin(), 100, "", "s1"), 101, "", "s2");
@@ -56,7 +57,7 @@ async fn m_e6_every_signature_goes_back_to_anthropic() {
 }
 
 #[tokio::test]
-async fn m_e6_every_signature_goes_back_to_gemini() {
+async fn m_e6_every_signature_is_sent_back_to_gemini() {
     let signed = |text: &str, signature: &str| json!({"text": text, "thought": true, "thoughtSignature": signature});
     let signs =
         |reply: Reply, text: &str, signature: &str| reply.event(&gemini::chunk(&signed(text, signature)).to_string());
@@ -67,11 +68,12 @@ async fn m_e6_every_signature_goes_back_to_gemini() {
 }
 
 #[tokio::test]
-async fn m_e6_thoughts_between_calls_go_back_where_they_stood() {
+async fn m_e6_thoughts_between_calls_are_sent_back_in_place() {
     for wire in [Wire::Anthropic, Wire::Gemini] {
-        let world = World::start(wire);
+        let world = TestEngine::start(wire);
         let mut talk = world.open().await;
-        // Gemini signs its calls; the server's script signs thoughts, which is the same to us.
+        // Gemini signs its calls, and the server's script signs thoughts. For us, both are the
+        // same.
         let answer = Reply::stream().think("one").sign("s1").call(0, "shell", CALL).think("two").sign("s2");
         let answer = answer.call(1, "shell", r#"{"command":"false"}"#).say("So.");
         world.server.reply(answer.finish("tool_calls")).reply(Reply::text(["done"]));
@@ -109,8 +111,8 @@ async fn m_e6_thoughts_between_calls_go_back_where_they_stood() {
     }
 }
 
-/// The answers of a request to a compatible server.
-fn answers(world: &World, request: usize) -> Vec<Value> {
+/// The answers in a request to a compatible server.
+fn answers(world: &TestEngine, request: usize) -> Vec<Value> {
     let messages = world.server.request(request).body["messages"].as_array().cloned().unwrap_or_default();
     messages.into_iter().filter(|message| message["role"] == "assistant").collect()
 }
@@ -118,7 +120,7 @@ fn answers(world: &World, request: usize) -> Vec<Value> {
 #[tokio::test]
 async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_other_model() {
     for field in ["reasoning_content", "reasoning"] {
-        let world = World::start(Wire::OpenAi);
+        let world = TestEngine::start(Wire::OpenAi);
         let mut talk = world.open().await;
         let thinks = |text: &str| json!({ field: text });
         let begun = Reply::stream().delta(&thinks("Let me ")).delta(&thinks("see.\n"));
@@ -134,7 +136,8 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
         assert_eq!((&first[0][field], &first[0]["content"]), (&json!("Let me see.\n"), &json!("Well.")), "{field}");
         let second = answers(&world, 2);
         assert_eq!((&second[0][field], &second[1][field]), (&json!("Let me see.\n"), &json!("Again?")), "{field}");
-        // Of a turn that is over, with its calls alone: DeepSeek and Kimi refuse calls without them.
+        // Of a finished turn, thoughts are sent only with calls: DeepSeek and Kimi refuse calls
+        // without them.
         let sent: Vec<_> = answers(&world, 3).iter().map(|answer| !answer[field].is_null()).collect();
         assert_eq!(sent, [true, true, false], "{field}");
         world.server.assert_no_violations();
@@ -153,7 +156,7 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
         (vec![json!({"reasoning_content": "", "reasoning": "hm"})], Some(json!({"reasoning": "hm"}))),
         (vec![json!({"reasoning_content": null})], None),
     ] {
-        let world = World::start(Wire::OpenAi);
+        let world = TestEngine::start(Wire::OpenAi);
         let mut talk = world.open().await;
         let called = deltas.iter().fold(Reply::stream(), Reply::delta).call(0, "shell", CALL).finish("tool_calls");
         let said = Reply::stream().delta(&deltas[0]).say("done").finish("stop");
@@ -176,7 +179,7 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
 
 #[tokio::test]
 async fn m_e6_thoughts_of_another_model_are_not_sent() {
-    let world = World::start(Wire::OpenAi);
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let thinks = json!({"reasoning_content": "secret of the first"});
     world.server.reply(Reply::stream().delta(&thinks).call(0, "shell", CALL).finish("length"));
@@ -195,7 +198,7 @@ async fn m_e6_thoughts_of_another_model_are_not_sent() {
 #[tokio::test]
 async fn m_e6_what_gemini_signs_behind_a_compatible_server_goes_back_unchanged() {
     let extra = json!({"google": {"thought_signature": "s1g+/=="}});
-    let world = World::start(Wire::OpenAi);
+    let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let function = json!({"name": "shell", "arguments": CALL});
     let call =

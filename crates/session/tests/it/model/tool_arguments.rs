@@ -1,5 +1,6 @@
-//! Arguments that no model should write, for every built-in tool: each call has one answer and none is a panic, nothing
-//! outside the workspace is touched, and the next request is one that the strictest server takes.
+//! Arguments that no model should write, for every built-in tool: each call has one result and no
+//! tool panics, no file outside the workspace is touched, and the strictest server accepts the next
+//! request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,14 +11,14 @@ use holdpoint_common::{AsksMode, Fact, Outcome, PolicyMode, PolicyRules, ToolSta
 use holdpoint_session::OpenSession;
 use holdpoint_tests::json::{Described, slip};
 use holdpoint_tests::model_server::{Reply, Wire};
-use holdpoint_tests::world::{Talk, World};
+use holdpoint_tests::world::{TestEngine, TestSession};
 use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 use serde_json::Value;
 
-/// What arguments are made of: paths, patterns, commands that do nothing, and words that mean something to a tool.
+/// Words for arguments: paths, patterns, harmless commands, and words with a meaning for some tool.
 const WORDS: [&str; 20] = [
     "a.txt",
     "folder/b.txt",
@@ -41,10 +42,10 @@ const WORDS: [&str; 20] = [
     "1",
 ];
 
-/// A call: which tool, and what it is called with.
+/// A tool and the arguments of its call.
 type Call = (String, String);
 
-/// A place with something to read, and something beside it that nobody has any business with.
+/// Makes a workspace with files to read, and files beside it that no call may touch.
 fn lay_out(root: &Path) {
     let (work, outside) = (root.join("work"), root.join("outside"));
     fs::create_dir_all(work.join("folder")).unwrap();
@@ -55,21 +56,21 @@ fn lay_out(root: &Path) {
     std::os::unix::fs::symlink(&outside, work.join("link")).unwrap();
 }
 
-/// All that lies there, with what it says.
+/// The files of a folder with their contents.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.display().to_string(), fs::read(path).unwrap_or_default())).collect()
 }
 
-async fn open(world: &World) -> Talk {
+async fn open(world: &TestEngine) -> TestSession {
     let work = world.folder.path().join("work");
     let rules = PolicyRules { allow: vec!["shell(echo *)".parse().unwrap()], ..PolicyRules::default() };
     let session = OpenSession::in_folder(work).model("anthropic/scripted").policy(PolicyMode::Edits);
     world.open_with(|_| session.asks(AsksMode::Deny).rules(rules)).await
 }
 
-/// The tools as a model is told of them, each with its schema.
-async fn tools(world: &World, talk: &mut Talk) -> Vec<(String, Value)> {
+/// The tools in a request, each with its schema.
+async fn tools(world: &TestEngine, talk: &mut TestSession) -> Vec<(String, Value)> {
     talk.session.prompt("hello").await.unwrap();
     talk.events.turn_finished().await;
     let told = world.server.request(0).body["tools"].as_array().unwrap().clone();
@@ -92,8 +93,8 @@ fn call(tools: &[(String, Value)]) -> impl Strategy<Value = Call> + use<> {
     })
 }
 
-/// Has the model make these calls in one answer; what came of them.
-async fn play(world: &World, talk: &mut Talk, calls: &[Call]) -> Result<Vec<ToolStatus>, TestCaseError> {
+/// Makes the model send these calls in one answer. Returns the statuses of their results.
+async fn play(world: &TestEngine, talk: &mut TestSession, calls: &[Call]) -> Result<Vec<ToolStatus>, TestCaseError> {
     let (before, refusals) = (talk.events.facts().count(), world.server.violations().len());
     let reply = calls.iter().zip(0..).fold(Reply::stream(), |reply, ((tool, text), n)| reply.call(n, tool, text));
     world.server.reply(reply.finish("tool_calls"));
@@ -110,17 +111,17 @@ async fn play(world: &World, talk: &mut Talk, calls: &[Call]) -> Result<Vec<Tool
     for result in &results {
         let told = result.to_text();
         prop_assert!(result.status != ToolStatus::Panicked, "{}", told);
-        prop_assert!(!told.is_empty(), "the model is told something: {:?}", result);
+        prop_assert!(!told.is_empty(), "every result has text: {:?}", result);
     }
     prop_assert_eq!(&world.server.violations()[refusals..], [] as [String; 0]);
     Ok(results.iter().map(|result| result.status).collect())
 }
 
 #[test]
-fn t_l7_whatever_a_tool_is_called_with_is_answered() {
+fn t_l7_calls_with_any_arguments_are_answered() {
     let engine = tokio::runtime::Runtime::new().unwrap();
     let cases = rounds(150, 20_000);
-    let world = World::start(Wire::Anthropic);
+    let world = TestEngine::start(Wire::Anthropic);
     world.server.answer(|_| Reply::text(["I see."]));
     lay_out(world.folder.path());
     let outside = world.folder.path().join("outside");
@@ -130,27 +131,27 @@ fn t_l7_whatever_a_tool_is_called_with_is_answered() {
     assert!(tools.len() >= 10, "{tools:?}");
     let (talk, played) = (RefCell::new(talk), Cell::new(0_usize));
     let fine = RefCell::new(BTreeMap::<String, usize>::new());
-    // What fell is kept, and played first from then on.
+    // Failing cases are kept and run first.
     let kept = FileFailurePersistence::Direct("tests/it/model/tool_arguments.proptest-regressions");
     let config = Config { cases, failure_persistence: Some(Box::new(kept)), ..Config::default() };
     let result = TestRunner::new(config).run(&prop::collection::vec(call(&tools), 1..5), |calls| {
-        // A conversation of its own for some at a time, so that none becomes too long.
+        // A new conversation after some cases, so that none becomes too long.
         if played.get() % 50 == 49 {
             let old = talk.replace(engine.block_on(open(&world)));
             engine.block_on(old.session.close()).unwrap();
         }
         played.set(played.get() + 1);
         let statuses = engine.block_on(play(&world, &mut talk.borrow_mut(), &calls))?;
-        prop_assert_eq!(contents(&outside), untouched.clone(), "something outside was touched");
+        prop_assert_eq!(contents(&outside), untouched.clone(), "a file outside was changed");
         for ((tool, _), status) in calls.into_iter().zip(statuses) {
             *fine.borrow_mut().entry(tool).or_default() += usize::from(status == ToolStatus::Ok);
         }
         Ok(())
     });
     result.unwrap_or_else(|fault| panic!("{fault}"));
-    println!("calls that did what they were told: {:?}", fine.borrow());
-    // Not all of it is refused before a tool sees it.
+    println!("calls that succeeded: {:?}", fine.borrow());
+    // Not every call may be refused before its tool sees it.
     for tool in ["glob", "grep", "list_dir", "write_file"] {
-        assert!(fine.borrow()[tool] > 0, "{tool} has never done anything");
+        assert!(fine.borrow()[tool] > 0, "{tool} has never succeeded");
     }
 }

@@ -1,35 +1,35 @@
-//! Sessions whose store fails when they most need it: rebuilt, stopped, named.
+//! Stores that fail at the worst moment: while a session is rebuilt, changed or stopped.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use holdpoint_common::{Event, Fact, Outcome};
-use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{AttachFrom, SessionError};
 use holdpoint_tools::ToolOutcome;
 use serde_json::json;
 
-use super::door::Door;
+use super::gated_store::GatedStore;
 
-/// Who closes a session that can't be rebuilt now is told so, and not kept waiting until it can.
+/// Closing a session that can't be rebuilt now fails at once instead of waiting until it can.
 #[tokio::test]
 async fn m_b8_a_close_does_not_wait_for_a_log_that_can_not_be_read() {
-    let door = Door::new();
+    let door = GatedStore::new();
     let harness = Harness::with(|engine| engine.store(door.clone()));
     let session = harness.open().await;
     door.unreadable.store(true, Ordering::SeqCst);
     session.panic_now().await;
-    let told = soon("an answer", session.close()).await.unwrap_err();
+    let told = within_patience("an answer", session.close()).await.unwrap_err();
     assert!(matches!(told, SessionError::Store(_)), "{told}");
     door.unreadable.store(false, Ordering::SeqCst);
     session.settled().await.unwrap();
     session.close().await.unwrap();
 }
 
-/// What a session asks is what it shows, whatever became of the change that was not saved.
+/// The session uses the model that it shows, even if the change was not saved.
 #[tokio::test]
-async fn m_b8_a_model_that_was_changed_and_not_saved_is_shown_after_a_fault() {
-    let door = Door::new();
+async fn m_b8_an_unsaved_model_change_survives_an_actors_fault() {
+    let door = GatedStore::new();
     let harness = Harness::with(|engine| engine.store(door.clone()));
     let session = harness.open().await;
     door.full.store(true, Ordering::SeqCst);
@@ -44,10 +44,10 @@ async fn m_b8_a_model_that_was_changed_and_not_saved_is_shown_after_a_fault() {
     assert_eq!(saved.iter().filter_map(|event| event.fact()).filter(|fact| changed(fact)).count(), 1);
 }
 
-/// Numbers that can't be set aside are asked for again in a while, not with every event.
+/// A failed reservation of numbers is retried after a while, and not with every event.
 #[tokio::test]
-async fn a_store_that_gives_no_numbers_is_not_stormed() {
-    let door = Door::new();
+async fn a_failed_reservation_of_numbers_is_retried_slowly() {
+    let door = GatedStore::new();
     let harness = Harness::with(|engine| engine.store(door.clone()));
     harness.probe.does(|_, context| {
         (0..60_000).for_each(|_| context.output("x"));
@@ -67,11 +67,12 @@ async fn a_store_that_gives_no_numbers_is_not_stormed() {
     assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }
 
-/// A prompt that comes while the session ends for a restart begins nothing: its turn would be cut at once.
+/// A prompt that arrives while a session ends for a restart starts no turn, which would be cut at
+/// once.
 #[tokio::test]
-async fn m_b8_what_comes_while_a_session_ends_begins_nothing() {
+async fn m_b8_a_prompt_to_an_ending_session_starts_no_turn() {
     for _ in 0..20 {
-        // One that comes sooner waits, and comes back with the session.
+        // An earlier prompt is queued and returns with the session.
         if prompted_at_the_end().await == Err(SessionError::Stopped) {
             return;
         }
@@ -79,9 +80,10 @@ async fn m_b8_what_comes_while_a_session_ends_begins_nothing() {
     panic!("no prompt came while the session ended");
 }
 
-/// Prompts a session that has nothing left to do but to save its end, or nearly so. What came of it.
+/// Prompts a session that has only its end left to save, or nearly so. Returns the outcome of the
+/// prompt.
 async fn prompted_at_the_end() -> Result<(), SessionError> {
-    let door = Door::new();
+    let door = GatedStore::new();
     let harness = Harness::with(|engine| engine.store(door.clone()));
     let (session, model) = (harness.open().await, harness.model.clone());
     let mut events = harness.watch(&session).await;
@@ -92,19 +94,19 @@ async fn prompted_at_the_end() -> Result<(), SessionError> {
     door.open.send_replace(false);
     let stopping = std::thread::spawn(move || drop(harness));
     door.asked(tries).await;
-    // The turn's runner goes.
+    // Ends the turn's runner.
     while live.text("on and on") {
         tokio::task::yield_now().await;
     }
     for _ in 0..10 {
-        soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+        within_patience("an attach", session.attach(AttachFrom::now())).await.unwrap();
     }
     let prompted = tokio::spawn(async move { session.prompt("more").await.map(drop) });
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     door.open.send_replace(true);
-    let came = soon("an answer", prompted).await.unwrap();
+    let came = within_patience("an answer", prompted).await.unwrap();
     stopping.join().unwrap();
     let saved = door.saved.lock().unwrap().clone();
     let count = |is: fn(&Fact) -> bool| saved.iter().filter_map(|event| event.fact()).filter(|fact| is(fact)).count();
@@ -114,14 +116,15 @@ async fn prompted_at_the_end() -> Result<(), SessionError> {
     came
 }
 
-/// A turn that everyone was told of and nobody saved is not in the log; its items keep their names all the same.
+/// A turn that was published and never saved is not in the log, but the ids of its items are not
+/// given again.
 #[tokio::test]
-async fn invariant_3_no_item_is_called_as_one_that_was_never_saved() {
+async fn invariant_3_no_item_gets_the_id_of_an_unsaved_one() {
     let said = |event: &Event| match event.fact() {
         Some(Fact::AssistantMessage(message)) => Some(message.blocks[0].item),
         _ => None,
     };
-    let door = Door::new();
+    let door = GatedStore::new();
     let harness = Harness::with(|engine| engine.store(door.clone()));
     let session = harness.open().await;
     let id = session.id().clone();

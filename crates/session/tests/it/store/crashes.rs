@@ -1,4 +1,5 @@
-//! A crash or a full disk at any call that changes files: while a store is made, brought up to date, salvaged or written.
+//! A crash or a full disk at any call that changes files, while a store is made, migrated, salvaged
+//! or written.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -16,10 +17,10 @@ use super::damage::without_root;
 use super::versions::OLDER;
 use super::{id, opened, prompt, summary};
 
-/// The folder of the store, for the process that the fault happens to.
+/// The folder of the store, for the process that meets the fault.
 const STORE: &str = "HOLDPOINT_TEST_STORE";
 
-/// Facts that the process writes, one commit each.
+/// How many facts the process writes, one commit each.
 const FACTS: u64 = 20;
 
 const ALL: [Fault; 4] = [Fault::Kill, Fault::Torn, Fault::FullOnce, Fault::Full];
@@ -33,7 +34,8 @@ fn facts(last: u64) -> Vec<Arc<Event>> {
     (1..=last).map(fact).collect()
 }
 
-/// The process that the fault happens to: goes on with the session, and prints the number of each fact that is saved.
+/// Runs in the process that meets the fault: continues the session and prints the number of each
+/// saved fact.
 async fn write_on() -> Result<(), StoreError> {
     let folder = std::env::var_os(STORE).unwrap();
     let store = Sqlite::open(Path::new(&folder))?;
@@ -52,8 +54,9 @@ async fn write_on() -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Lets each fault happen at each call of a process that writes to the store that `prepare` makes. Afterwards the store
-/// opens, has every fact that was there or reported as saved, and takes more.
+/// Makes each fault happen at each call of a process that writes to the store from `prepare`.
+/// Afterwards the store opens, has every fact that was there or reported as saved, and accepts
+/// more.
 async fn at_every_call(prepare: impl AsyncFn(&Path)) {
     if part().is_some() {
         return write_on().await.unwrap_or_else(|error| println!("\nrefused: {error}"));
@@ -107,7 +110,7 @@ async fn t_u17_a_store_opens_after_a_crash_at_any_call_of_its_first_start() {
 }
 
 #[tokio::test]
-async fn t_u17_a_store_opens_after_a_crash_at_any_call_while_it_is_brought_up_to_date() {
+async fn t_u17_a_store_opens_after_a_crash_at_any_call_of_a_migration() {
     at_every_call(async |folder: &Path| {
         let path = folder.join("sessions.db");
         let db = Connection::open(&path).unwrap();
@@ -126,7 +129,7 @@ async fn t_u17_a_store_opens_after_a_crash_at_any_call_while_it_is_brought_up_to
     .await;
 }
 
-/// A store whose index is damaged, and whose newest facts are in the log beside it.
+/// A store with a damaged index and with its newest facts in the write-ahead log.
 async fn damaged(folder: &Path) {
     let made = TempDir::new().unwrap();
     let store = Sqlite::open(made.path()).unwrap();
@@ -150,7 +153,8 @@ async fn t_u17_a_store_opens_after_a_crash_at_any_call_while_it_is_salvaged() {
     at_every_call(damaged).await;
 }
 
-/// A crash while the damaged database is kept aside: it has both names, and its log perhaps the new one alone.
+/// A crash while the damaged database is moved aside: it has both names, and its write-ahead log
+/// may have only the new one.
 #[tokio::test]
 async fn t_u17_a_log_that_was_moved_aside_before_a_crash_is_read() {
     for moved in [false, true] {

@@ -1,4 +1,4 @@
-//! Damage: what can be read is read, and what can't is said.
+//! Damage to a store: readable data is read, and lost data is reported.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -30,13 +30,13 @@ async fn t_u5_garbage_in_one_row_costs_that_row_alone_and_is_a_declared_gap() {
     let good = store.open(&id("good")).await.unwrap().read(0..9).await.unwrap();
     assert!(good.iter().all(|event| event.fact().is_some()));
     assert_eq!(store.list().await.unwrap().len(), 2);
-    // Nothing was rewritten.
+    // The damaged row was not rewritten.
     let left: String =
         db.query_row("SELECT event FROM facts WHERE session = 'bad' AND seq = 3", [], |row| row.get(0)).unwrap();
     assert_eq!(left, "{\"garbage");
 }
 
-/// A fact that is gone altogether is missed by whoever reads its page, be it the first or the last of it.
+/// A lost row is noticed by the reader of its page, even at the start or the end of the page.
 #[tokio::test]
 async fn t_u5_a_lost_row_is_a_declared_gap_at_the_edge_of_a_page_too() {
     let folder = TempDir::new().unwrap();
@@ -73,7 +73,7 @@ async fn t_u5_a_lost_row_is_a_declared_gap_at_the_edge_of_a_page_too() {
     }
 }
 
-/// What lies in the store before it is damaged.
+/// The contents of the store before it is damaged.
 struct Before {
     folder: TempDir,
     sessions: Vec<(SessionId, Vec<Arc<Event>>)>,
@@ -102,15 +102,16 @@ impl Before {
         Self { folder, sessions, bytes }
     }
 
-    /// Opens the store with these bytes for its database, and looks at everything; how many sessions are whole.
-    async fn with(&self, name: &str, bytes: &[u8]) -> usize {
+    /// Opens the store on a database of these bytes and reads everything. Returns how many sessions
+    /// are whole.
+    async fn open_damaged(&self, name: &str, bytes: &[u8]) -> usize {
         let folder = self.folder.path().join(name.replace(' ', "-"));
         fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
         fs::write(folder.join("sessions.db"), bytes).unwrap();
         fs::set_permissions(folder.join("sessions.db"), Permissions::from_mode(0o600)).unwrap();
         let store = match Sqlite::open(&folder) {
             Ok(store) => store,
-            // A flipped bit can look like a later version; then it is left alone.
+            // A flipped bit can look like a later version; then the store is left alone.
             Err(StoreError::Newer { .. }) => return 0,
             Err(error) => panic!("{name}: {error}"),
         };
@@ -127,33 +128,33 @@ impl Before {
                 Ok(read) => {
                     let told = read.iter().any(|event| event.delta().is_some());
                     let kept: Vec<_> = read.iter().filter(|event| event.fact().is_some()).collect();
-                    // What is given as a fact is what was written.
+                    // Every fact that is read was written.
                     for fact in &kept {
-                        assert!(facts.contains(fact), "{name}: {session} has a fact that never was: {fact:?}");
+                        assert!(facts.contains(fact), "{name}: {session} has a fact that was never written: {fact:?}");
                     }
                     lost |= kept.len() != facts.len() && !told;
                     whole += usize::from(kept.len() == facts.len());
                 }
                 Err(_) => lost = true,
             }
-            assert!(!lost || said, "{name}: something of {session} is lost, and nothing says so");
+            assert!(!lost || said, "{name}: {session} lost facts without a gap");
         }
-        // It goes on.
+        // The store accepts a new session.
         let fresh = id("fresh");
         let log = store.create(&fresh).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         log.append(0, vec![opened(&fresh, 1)], summary(&fresh, "")).await.unwrap();
         for salvaged in store.salvaged() {
-            assert!(salvaged.kept_at.exists(), "{name}: the damaged one is kept");
+            assert!(salvaged.kept_at.exists(), "{name}: the damaged database is kept");
         }
         fs::remove_dir_all(folder).unwrap();
         whole
     }
 }
 
-/// The pages of a database.
+/// The page size of a database.
 const PAGE: usize = 4_096;
 
-/// A store with these bytes for its database.
+/// A store on a database of these bytes.
 fn store_of(bytes: &[u8]) -> (TempDir, Sqlite) {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("sessions.db"), bytes).unwrap();
@@ -171,22 +172,22 @@ fn root_of(bytes: &[u8], name: &str) -> usize {
     db.query_row(root, [name], |row| row.get::<_, i64>(0)).unwrap().try_into().unwrap()
 }
 
-/// A database, with the first page of a table or index overwritten.
+/// A database in which the first page of a table or index is overwritten.
 pub(super) fn without_root(bytes: &[u8], name: &str) -> Vec<u8> {
     let (root, mut bytes) = (root_of(bytes, name), bytes.to_vec());
     bytes[(root - 1) * PAGE..root * PAGE].fill(0xa5);
     bytes
 }
 
-/// The facts of a session that can be read.
+/// The readable facts of a session.
 async fn facts_of(store: &Sqlite, session: &SessionId) -> Vec<Arc<Event>> {
     let read = store.open(session).await.unwrap().read(0..u64::MAX).await.unwrap();
     read.into_iter().filter(|event| event.fact().is_some()).collect()
 }
 
-/// SQLite reads nothing of a database that is shorter than its header says, unless it is told to.
+/// By default, SQLite reads nothing of a database that is shorter than its header says.
 #[tokio::test]
-async fn t_u3_a_store_that_lost_whole_pages_keeps_what_the_others_have() {
+async fn t_u3_a_store_that_lost_pages_keeps_the_data_of_the_others() {
     let before = Before::new().await;
     let all: usize = before.sessions.iter().map(|(_, facts)| facts.len()).sum();
     for pages in 1..4 {
@@ -203,9 +204,9 @@ async fn t_u3_a_store_that_lost_whole_pages_keeps_what_the_others_have() {
     }
 }
 
-/// Without the list, a session's facts say of themselves whether they are all there.
+/// Without the list, a session's facts show by themselves whether they are complete.
 #[tokio::test]
-async fn t_u3_sessions_whose_list_is_lost_are_listed_anew_and_not_called_damaged() {
+async fn t_u3_sessions_are_relisted_from_their_facts_and_not_reported_as_damaged() {
     let before = Before::new().await;
     let bytes = without_root(&before.bytes, "sessions");
     let (_folder, store) = store_of(&bytes);
@@ -218,18 +219,18 @@ async fn t_u3_sessions_whose_list_is_lost_are_listed_anew_and_not_called_damaged
     assert_eq!((&salvaged.relisted, &salvaged.damaged), (&ids, &vec![]), "{salvaged:?}");
 }
 
-/// Sessions are found by an index, and without it if need be.
+/// Sessions are found by an index, or without it if it is damaged.
 #[tokio::test]
 async fn t_u3_sessions_are_whole_without_the_index_of_their_list() {
     let before = Before::new().await;
     let (_folder, store) = store_of(&without_root(&before.bytes, "sqlite_autoindex_sessions_1"));
-    // Nothing is found without it.
+    // This look-up finds the damage.
     let _ = store.open(&before.sessions[0].0).await.unwrap();
     let ids: Vec<_> = before.sessions.iter().map(|(session, _)| session.clone()).collect();
     assert_eq!(store.salvaged()[0].whole, ids);
 }
 
-/// With the list gone too, a session that lacks a fact is damaged all the same.
+/// Without the list, too, a session that lacks a fact is damaged.
 #[tokio::test]
 async fn t_u3_sessions_whose_list_is_lost_are_damaged_where_facts_are_missing() {
     let before = Before::new().await;
@@ -248,13 +249,13 @@ async fn t_u3_sessions_whose_list_is_lost_are_damaged_where_facts_are_missing() 
     assert_eq!(salvaged.relisted, ["s0", "s4", "s5"].map(id), "{salvaged:?}");
 }
 
-/// Without their facts, sessions are listed by what was saved of them for that.
+/// Without their facts, sessions are listed by their summaries.
 #[tokio::test]
-async fn t_u3_sessions_whose_facts_are_lost_are_listed_and_lack_what_they_had() {
+async fn t_u3_sessions_without_facts_are_listed_with_a_gap() {
     let before = Before::new().await;
     let bytes = without_root(&before.bytes, "facts");
     let (_folder, store) = store_of(&bytes);
-    // Damage in a part that nobody has read yet is found when it is.
+    // Damage in a part that was not read yet is found when it is read.
     let _ = store.open(&before.sessions[0].0).await.unwrap().page(0..u64::MAX, 1).await;
     let listed = store.list().await.unwrap();
     assert_eq!(listed.len(), before.sessions.len());
@@ -273,29 +274,29 @@ fn rounds() -> u64 {
 }
 
 #[tokio::test]
-async fn t_u3_a_cut_store_opens_with_what_is_left_and_says_what_is_not() {
+async fn t_u3_a_truncated_store_opens_and_reports_its_losses() {
     let before = Before::new().await;
     let mut random = fastrand::Rng::with_seed(3);
     for round in 0..rounds() {
-        // An empty file is a new store, and nothing tells it from one.
+        // An empty file can't be distinguished from a new store.
         let length = match round {
             0 => 1,
             1 => 50,
             _ => before.bytes.len() - random.usize(1..8 * 4_096),
         };
-        let whole = before.with(&format!("cut {round}"), &before.bytes[..length]).await;
-        // A few pages at the end are of the sessions that were written last.
+        let whole = before.open_damaged(&format!("cut {round}"), &before.bytes[..length]).await;
+        // The last few pages belong to the sessions that were written last.
         assert!(round < 2 || whole >= 3, "cut {round}, to {length} bytes: {whole} sessions are whole");
     }
 }
 
-/// A store as SIGKILL leaves it: what was written last lies in the log beside the database.
+/// A store as SIGKILL leaves it: the newest facts are in the write-ahead log.
 struct Killed {
     database: Vec<u8>,
     log: Vec<u8>,
     session: SessionId,
     facts: Vec<Arc<Event>>,
-    /// How long the log was when each of the facts was acknowledged; 0 for those that the database has.
+    /// The length of the log when each fact was acknowledged; 0 for facts in the database.
     saved: Vec<usize>,
 }
 
@@ -319,12 +320,12 @@ impl Killed {
             facts.push(fact);
             saved.push(fs::metadata(&beside).unwrap().len().try_into().unwrap());
         }
-        // While it is open: closed, it would put them together.
+        // Read while the store is open, because closing it would merge the two files.
         Self { database: fs::read(path).unwrap(), log: fs::read(beside).unwrap(), session, facts, saved }
     }
 
-    /// Opens the store with these bytes for its log, which are damaged from `at` on.
-    async fn with(&self, name: &str, log: &[u8], at: usize) {
+    /// Opens the store with these bytes as its write-ahead log, which is damaged from `at` on.
+    async fn open_damaged(&self, name: &str, log: &[u8], at: usize) {
         let folder = TempDir::new().unwrap();
         for (file, bytes) in [("sessions.db", &*self.database), ("sessions.db-wal", log)] {
             fs::write(folder.path().join(file), bytes).unwrap();
@@ -334,32 +335,32 @@ impl Killed {
         assert_eq!(store.list().await.unwrap().len(), 1, "{name}");
         let log = store.open(&self.session).await.unwrap();
         let kept = log.read(0..u64::MAX).await.unwrap();
-        assert!(self.facts.starts_with(&kept), "{name}: what is there is what was written first");
-        // The head of the log says how to read the rest of it.
+        assert!(self.facts.starts_with(&kept), "{name}: the kept facts are the first ones");
+        // Without its header, the rest of the log can't be read.
         let sound = self.saved.iter().filter(|saved| **saved <= if at < WAL_HEAD { 0 } else { at }).count();
-        assert!(kept.len() >= sound, "{name}: {} of {sound} facts before the damage are there", kept.len());
-        // It goes on.
+        assert!(kept.len() >= sound, "{name}: {} of {sound} facts before the damage are kept", kept.len());
+        // The session accepts another fact.
         let next = prompt(kept.last().unwrap().seq + 1, "next");
         log.append(next.seq - 1, vec![next.clone()], summary(&self.session, "t")).await.unwrap();
         assert_eq!(log.read(next.seq..u64::MAX).await.unwrap(), [next], "{name}");
     }
 }
 
-/// Bytes of a log before its first page.
+/// The bytes of a log before its first page.
 const WAL_HEAD: usize = 32;
 
 #[tokio::test]
-async fn t_u3_a_cut_or_flipped_log_costs_what_was_written_from_there_on() {
+async fn t_u3_a_damaged_write_ahead_log_loses_only_later_facts() {
     let killed = Killed::new().await;
     assert!(killed.saved.iter().filter(|saved| **saved > 0).count() > 20, "the log has facts: {:?}", killed.saved);
-    killed.with("whole", &killed.log, killed.log.len()).await;
+    killed.open_damaged("whole", &killed.log, killed.log.len()).await;
     let mut random = fastrand::Rng::with_seed(5);
     for round in 0..rounds() {
         let at = if round == 0 { 0 } else { random.usize(..killed.log.len()) };
-        killed.with(&format!("cut {round} at {at}"), &killed.log[..at], at).await;
+        killed.open_damaged(&format!("cut {round} at {at}"), &killed.log[..at], at).await;
         let mut flipped = killed.log.clone();
         flipped[at] ^= 1 << random.u8(..8);
-        killed.with(&format!("flip {round} at {at}"), &flipped, at).await;
+        killed.open_damaged(&format!("flip {round} at {at}"), &flipped, at).await;
     }
 }
 
@@ -373,7 +374,7 @@ async fn t_u3_flipped_bits_are_never_taken_for_facts() {
             let at = random.usize(..bytes.len());
             bytes[at] ^= 1 << random.u8(..8);
         }
-        before.with(&format!("flip {round}"), &bytes).await;
+        before.open_damaged(&format!("flip {round}"), &bytes).await;
     }
 }
 
@@ -382,7 +383,7 @@ async fn t_u3_damage_that_many_find_at_once_is_salvaged_once() {
     let before = Before::new().await;
     let path = before.folder.path().join("sessions.db");
     let store = Sqlite::open(before.folder.path()).unwrap();
-    // Under a store that is open, in the same file: what was read of it is read anew.
+    // The file changes under an open store, which has to read it again.
     let mut bytes = before.bytes.clone();
     let middle = bytes.len() / 2 / 4_096 * 4_096;
     bytes[4_096..middle].fill(0x5a);

@@ -1,4 +1,4 @@
-//! Several processes write at once.
+//! Several processes that write at once.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use super::{id, opened, prompt, summary};
 
-/// Where they write.
+/// The folder of their store.
 const STORE: &str = "HOLDPOINT_TEST_STORE";
 
-/// Processes, and what each writes.
+/// How many processes write, and how many writes each makes.
 const WRITERS: u64 = 8;
 const WRITES: u64 = 200;
 
-/// How often one waits for its turn: each time as long as the store has patience.
+/// How often a process tries a write; each try lasts as long as the store's busy timeout.
 const TRIES: usize = 12;
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
 }
 
 #[tokio::test]
-async fn t_u10_a_process_that_can_not_write_ends_with_a_code_that_says_so() {
+async fn t_u10_a_process_that_can_not_write_exits_with_an_error() {
     if let Some(name) = part() {
         return write(&name).await;
     }
@@ -66,26 +66,27 @@ async fn t_u10_a_process_that_can_not_write_ends_with_a_code_that_says_so() {
     assert!(Sqlite::open(folder.path()).unwrap().list().await.unwrap().is_empty());
 }
 
-/// What each of the processes does.
+/// The work of each process.
 async fn write(name: &str) {
     let session = id(name);
     let store = Sqlite::open(Path::new(&std::env::var_os(STORE).unwrap())).unwrap();
-    let log = taken(async || store.create(&session).await).await;
-    taken(async || log.append(0, vec![opened(&session, 1)], summary(&session, "")).await).await;
+    let log = write_with_retries(async || store.create(&session).await).await;
+    write_with_retries(async || log.append(0, vec![opened(&session, 1)], summary(&session, "")).await).await;
     for seq in 2..2 + WRITES {
         let fact = prompt(seq, &format!("{name} {seq}"));
-        taken(async || log.append(seq - 1, vec![fact.clone()], summary(&session, "")).await).await;
+        write_with_retries(async || log.append(seq - 1, vec![fact.clone()], summary(&session, "")).await).await;
     }
     println!("\nwrote {WRITES}");
 }
 
-/// Writes, again where the store was others' for too long: on a slow disk they are not served in turn.
-async fn taken<T>(write: impl AsyncFn() -> Result<T, StoreError>) -> T {
+/// Writes, and tries again when others had the store for too long: on a slow disk, processes are
+/// not served in turn.
+async fn write_with_retries<T>(write: impl AsyncFn() -> Result<T, StoreError>) -> T {
     for _ in 0..TRIES {
         match write().await {
             Ok(written) => return written,
             Err(error) => assert!(error.to_string().contains("locked"), "{error}"),
         }
     }
-    panic!("it is never this one's turn");
+    panic!("this store never gets the lock");
 }

@@ -1,4 +1,4 @@
-//! What every store has to keep.
+//! Rules that every store has to keep.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{event, id, opened, prompt, summary};
 
-/// Both stores, and what holds their files.
+/// Both stores, and the folder of their files.
 fn stores() -> (TempDir, [Box<dyn SessionStore>; 2]) {
     let folder = TempDir::new().unwrap();
     let sqlite = Sqlite::open(&folder.path().join("state")).unwrap();
@@ -20,7 +20,7 @@ fn numbers(facts: &[Arc<Event>]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn facts_come_back_as_they_were_in_ranges_and_the_newest() {
+async fn facts_are_read_unchanged_by_range_and_by_newest() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
@@ -63,7 +63,7 @@ async fn two_owners_of_a_session_can_not_both_write() {
     }
 }
 
-/// Whoever reads a log and is not read itself holds a page of it.
+/// A stalled reader of a log keeps one page of it in memory.
 #[tokio::test]
 async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
     let folder = TempDir::new().unwrap();
@@ -84,7 +84,7 @@ async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
 }
 
 #[tokio::test]
-async fn numbers_are_set_aside_once_and_above_every_fact() {
+async fn numbers_are_reserved_once_and_above_every_fact() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
@@ -97,7 +97,7 @@ async fn numbers_are_set_aside_once_and_above_every_fact() {
 }
 
 #[tokio::test]
-async fn numbers_that_were_not_used_go_back_unless_more_were_set_aside_since() {
+async fn unused_numbers_are_returned_unless_later_ones_were_reserved() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
@@ -105,14 +105,14 @@ async fn numbers_that_were_not_used_go_back_unless_more_were_set_aside_since() {
         let first = log.reserve(100).await.unwrap();
         let second = log.reserve(100).await.unwrap();
         log.give_back(40..first.end).await.unwrap();
-        assert_eq!(log.reserve(10).await.unwrap(), 201..211, "others have those behind them");
+        assert_eq!(log.reserve(10).await.unwrap(), 201..211, "the next reservation follows");
         log.give_back(211..211).await.unwrap();
         log.give_back(201..211).await.unwrap();
         log.give_back(150..second.end).await.unwrap();
         assert_eq!(log.reserve(10).await.unwrap(), 150..160);
         log.append(0, vec![opened(&session, 155)], summary(&session, "")).await.unwrap();
         log.give_back(152..160).await.unwrap();
-        assert_eq!(log.reserve(10).await.unwrap(), 156..166, "above every fact");
+        assert_eq!(log.reserve(10).await.unwrap(), 156..166, "the reservation is above every fact");
     }
 }
 
@@ -143,7 +143,7 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
 }
 
 #[tokio::test]
-async fn many_sessions_write_at_once_and_each_has_its_own() {
+async fn concurrent_writes_of_many_sessions_stay_separate() {
     let (_folder, stores) = stores();
     for store in stores {
         let logs = (0..50).map(|n| id(&format!("s{n}"))).map(|session| async {
@@ -163,10 +163,11 @@ async fn many_sessions_write_at_once_and_each_has_its_own() {
     }
 }
 
-/// Whoever reads a log may come between an owner's writes: it sees what was there at one moment, and nothing as lost. Taken
-/// for lost, facts were passed over by the next owner of the session, which gave their prompts' numbers again.
+/// A read between an owner's writes sees the log at one moment, and no fact as lost. Facts taken
+/// for lost would be skipped by the session's next owner, which would give the ids of their prompts
+/// again.
 #[tokio::test]
-async fn m_b4_what_is_written_while_a_log_is_read_is_not_taken_for_lost() {
+async fn m_b4_a_fact_written_during_a_read_is_not_a_gap() {
     const LAST: u64 = 600;
     let (_folder, stores) = stores();
     for store in stores {
@@ -192,14 +193,14 @@ async fn m_b4_what_is_written_while_a_log_is_read_is_not_taken_for_lost() {
     }
 }
 
-/// A piece of an answer that is still coming.
+/// A piece of an answer that is still streaming.
 fn piece(seq: u64, text: &str) -> Arc<Event> {
     let body = Body::Delta(Delta::Text { item: ItemId(1), text: text.to_owned() });
     Arc::new(Event { seq, at: Timestamp(seq), turn: Some(TurnId(1)), step: Some(1), body })
 }
 
 #[tokio::test]
-async fn a_draft_lasts_until_its_answer_or_the_end_of_its_turn_is_a_fact() {
+async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
     let (_folder, stores) = stores();
     for store in stores {
         let (one, two) = (id("one"), id("two"));
@@ -213,12 +214,12 @@ async fn a_draft_lasts_until_its_answer_or_the_end_of_its_turn_is_a_fact() {
         }
         log.append(1, vec![prompt(6, "queued")], summary(&one, "")).await.unwrap();
         assert_eq!(store.open(&one).await.unwrap().draft().await.unwrap(), pieces);
-        assert_eq!(numbers(&log.read(0..99).await.unwrap()), [1, 6], "it is no fact");
+        assert_eq!(numbers(&log.read(0..99).await.unwrap()), [1, 6], "a draft is not a fact");
         let answer = event(7, Fact::AssistantMessage(AssistantMessage::default()));
         log.append(6, vec![answer], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), []);
 
-        // Saved late: the next one has begun.
+        // Saved late: the next answer has started.
         log.keep_draft(vec![piece(8, "more"), piece(10, "of the next")]).await.unwrap();
         let answer = event(9, Fact::AssistantMessage(AssistantMessage::default()));
         log.append(7, vec![answer], summary(&one, "")).await.unwrap();
@@ -234,16 +235,17 @@ async fn a_draft_lasts_until_its_answer_or_the_end_of_its_turn_is_a_fact() {
     }
 }
 
-/// Whoever still has its log open writes nothing that comes back, and reads nothing of what was said.
+/// A client that still has its log open writes nothing that reappears, and reads nothing of the
+/// conversation.
 #[tokio::test]
-async fn what_is_deleted_is_neither_written_nor_read_by_whoever_has_it_open() {
+async fn a_deleted_session_is_neither_written_nor_read_through_an_open_log() {
     let (_folder, stores) = stores();
     for store in stores {
         let (one, two) = (id("one"), id("two"));
         let log = store.create(&one).await.unwrap();
         log.append(0, vec![opened(&one, 1), prompt(2, "x")], summary(&one, "")).await.unwrap();
         log.keep_draft(vec![piece(3, "half")]).await.unwrap();
-        // One of which nothing was saved yet.
+        // A session without a saved fact.
         let empty = store.create(&two).await.unwrap();
         for (session, log) in [(&one, &log), (&two, &empty)] {
             store.delete(session).await.unwrap();
@@ -259,7 +261,7 @@ async fn what_is_deleted_is_neither_written_nor_read_by_whoever_has_it_open() {
             assert_eq!(log.draft().await.unwrap(), []);
             assert!(log.saved().await.unwrap().is_none());
         }
-        // Made again under the same id, it is another one.
+        // A session made again under the same id is another one.
         store.create(&one).await.unwrap();
         assert_eq!(store.open(&one).await.unwrap().read(0..99).await.unwrap(), []);
     }

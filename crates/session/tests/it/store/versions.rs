@@ -1,4 +1,4 @@
-//! The database's schema: made, brought up to date with a backup, and left alone when it is newer.
+//! The database's schema: created, migrated with a backup, and left alone if it is newer.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use holdpoint_session::folders::Exposed;
 use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
-use holdpoint_session::testing::soon;
+use holdpoint_session::testing::within_patience;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -17,7 +17,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn t_h4_the_files_are_the_users_own() {
+async fn t_h4_the_files_are_private_to_the_user() {
     let folder = TempDir::new().unwrap();
     let state = folder.path().join("a/state");
     let store = Sqlite::open(&state).unwrap();
@@ -31,7 +31,7 @@ async fn t_h4_the_files_are_the_users_own() {
 }
 
 #[test]
-fn t_h4_what_others_can_get_at_is_refused() {
+fn t_h4_files_open_to_others_are_refused() {
     let folder = TempDir::new().unwrap();
     drop(Sqlite::open(folder.path()).unwrap());
     let database = folder.path().join("sessions.db");
@@ -56,13 +56,13 @@ fn t_h4_what_others_can_get_at_is_refused() {
 }
 
 #[test]
-fn t_u11_the_sqlite_in_use_is_a_sound_one() {
+fn t_u11_the_sqlite_version_has_no_known_wal_bug() {
     // Before 3.51.3 a WAL could be reset under a reader; 3.52.0 was withdrawn.
     let version = rusqlite::version_number();
     assert!(version >= 3_051_003 && version != 3_052_000, "{}", rusqlite::version());
 }
 
-/// Another process that writes is waited for, by all who want to write; nobody who reads waits.
+/// Every writer waits for another process that writes; readers do not wait.
 #[tokio::test]
 async fn t_u11_a_lock_of_another_process_makes_no_write_fail() {
     let folder = TempDir::new().unwrap();
@@ -83,7 +83,7 @@ async fn t_u11_a_lock_of_another_process_makes_no_write_fail() {
     // Long enough for a write that does not wait to have failed.
     for _ in 0..200 {
         assert_eq!(store.list().await.unwrap().len(), logs.len());
-        assert!(writes.iter().all(|write| !write.is_finished()), "a write is done under another's lock");
+        assert!(writes.iter().all(|write| !write.is_finished()), "a write finished under another process's lock");
     }
     another.execute_batch("COMMIT").unwrap();
     for (write, (log, session)) in writes.drain(..).zip(&logs) {
@@ -92,20 +92,20 @@ async fn t_u11_a_lock_of_another_process_makes_no_write_fail() {
     }
 }
 
-/// By what the kernel says of its descriptors: the others are open for reading alone.
+/// By the kernel's flags of its descriptors: the other connections are read-only.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn t_u11_one_of_a_stores_connections_writes() {
+async fn t_u11_only_one_connection_of_a_store_writes() {
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let path = folder.path().join("sessions.db");
-    // Each of those that read has a connection once it has read.
+    // Each reader has a connection once it has read.
     let all_read = async {
         while descriptors(&path).len() < 3 {
             futures_util::future::join_all((0..8).map(|_| store.list())).await;
         }
     };
-    soon("three connections", all_read).await;
+    within_patience("three connections", all_read).await;
     let writing = descriptors(&path).into_iter().filter(|flags| flags & 3 != 0).count();
     assert_eq!(writing, 1, "{:?}", descriptors(&path));
 }
@@ -123,7 +123,7 @@ fn descriptors(path: &Path) -> Vec<u32> {
     flags.collect()
 }
 
-/// What made schema 1, and then 2 of it.
+/// The statements that made schema 1, and then schema 2 from it.
 pub(super) const OLDER: [&str; 2] = [
     "CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
@@ -143,7 +143,7 @@ pub(super) const OLDER: [&str; 2] = [
 ];
 
 #[tokio::test]
-async fn t_u14_a_store_of_an_older_version_is_brought_up_to_date_with_a_backup() {
+async fn t_u14_an_older_store_is_migrated_with_a_backup() {
     for older in 1..=2_u32 {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("sessions.db");
@@ -151,7 +151,7 @@ async fn t_u14_a_store_of_an_older_version_is_brought_up_to_date_with_a_backup()
         let db = Connection::open(&path).unwrap();
         OLDER.iter().take(older as usize).for_each(|step| db.execute_batch(step).unwrap());
         db.pragma_update(None, "user_version", older).unwrap();
-        // As schema 1 had them: no summaries, no checksums.
+        // As in schema 1: no summaries, no checksums.
         db.execute("INSERT INTO sessions (id, opened, last, reserved) VALUES ('old', 5, 2, 9)", []).unwrap();
         for fact in [opened(&session, 1), prompt(2, "kept")] {
             let text = serde_json::to_string(&fact).unwrap();
@@ -184,7 +184,7 @@ fn t_u14_a_store_of_a_newer_version_is_refused_and_left_untouched() {
     drop(db);
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let before = fs::read(&path).unwrap();
-    let Err(error) = Sqlite::open(folder.path()) else { panic!("it was opened") };
+    let Err(error) = Sqlite::open(folder.path()) else { panic!("the store was opened") };
     assert_eq!(error, StoreError::Newer { found: 4711, known: 3 });
     assert_eq!(fs::read(&path).unwrap(), before);
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -1,4 +1,4 @@
-//! One replacement: where the old string stands, and what takes its place there, line ends included.
+//! One replacement: where the old string occurs, and the new string with the line ends of the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,51 +8,53 @@ use thiserror::Error;
 
 use crate::files::mark::MAX_HASHED;
 
-/// Places that are replaced at once: each is remembered until all are known.
+/// The most places replaced at once. All of them are collected first, so this bounds memory.
 const MAX_REPLACED: usize = 250_000;
 
-/// One replacement, as the model wants it.
+/// One replacement as the model requested it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Replacement<'a> {
     pub(super) old: &'a str,
     pub(super) new: &'a str,
-    /// Everywhere, and not just in the one place where it stands.
+    /// Replace every occurrence; otherwise there must be exactly one.
     pub(super) all: bool,
 }
 
-/// A place where an old string stands.
+/// An occurrence of an old string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found<'a> {
-    /// All of it.
+    /// The range of the whole old string.
     pub(super) whole: Range<usize>,
-    /// The part of it that is replaced: what differs.
+    /// The range that differs from the new string and is replaced.
     pub(super) part: Range<usize>,
-    /// What takes the place of that part.
+    /// The replacement of `part`.
     pub(super) by: Cow<'a, str>,
 }
 
-/// More would come of it than is done at once. Nobody has been asked by then: it must not cost more memory than it may.
+/// The limits of an edit. They bound the memory that is used before the user has approved the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(super) enum TooMuch {
-    /// Such a file could not be edited again.
-    #[error("the text would be more than {} MiB", MAX_HASHED / 1024 / 1024)]
+pub(super) enum EditLimit {
+    /// A file of this size could not be edited again.
+    #[error("the result would be larger than {} MiB", MAX_HASHED / 1024 / 1024)]
     Text,
-    /// Too many places.
-    #[error("old_string stands in it more than {MAX_REPLACED} times: do it in parts, or by a command")]
+    #[error("old_string occurs more than {MAX_REPLACED} times: split the edit, or use a command")]
     Places,
 }
 
 impl<'a> Replacement<'a> {
-    /// Where the old string stands in `text`, and what takes its place: all places one after the other if all are
-    /// meant; else also those that overlap, but no more than `most`.
+    /// Finds the old string in `text`, with the replacement of each occurrence. With `all`, the
+    /// occurrences do not overlap. Otherwise overlapping ones count, and at most `most` are
+    /// returned.
     ///
-    /// Where neither string has a carriage return, a line feed stands for the line end of the text, whichever that is:
-    /// lines that stay keep theirs, and new ones get that of the lines they stand for or, without any, of those around.
+    /// If neither string has a carriage return, a line feed in them matches any line end of the
+    /// text. Unchanged lines keep their line ends. New lines get those of the lines they replace,
+    /// or else of the lines around them.
     ///
     /// # Errors
-    /// [`TooMuch`] if the text would become more than 64 MiB, or all are meant and are more than 250,000.
-    pub(super) fn find(&self, text: &str, most: usize) -> Result<Vec<Found<'a>>, TooMuch> {
-        // Only what differs is replaced, so that lines around it are left as they are.
+    /// [`EditLimit`] if the text would grow beyond 64 MiB, or if `all` is set and there are more
+    /// than 250,000 occurrences.
+    pub(super) fn find(&self, text: &str, most: usize) -> Result<Vec<Found<'a>>, EditLimit> {
+        // Replace only the differing part, so that the lines around it are left as they are.
         let before = common(self.old.chars().zip(self.new.chars()));
         let (same, old, new) = (&self.old[..before], &self.old[before..], &self.new[before..]);
         let after = common(old.chars().rev().zip(new.chars().rev()));
@@ -65,7 +67,7 @@ impl<'a> Replacement<'a> {
             };
             return self.places(text, self.old, found, most);
         }
-        // Its longest line is sought, and the others are looked for around that.
+        // Search for the longest line, then compare the lines around each hit.
         let sought = self.old.split('\n').max_by_key(|line| line.len()).filter(|line| !line.is_empty()).unwrap_or("\n");
         let ahead = self.old.find(sought).unwrap_or_default();
         let found = |at: usize| {
@@ -79,14 +81,14 @@ impl<'a> Replacement<'a> {
         self.places(text, sought, found, most)
     }
 
-    /// Tries every place where `sought` stands.
+    /// Collects the occurrences at the places where `sought` is found.
     fn places(
         &self,
         text: &str,
         sought: &str,
         found: impl Fn(usize) -> Option<Found<'a>>,
         most: usize,
-    ) -> Result<Vec<Found<'a>>, TooMuch> {
+    ) -> Result<Vec<Found<'a>>, EditLimit> {
         let most = if self.all { usize::MAX } else { most };
         let finder = memmem::Finder::new(sought);
         let mut places: Vec<Found<'a>> = Vec::new();
@@ -105,13 +107,13 @@ impl<'a> Replacement<'a> {
             }
             let with = bytes + place.by.len() - place.part.len();
             if with as u64 > MAX_HASHED {
-                return Err(TooMuch::Text);
+                return Err(EditLimit::Text);
             }
             if self.all {
                 bytes = with;
             }
             if places.len() == MAX_REPLACED {
-                return Err(TooMuch::Places);
+                return Err(EditLimit::Places);
             }
             places.push(place);
         }
@@ -119,12 +121,12 @@ impl<'a> Replacement<'a> {
     }
 }
 
-/// How many bytes are the same, from the first character on.
+/// The bytes of the characters that are equal before the first difference.
 fn common(pairs: impl Iterator<Item = (char, char)>) -> usize {
     pairs.take_while(|(one, other)| one == other).map(|(character, _)| character.len_utf8()).sum()
 }
 
-/// Where `part` ends if it begins at `at`, whichever the line ends are.
+/// The end of `part` if it begins at `at`, with any line ends.
 fn over(text: &str, mut at: usize, part: &str) -> Option<usize> {
     for (number, line) in part.split('\n').enumerate() {
         let rest = text.as_bytes().get(at..)?;
@@ -139,7 +141,7 @@ fn over(text: &str, mut at: usize, part: &str) -> Option<usize> {
     Some(at)
 }
 
-/// Where `part` begins if it ends at `at`, whichever the line ends are.
+/// The start of `part` if it ends at `at`, with any line ends.
 fn back_over(text: &str, mut at: usize, part: &str) -> Option<usize> {
     for (number, line) in part.rsplit('\n').enumerate() {
         let rest = text.as_bytes().get(..at)?;
@@ -154,7 +156,7 @@ fn back_over(text: &str, mut at: usize, part: &str) -> Option<usize> {
     Some(at)
 }
 
-/// `new`, which takes the place of this part of the text, with the line ends it has to have.
+/// Returns `new` with line ends that fit the part of the text that it replaces.
 fn with_line_ends<'a>(text: &str, part: &Range<usize>, new: &'a str) -> Cow<'a, str> {
     if !new.contains('\n') {
         return new.into();

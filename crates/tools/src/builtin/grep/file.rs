@@ -1,4 +1,4 @@
-//! Searching one file.
+//! The search of one file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,19 +11,19 @@ use super::{MAX_BYTES, Output};
 use crate::context::ToolContext;
 use crate::files::form::{PROBE, is_binary};
 
-/// Bytes of one line that are shown.
+/// The most bytes shown of one line.
 const MAX_LINE: usize = 500;
 
-/// Bytes before a match that are shown of a line that is longer.
+/// Bytes shown before the match in a longer line.
 const BEFORE: usize = 100;
 
-/// Bytes that are held of one file: one line and those around it have to fit.
+/// The most bytes of a file in memory. A line and its context have to fit.
 const MAX_HELD: usize = 4 * 1024 * 1024;
 
-/// What begins a file of UTF-16, which is searched as text in spite of its zero bytes.
+/// Byte order marks of UTF-16. Such a file is searched as text despite its zero bytes.
 const UTF_16: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 
-/// Searches file after file.
+/// Searches one file after the other.
 pub(super) struct FileSearch<'a> {
     context: &'a ToolContext,
     matcher: &'a RegexMatcher,
@@ -32,14 +32,14 @@ pub(super) struct FileSearch<'a> {
     limit: u64,
 }
 
-/// What was found in a file.
+/// The matches in one file.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
-    /// Matching lines: all if they are counted; else no more than are shown.
+    /// Matching lines: all of them for `Output::Count`, otherwise no more than are shown.
     pub(super) count: u64,
-    /// They and those around them, if lines are shown: no more than one call does.
+    /// Matching lines and their context for `Output::Lines`, no more than one call shows.
     pub(super) lines: Vec<Line>,
-    /// Bytes of these lines.
+    /// Bytes of `lines`.
     pub(super) bytes: usize,
 }
 
@@ -48,13 +48,13 @@ pub(super) struct Line {
     /// Counted from 1.
     pub(super) number: u64,
     pub(super) is_match: bool,
-    /// Something was left out before this one.
+    /// Lines before this one were left out.
     pub(super) after_gap: bool,
-    /// As it is shown.
+    /// The text as shown, cut if it is long.
     pub(super) text: String,
 }
 
-/// What came of a file: what was found, and how far it was searched.
+/// The matches in a file, and where its search ended.
 pub(super) struct Searched {
     pub(super) hits: Hits,
     pub(super) end: End,
@@ -63,7 +63,7 @@ pub(super) struct Searched {
 /// Where the search of a file ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// At its end, or where enough was found.
+    /// At the end of the file, or once enough was found.
     Done,
     /// At a zero byte.
     Binary,
@@ -73,7 +73,8 @@ pub(super) enum End {
 }
 
 impl<'a> FileSearch<'a> {
-    /// `around`: so many lines around each match. Where lines are shown, at most `limit` matches of a file are looked for.
+    /// `around` is the number of context lines before and after each match. For `Output::Lines`,
+    /// the search of a file ends after `limit` matches.
     pub(super) fn new(
         context: &'a ToolContext,
         matcher: &'a RegexMatcher,
@@ -104,7 +105,7 @@ impl<'a> FileSearch<'a> {
         let end = match self.searcher.search_reader(self.matcher, &mut text, &mut collect) {
             Ok(()) if collect.is_binary => End::Binary,
             Ok(()) => End::Done,
-            // So it says of a line that does not fit.
+            // The searcher returns a custom error for a line that exceeds its heap limit.
             Err(error) if error.get_ref().is_some() && !self.context.is_cancelled() => End::TooLong,
             Err(_) => End::Unreadable,
         };
@@ -115,13 +116,13 @@ impl<'a> FileSearch<'a> {
     }
 }
 
-/// A file whose reading ends when the turn is cut, or when it turns out to be no text.
+/// A file that reads as empty once it turns out to be binary. Reading fails after the turn was cut.
 struct Text<'a> {
     file: &'a File,
     context: &'a ToolContext,
-    /// Bytes read so far.
+    /// Bytes checked for zeros so far.
     passed: usize,
-    /// No more is looked for zero bytes.
+    /// The check for zero bytes has ended.
     is_probed: bool,
     is_binary: bool,
 }
@@ -154,7 +155,7 @@ struct Collect<'a> {
 }
 
 impl Collect<'_> {
-    /// Keeps a line. Whether there is room for more.
+    /// Keeps a line. Returns whether there is room for more.
     fn push(&mut self, number: Option<u64>, is_match: bool, bytes: &[u8]) -> bool {
         let matched = match is_match && bytes.len() > MAX_LINE {
             true => self.matcher.find(bytes).ok().flatten().map_or(0, |found| found.start()),
@@ -182,7 +183,7 @@ impl Sink for Collect<'_> {
         self.hits.count += 1;
         Ok(match self.output {
             Output::Lines => self.push(found.line_number(), true, found.bytes()),
-            // One is enough.
+            // One match is enough.
             Output::Files => false,
             Output::Count => true,
         })
@@ -203,7 +204,7 @@ impl Sink for Collect<'_> {
     }
 }
 
-/// A line as it is shown: a long one around what matched.
+/// The text of a line as shown. A long line is cut around its match.
 fn shortened(line: &[u8], matched: usize) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -212,7 +213,7 @@ fn shortened(line: &[u8], matched: usize) -> String {
     }
     let start = matched.saturating_sub(BEFORE).min(line.len() - MAX_LINE);
     let end = start + MAX_LINE;
-    // Characters that the cut splits go with what is left out.
+    // Leave out the characters that the cut has split.
     let text = String::from_utf8_lossy(&line[start..end]);
     let text = text.trim_matches('\u{fffd}');
     let (before, after) = (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });

@@ -1,4 +1,4 @@
-//! What a search has found so far: of all files, the first in the order of their paths.
+//! The results of a search so far: the first matching files in the order of their paths.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::file::Hits;
 use super::{MAX_BYTES, Output};
 
-/// What is kept of a search by several threads: as much as is shown, and always the same.
+/// The results that several threads have found. Only the part that is shown is kept, and it does
+/// not depend on the order in which files are searched.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// What there may be so many of: matching lines if these are shown, else files.
+    /// The limit counts matching lines for `Output::Lines`, and files otherwise.
     output: Output,
     limit: u64,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptHits>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptHits {
     files: BTreeMap<PathBuf, Hits>,
-    /// What counts of them.
+    /// Matching lines or files, as the limit counts them.
     count: u64,
-    /// Bytes of their lines.
+    /// Bytes of all kept lines.
     bytes: usize,
 }
 
@@ -30,13 +31,13 @@ impl Found {
         Self { output, limit, kept: Mutex::default() }
     }
 
-    /// Whether what a file of this path has can still be shown.
+    /// Whether matches in a file at this path could still be shown.
     pub(super) fn has_room_for(&self, path: &Path) -> bool {
         let kept = self.lock();
         !self.is_full(kept.count, kept.bytes) || kept.files.last_key_value().is_some_and(|(last, _)| path < last)
     }
 
-    /// Keeps what was found in a file, and drops what there is no room for any more.
+    /// Keeps the matches of a file, and drops the last files that no longer fit.
     pub(super) fn keep(&self, path: PathBuf, hits: Hits) {
         let mut kept = self.lock();
         kept.count += self.weight(&hits);
@@ -58,7 +59,7 @@ impl Found {
         (kept.files, self.is_full(kept.count, kept.bytes))
     }
 
-    /// Whether so much fills the page.
+    /// Whether this much fills the page.
     fn is_full(&self, count: u64, bytes: usize) -> bool {
         count >= self.limit || bytes >= MAX_BYTES
     }
@@ -67,7 +68,7 @@ impl Found {
         if self.output == Output::Lines { hits.count } else { 1 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, KeptHits> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

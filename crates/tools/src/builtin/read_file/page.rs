@@ -1,4 +1,4 @@
-//! A page of a text: the lines that one call shows, and what it says of the rest.
+//! A page of a text: the lines that one call shows, and notes about the rest.
 
 use std::fmt::Write;
 use std::io::{self, BufRead, Read};
@@ -6,15 +6,15 @@ use std::io::{self, BufRead, Read};
 use memchr::memchr_iter;
 
 use crate::context::ToolContext;
-use crate::files::coding::Coding;
+use crate::files::text_encoding::TextEncoding;
 
-/// Bytes of a page's text, without the numbers of lines.
+/// The most bytes of a page's text, without line numbers.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Lines after which it is looked whether the turn was cut.
-const BREATH: usize = 4_096;
+/// Lines between two checks whether the turn was cut.
+const LINES_PER_CHECK: usize = 4_096;
 
-/// A page in the making.
+/// A page while it is built.
 pub(super) struct Page<'a> {
     context: &'a ToolContext,
     /// Lines passed so far, shown or not.
@@ -24,13 +24,14 @@ pub(super) struct Page<'a> {
     bytes: usize,
     output: String,
     notes: Vec<String>,
-    /// Lines shown that end in a line feed, and those before which there is a carriage return: nobody sees it.
+    /// Shown lines that end in a line feed, and those that end in CRLF, which the page does not
+    /// show.
     ended: usize,
-    returned: usize,
-    /// What could not be read as UTF-8 was shown.
-    foreign: bool,
-    /// The encoding that the text was in, if another one.
-    coding: Coding,
+    crlf_lines: usize,
+    /// A shown line has bytes that are not UTF-8.
+    has_invalid_utf8: bool,
+    /// The encoding of the file. The text itself was decoded to UTF-8.
+    coding: TextEncoding,
 }
 
 impl<'a> Page<'a> {
@@ -43,22 +44,28 @@ impl<'a> Page<'a> {
             output: String::new(),
             notes: Vec::new(),
             ended: 0,
-            returned: 0,
-            foreign: false,
-            coding: Coding::Utf8,
+            crlf_lines: 0,
+            has_invalid_utf8: false,
+            coding: TextEncoding::Utf8,
         }
     }
 
-    /// The text was in this encoding before.
-    pub(super) fn in_coding(self, coding: Coding) -> Self {
+    /// Sets the encoding that the text was decoded from.
+    pub(super) fn in_coding(self, coding: TextEncoding) -> Self {
         Self { coding, ..self }
     }
 
-    /// So many lines from line `first` on, as they are shown. Reads to the end. `None` if the turn was cut.
-    pub(super) fn of(mut self, text: &mut impl BufRead, first: usize, limit: usize) -> io::Result<Option<String>> {
+    /// Formats up to `limit` lines from line `first` on. Reads the text to its end, to count its
+    /// lines. `None` if the turn was cut.
+    pub(super) fn format_lines(
+        mut self,
+        text: &mut impl BufRead,
+        first: usize,
+        limit: usize,
+    ) -> io::Result<Option<String>> {
         let (mut next, mut is_all) = (1, false);
         while self.shown < limit && self.bytes < MAX_BYTES {
-            if self.passed.is_multiple_of(BREATH) && self.context.is_cancelled() {
+            if self.passed.is_multiple_of(LINES_PER_CHECK) && self.context.is_cancelled() {
                 return Ok(None);
             }
             let came = match self.passed + 1 < first {
@@ -91,7 +98,7 @@ impl<'a> Page<'a> {
     fn show(&mut self, text: &mut impl BufRead) -> io::Result<Next> {
         let room = MAX_BYTES - self.bytes;
         let mut line = Vec::new();
-        // A line end more than there is room for tells whether the line fits.
+        // Two more bytes, for the line end, show whether the line fits.
         if text.by_ref().take(room as u64 + 2).read_until(b'\n', &mut line)? == 0 {
             return Ok(Next::End);
         }
@@ -107,20 +114,20 @@ impl<'a> Page<'a> {
             return Ok(Next::Full);
         }
         if cut {
-            self.notes.push(format!("line {} is longer than {MAX_BYTES} bytes and cut", self.passed));
+            self.notes.push(format!("line {} is longer than {MAX_BYTES} bytes and was cut", self.passed));
         }
         self.ended += usize::from(ended.is_some());
-        self.returned += usize::from(returned.is_some());
+        self.crlf_lines += usize::from(returned.is_some());
         self.bytes += line.len().min(room);
         self.shown += 1;
         let text = &words[..words.len().min(room)];
-        // A character that the cut has split is no fault of the file.
-        self.foreign |= str::from_utf8(text).is_err_and(|error| !cut || error.error_len().is_some());
+        // A character that the cut has split is not an error of the file.
+        self.has_invalid_utf8 |= str::from_utf8(text).is_err_and(|error| !cut || error.error_len().is_some());
         let _ = writeln!(self.output, "{:>6}\t{}", self.passed, String::from_utf8_lossy(text));
         Ok(Next::Line)
     }
 
-    /// Counts the lines that are left. `false` if the turn was cut.
+    /// Counts the remaining lines. Returns `false` if the turn was cut.
     fn pass_rest(&mut self, text: &mut impl BufRead) -> io::Result<bool> {
         let mut is_open = false;
         loop {
@@ -138,10 +145,10 @@ impl<'a> Page<'a> {
         Ok(true)
     }
 
-    /// The page, with its notes. `next` is the first line that it does not have.
+    /// Adds the notes to the page. `next` is the first line that is not on it.
     fn finish(mut self, next: usize) -> String {
         let lines = self.passed;
-        match self.returned {
+        match self.crlf_lines {
             0 => {}
             all if all == self.ended => self.notes.push("these lines end in CRLF".to_owned()),
             _ => self.notes.push("some of these lines end in CRLF".to_owned()),
@@ -152,17 +159,17 @@ impl<'a> Page<'a> {
             self.notes.push(format!("the file has {lines} lines"));
         }
         if next <= lines {
-            self.notes.push(format!("go on with offset {next}"));
+            self.notes.push(format!("continue with offset={next}"));
         }
-        if self.foreign {
+        if self.has_invalid_utf8 {
             self.notes.push(
-                "the file is not UTF-8: what could not be read is shown as \u{fffd}; name its encoding to see it, for \
+                "the file is not UTF-8: invalid bytes are shown as \u{fffd}; set its encoding to read them, for \
                  example windows-1252"
                     .to_owned(),
             );
         }
-        if self.coding != Coding::Utf8 {
-            self.notes.push(format!("the file is in {}", self.coding));
+        if self.coding != TextEncoding::Utf8 {
+            self.notes.push(format!("the encoding is {}", self.coding));
         }
         if !self.notes.is_empty() {
             let _ = writeln!(self.output, "[{}]", self.notes.join("; "));
@@ -171,12 +178,12 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What came of a line.
+/// The result of reading a line.
 enum Next {
-    /// It was passed or shown.
+    /// The line was skipped or shown.
     Line,
-    /// It did not fit any more.
+    /// The line no longer fits.
     Full,
-    /// There was none.
+    /// The text has ended.
     End,
 }

@@ -1,4 +1,5 @@
-//! The connection to a browser, and when it ends: with the browser, when nobody has used it for long, or when told to.
+//! The driver of a browser's connection, which ends with the browser, on request, or when the
+//! browser has been idle for too long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,28 +8,30 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{State, Up};
-use crate::ask::SubjectKept;
+use super::{BrowserConnection, State};
+use crate::ask::SubjectGuard;
 use crate::web::cdp::protocol::{SetDiscoverTargets, SetDownloadBehavior};
 use crate::web::cdp::{self, CdpError, Client};
 use crate::web::guard::Guard;
 
-/// What drives one browser's connection.
+/// The parameters of the driver thread of one browser.
 pub(super) struct Drive {
     pub(super) address: String,
     pub(super) guard: Arc<Guard>,
     pub(super) idle: Duration,
     pub(super) ended: CancellationToken,
-    pub(super) kept: SubjectKept,
+    pub(super) kept: SubjectGuard,
     pub(super) used: watch::Receiver<usize>,
     pub(super) state: watch::Sender<State>,
 }
 
 impl Drive {
-    /// Until the connection or its use is over. Even if this panics, nobody goes on waiting.
+    /// Drives the connection until it closes, the browser ends, or the browser has been idle.
+    /// Waiting callers are released even on a panic.
     pub(super) fn run(self) {
         let Self { address, guard, idle, ended, kept, used, state } = self;
-        // In this order, whatever happens: what is asked about it closes once it has ended.
+        // Dropped in this order, even on a panic: the browser's asks close after `ended` is
+        // cancelled.
         let _over = (ended.clone().drop_guard(), kept);
         let failed = |why: String| state.send_replace(State::Failed(why.into()));
         let runtime = match Builder::new_current_thread().enable_all().build() {
@@ -48,31 +51,37 @@ impl Drive {
                 if let Err(error) = set_up(&chrome).await {
                     return drop(failed(format!("the browser can't be set up: {error}")));
                 }
-                state.send_replace(State::Up(Arc::new(Up { chrome, runtime: Handle::current(), guard, port })));
+                state.send_replace(State::Connected(Arc::new(BrowserConnection {
+                    chrome,
+                    runtime: Handle::current(),
+                    guard,
+                    port,
+                })));
                 unused(used, idle).await;
-                tracing::info!("the browser was not used for long");
+                tracing::info!("closing the idle browser");
             };
             tokio::select! {
                 () = driver.run() => {}
                 () = up => {}
                 () = ended.cancelled() => {}
             }
-            // Before its tabs notice: what they are told is that it has ended.
+            // Cancelled before the connection is dropped, so that tabs report the end of the
+            // browser and not a lost connection.
             ended.cancel();
         });
-        // Nobody waits for what was only asked for.
+        // Does not wait for spawned commands such as closing a tab.
         runtime.shutdown_background();
     }
 }
 
-/// Has the browser report new windows and downloads, which are refused.
+/// Makes the browser report new windows and downloads, and refuse downloads.
 async fn set_up(chrome: &Client) -> Result<(), CdpError> {
     chrome.execute(SetDiscoverTargets { discover: true }).await?;
     chrome.execute(SetDownloadBehavior { behavior: "deny", events_enabled: true }).await?;
     Ok(())
 }
 
-/// Until nobody has used it for that long.
+/// Waits until the browser has had no lease for `idle`.
 async fn unused(mut used: watch::Receiver<usize>, idle: Duration) {
     loop {
         if used.wait_for(|uses| *uses == 0).await.is_err() {
@@ -96,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn m_e7_web_only_a_browser_that_nobody_uses_has_ended_by_then() {
+    async fn m_e7_web_only_an_unused_browser_ends_after_the_idle_time() {
         let soon = Duration::from_millis(1);
         let (uses, used) = watch::channel(1);
         let mut ending = std::pin::pin!(unused(used, soon));

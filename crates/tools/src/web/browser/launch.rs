@@ -1,4 +1,4 @@
-//! The life of a browser on its own thread: folder, program, connection, end, and nothing left.
+//! The thread of a browser: makes its folder, starts it, runs its connection, and cleans up.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,24 +11,25 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Drive;
-use super::{Plan, State};
-use crate::ask::SubjectKept;
+use super::{LaunchPlan, State};
+use crate::ask::SubjectGuard;
 use crate::process::lossy::Lossy;
 use crate::process::{Process, ProcessSpec, Read};
 use crate::web::profile::Profile;
 
-/// How long a browser may take until it answers.
+/// The time limit from the start of a browser to its first answer.
 pub(in crate::web) const LAUNCH_WITHIN: Duration = Duration::from_secs(20);
 
-/// What it says once its debugging port is open, followed by the address.
+/// The line that Chromium prints when its DevTools port is open, up to the address.
 const LISTENING: &str = "DevTools listening on ";
 
-/// Bytes of what a browser says that are kept, to tell why it did not start.
-const SAID: usize = 2_048;
+/// How many bytes of the browser's output an error about its start quotes.
+const MAX_ERROR_BYTES: usize = 2_048;
 
-/// What it is started with, always. No traffic of its own, nothing past the proxy, nobody else's settings.
+/// Arguments for every browser: no traffic of its own, no connection that bypasses the proxy, and
+/// no settings of the user.
 const ARGUMENTS: [&str; 16] = [
-    // Windows come when a page does, and the last one that is closed does not end the browser.
+    // Open a window only for a page, and stay alive when the last window closes.
     "--no-startup-window",
     "--keep-alive-for-test",
     "--window-size=1280,900",
@@ -42,28 +43,29 @@ const ARGUMENTS: [&str; 16] = [
     "--disable-sync",
     "--disable-breakpad",
     "--metrics-recording-only",
-    // The network is TCP through the proxy, and nothing else.
+    // Use the network only as TCP through the proxy.
     "--dns-prefetch-disable",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    // A page that nobody looks at works as well.
+    // Keep hidden pages running at full speed.
     "--disable-backgrounding-occluded-windows",
 ];
 
-/// What a browser's thread has.
-pub(super) struct Life {
-    pub(super) plan: Plan,
+/// The parameters of a browser's thread.
+pub(super) struct BrowserThread {
+    pub(super) plan: LaunchPlan,
     pub(super) ended: CancellationToken,
-    pub(super) kept: SubjectKept,
+    pub(super) kept: SubjectGuard,
     pub(super) used: watch::Receiver<usize>,
     pub(super) state: watch::Sender<State>,
 }
 
-impl Life {
-    /// From the folder that is made to the one that is removed.
+impl BrowserThread {
+    /// Runs the browser, from making its folder to removing it.
     pub(super) fn run(self) {
         let Self { plan, ended, kept, used, state } = self;
-        let Plan { program, visible, sandbox, env, guard, folders, idle, processes, keep, roll } = plan;
-        // However this ends, nobody goes on waiting for it.
+        let LaunchPlan { program, visible, sandbox, env, guard, folders, idle, processes, keep, running_list: roll } =
+            plan;
+        // Callers that wait are released in every case, even on a panic.
         let _over = ended.clone().drop_guard();
         let failed = |why: String| {
             tracing::warn!(why, "the browser could not be started");
@@ -72,14 +74,14 @@ impl Life {
         let profile = match Profile::make(&folders) {
             Ok(profile) => profile,
             Err(error) => {
-                return failed(format!("the browser's folder can't be made in {}: {error}", folders.display()));
+                return failed(format!("can't create the browser's folder in {}: {error}", folders.display()));
             }
         };
         let (port, debugging) = match debugging() {
             Ok(debugging) => debugging,
-            Err(error) => return failed(format!("there is no port for the browser's developer tools: {error}")),
+            Err(error) => return failed(format!("no free port for the browser's developer tools: {error}")),
         };
-        // Before it listens there.
+        // Forbidden before the browser listens on it.
         guard.forbid_port(port);
         let mut args: Vec<OsString> = ARGUMENTS.iter().map(OsString::from).chain(debugging).collect();
         args.extend(guard.arguments().into_iter().map(OsString::from));
@@ -98,9 +100,9 @@ impl Life {
         };
         match listen(&mut process) {
             Err(_) if ended.is_cancelled() => {}
-            Err(said) => failed(why(&said, visible)),
+            Err(said) => failed(start_error(&said, visible)),
             Ok(address) => {
-                tracing::info!(pid = process.id(), address, visible, sandbox, "a browser runs");
+                tracing::info!(pid = process.id(), address, visible, sandbox, "browser started");
                 let _listed = roll.enter(process.id(), &address, visible, sandbox);
                 let guard = Arc::new(guard);
                 let drive = Drive { address, guard, idle, ended: ended.clone(), kept, used, state };
@@ -121,32 +123,34 @@ impl Life {
         }
         ended.cancel();
         let left = processes.finish();
-        tracing::info!(ended = left.total(), "a browser has ended");
+        tracing::info!(ended = left.total(), "browser ended");
         drop(profile);
         drop(keep);
     }
 }
 
-/// What opens its developer tools: on a free port of 127.0.0.1, to programs, and to the tools' own pages, which it has to
-/// be told of by their port; so that is not left to it.
+/// A free port of 127.0.0.1 for DevTools, and the arguments that open it. The port is chosen here
+/// and not by the browser, because `--remote-allow-origins` has to name it for the pages of
+/// DevTools.
 fn debugging() -> io::Result<(u16, [OsString; 2])> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let pages = format!("--remote-allow-origins=http://127.0.0.1:{port}");
     Ok((port, [format!("--remote-debugging-port={port}").into(), pages.into()]))
 }
 
-/// Its home and its working directory are its own folder: nothing of the user's is read or written.
+/// The environment with the home, the XDG folders and the temporary folder inside the profile, so
+/// that the browser neither reads nor writes files of the user.
 fn home(env: Vec<(String, String)>, profile: &Profile) -> Vec<(String, String)> {
     let own = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR", "PWD"];
     let mut env: Vec<_> = env.into_iter().filter(|(name, _)| !own.contains(&name.as_str())).collect();
     let folder = profile.path().to_string_lossy().into_owned();
-    // It makes a socket among its temporary files, and ends if the path to it is longer than 107 bytes.
+    // Chromium makes a socket below `TMPDIR` and exits if that path is longer than 107 bytes.
     let temporary = if cfg!(target_os = "linux") { "/proc/self/cwd".to_owned() } else { folder.clone() };
     env.extend(own.map(|name| (name.to_owned(), if name == "TMPDIR" { &temporary } else { &folder }.clone())));
     env
 }
 
-/// Reads what it says until it says where it listens. If it does not: what it said instead.
+/// Reads the browser's output up to its DevTools address. The error is the output without one.
 fn listen(process: &mut Process) -> Result<String, String> {
     let deadline = Instant::now() + LAUNCH_WITHIN;
     let mut text = Lossy::default();
@@ -157,7 +161,7 @@ fn listen(process: &mut Process) -> Result<String, String> {
             Ok(Read::Bytes(bytes)) => said.push_str(&text.push(&buffer[..bytes])),
             Ok(Read::Ended) => return Err(said),
             Ok(Read::TimedOut) => {
-                return Err(format!("{said}\nit did not answer within {} s", LAUNCH_WITHIN.as_secs()));
+                return Err(format!("{said}\nno answer within {} s", LAUNCH_WITHIN.as_secs()));
             }
             Err(error) => return Err(format!("{said}\n{error}")),
         }
@@ -165,30 +169,30 @@ fn listen(process: &mut Process) -> Result<String, String> {
         if let Some((address, _)) = address.and_then(|address| address.split_once('\n')) {
             return Ok(address.trim().to_owned());
         }
-        // It may say a lot before that.
-        if said.len() > 64 * SAID {
-            said.drain(..said.ceil_char_boundary(said.len() - SAID));
+        // The output before the address can be long.
+        if said.len() > 64 * MAX_ERROR_BYTES {
+            said.drain(..said.ceil_char_boundary(said.len() - MAX_ERROR_BYTES));
         }
     }
 }
 
-/// Reads the rest, so that it never waits for a reader, until it has ended.
+/// Reads the output until the browser ends, so that it never blocks on a full pipe.
 fn drain(process: &mut Process) {
     let mut buffer = [0; 4096];
     while matches!(process.read_by(&mut buffer, None), Ok(Read::Bytes(_))) {}
 }
 
-/// Why it did not start, by what it said.
-fn why(said: &str, visible: bool) -> String {
-    let last = said[said.ceil_char_boundary(said.len().saturating_sub(SAID))..].trim();
+/// The error for a failed start, with a hint that depends on the browser's output.
+fn start_error(said: &str, visible: bool) -> String {
+    let last = said[said.ceil_char_boundary(said.len().saturating_sub(MAX_ERROR_BYTES))..].trim();
     let hint = if visible && (said.contains("X server") || said.contains("display") || said.contains("Wayland")) {
-        ". There is no display for its window: without a pause, pages need none; for a pause without a window the user can \
-         set web.pause_headless = true in the configuration"
+        ". There is no display for its window. Without `pause`, no window is needed; to pause without a window, the \
+         user can set web.pause_headless = true in the configuration"
     } else if said.contains("No usable sandbox") || said.contains("without --no-sandbox") {
-        ". Its sandbox does not work here, as for root it never does. The user can set web.sandbox = false in the \
+        ". Its sandbox does not work here; it never works as root. The user can set web.sandbox = false in the \
          configuration"
     } else {
         ""
     };
-    format!("the browser did not start{hint}. It said:\n{last}")
+    format!("the browser did not start{hint}. Its output:\n{last}")
 }

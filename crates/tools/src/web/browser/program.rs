@@ -1,14 +1,14 @@
-//! Which program is the browser.
+//! The search for the browser's program.
 
 use std::path::{Path, PathBuf};
 
 use crate::environment::{is_program, program};
 use crate::web::error::WebError;
 
-/// What browsers that can be used are called, the first one first.
+/// Names of supported browsers, in order of preference.
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
-/// Where macOS has them.
+/// Install locations outside of `PATH`, on macOS.
 #[cfg(target_os = "macos")]
 const PLACES: [&str; 2] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -17,10 +17,10 @@ const PLACES: [&str; 2] = [
 #[cfg(not(target_os = "macos"))]
 const PLACES: [&str; 0] = [];
 
-/// The configured browser, or the first that is found on the PATH, outside of the workspace.
+/// The configured browser, or the first of [`NAMES`] on the `PATH` outside of the workspace.
 ///
 /// # Errors
-/// There is none: how to get one.
+/// No usable browser exists; the message says how to install or configure one.
 pub(in crate::web) fn find_program(
     configured: Option<&str>,
     env: &[(String, String)],
@@ -31,7 +31,7 @@ pub(in crate::web) fn find_program(
         return match browser.is_absolute() && is_program(&browser) {
             true => Ok(browser),
             false => Err(WebError::failed(format!(
-                "`{configured}`, which web.chromium names, is no program: the setting is the whole path of a Chromium or \
+                "`{configured}`, the value of web.chromium, is not a program: set it to the full path of Chromium or \
                  Chrome"
             ))),
         };
@@ -39,9 +39,9 @@ pub(in crate::web) fn find_program(
     let usual = || PLACES.iter().map(PathBuf::from).find(|browser| is_program(browser));
     program(&NAMES, env, workspace).or_else(usual).ok_or_else(|| {
         WebError::failed(
-            "there is no Chromium or Chrome on the PATH, outside of the workspace. The user can install one (Debian, \
-             Ubuntu: `apt install chromium`; Fedora: `dnf install chromium`; macOS: `brew install --cask chromium`), or name \
-             one by web.chromium in the configuration",
+            "no Chromium or Chrome was found on the PATH outside of the workspace. The user can install one (Debian, \
+             Ubuntu: `apt install chromium`; Fedora: `dnf install chromium`; macOS: `brew install --cask chromium`), \
+             or set web.chromium in the configuration",
         )
     })
 }

@@ -1,4 +1,4 @@
-//! The connection: commands and their answers, events and their listeners.
+//! The connection to a browser, with its pending commands and its event listeners.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,68 +20,66 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::protocol::{AttachToTarget, DetachedFromTarget, Kind};
 
-/// Commands that wait to be sent.
+/// The capacity of the queue of commands to send.
 const OUTGOING: usize = 64;
 
-/// Bytes of a message at most: a picture of a page is one, in base64.
+/// The largest message in bytes. A screenshot is one message, in base64.
 const MESSAGE: usize = 512 * 1024 * 1024;
 
-/// How a browser says that a session is not there any more.
+/// The error code for a session that no longer exists.
 const NO_SESSION: i64 = -32001;
 
-/// Why a command has no answer.
+/// The error of a command.
 #[derive(Debug, Error)]
 pub(in crate::web) enum CdpError {
-    /// The connection, or the page, has ended.
     #[error("the connection has ended")]
     Ended,
-    /// The browser refuses.
+    /// The browser answered with an error.
     #[error("{message} ({code})")]
     Refused {
-        /// The protocol's number of the fault.
+        /// The protocol's error code.
         code: i64,
-        /// The browser's message.
         message: String,
     },
-    /// The answer is not as the protocol describes it.
-    #[error("the answer can't be read: {0}")]
+    /// The answer does not match the protocol's description.
+    #[error("invalid answer: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
-/// A command: its method, and its answer.
+/// A command of the protocol.
 pub(in crate::web) trait Command: Serialize {
-    /// As the protocol calls it.
+    /// The method's name in the protocol.
     const METHOD: &'static str;
-    /// The used part of the answer.
+    /// The fields of the answer that are used.
     type Answer: DeserializeOwned;
 }
 
-/// An event, as it was sent.
+/// An event with unparsed parameters.
 pub(in crate::web) struct Event<'a> {
     method: &'a str,
     params: Option<&'a RawValue>,
 }
 
 impl Event<'_> {
-    /// The event, if it is of this kind.
+    /// Parses the event if it is of the kind `K`.
     pub(in crate::web) fn read<K: Kind>(&self) -> Option<K> {
         if self.method != K::METHOD {
             return None;
         }
         let read = serde_json::from_str(self.params?.get());
-        read.inspect_err(|error| tracing::warn!(event = K::METHOD, %error, "the browser's event can't be read")).ok()
+        read.inspect_err(|error| tracing::warn!(event = K::METHOD, %error, "invalid event from the browser")).ok()
     }
 }
 
-/// Sends commands to the browser, or to one of its pages, and hears its events.
+/// Sends commands to the browser or to one of its pages, and listens to its events.
 #[derive(Debug, Clone)]
 pub(in crate::web) struct Client {
     shared: Arc<Shared>,
-    /// The page's session; the browser itself has none.
+    /// `None` for the browser itself.
     session: Option<Arc<str>>,
 }
 
-/// The state that the clients of a connection share with its driver.
+/// The state that a connection's clients share with its driver.
 struct Shared {
     outgoing: mpsc::Sender<String>,
     state: Mutex<State>,
@@ -103,19 +101,18 @@ struct Pending {
 
 struct Listener {
     session: Option<Arc<str>>,
-    hear: Arc<Mutex<Hear>>,
+    hear: Arc<Mutex<EventHandler>>,
 }
 
-/// Called with each event.
-type Hear = dyn FnMut(&Event<'_>) + Send;
+type EventHandler = dyn FnMut(&Event<'_>) + Send;
 
-/// A listener that is called until this is dropped.
+/// Keeps a listener registered until dropped.
 #[must_use]
 #[derive(Debug)]
-pub(in crate::web) struct Listening(Arc<Shared>, u64);
+pub(in crate::web) struct ListenerGuard(Arc<Shared>, u64);
 
-/// Sends and receives the messages. When it is dropped, the connection has ended: commands that wait fail, and the
-/// listeners are dropped.
+/// Sends and receives a connection's messages. Dropping the driver ends the connection: pending
+/// commands fail and listeners are dropped.
 pub(in crate::web) struct Driver {
     shared: Arc<Shared>,
     outgoing: mpsc::Receiver<String>,
@@ -123,7 +120,7 @@ pub(in crate::web) struct Driver {
     stream: SplitStream<WebSocketStream<TcpStream>>,
 }
 
-/// A command that is sent.
+/// A command as it is serialized.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Sent<'a, C> {
@@ -134,7 +131,7 @@ struct Sent<'a, C> {
     session_id: Option<&'a str>,
 }
 
-/// An answer, which has an id, or an event, which has a method.
+/// A received message: an answer has an id, an event has a method.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Received<'a> {
@@ -155,10 +152,10 @@ struct Refusal {
     message: String,
 }
 
-/// Connects to a browser. `address` is that of its WebSocket, `ws://HOST:PORT/…`.
+/// Connects to a browser's WebSocket at `address`, as in `ws://HOST:PORT/…`.
 ///
 /// # Errors
-/// It does not answer there, or not as a WebSocket.
+/// The connection or the WebSocket handshake failed.
 pub(in crate::web) async fn connect(address: &str) -> io::Result<(Client, Driver)> {
     let host = address.split('/').nth(2).unwrap_or_default();
     let stream = TcpStream::connect(host).await?;
@@ -181,62 +178,64 @@ impl Client {
     /// Sends a command and waits for its answer.
     ///
     /// # Errors
-    /// The browser refuses, or the connection or the page has ended.
+    /// The browser answered with an error, or the connection or the page has ended.
     pub(in crate::web) async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, CdpError> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let id = {
             let mut state = self.shared.state();
             if state.over {
                 return Err(CdpError::Ended);
             }
             let id = state.number();
-            state.pending.insert(id, Pending { session: self.session.clone(), answer: tell });
+            state.pending.insert(id, Pending { session: self.session.clone(), answer: sender });
             id
         };
-        // Also if this future is dropped before its answer arrives.
-        let _forgotten = Forgotten(&self.shared, id);
+        // Removes the pending entry also when this future is dropped before the answer arrives.
+        let _forgotten = PendingGuard(&self.shared, id);
         let session_id = self.session.as_deref();
         let text = serde_json::to_string(&Sent { id, method: C::METHOD, params: &command, session_id })?;
         self.shared.outgoing.send(text).await.map_err(|_| CdpError::Ended)?;
-        let answer = told.await.map_err(|_| CdpError::Ended)??;
+        let answer = receiver.await.map_err(|_| CdpError::Ended)??;
         Ok(serde_json::from_str(answer.get())?)
     }
 
-    /// Attaches to a page: a client of its own session.
+    /// Attaches to a page and returns a client for the new session.
     ///
     /// # Errors
-    /// It is gone.
+    /// The page no longer exists.
     pub(in crate::web) async fn attach(&self, target: &str) -> Result<Self, CdpError> {
         let attached = self.execute(AttachToTarget { target_id: target, flatten: true }).await?;
         Ok(Self { shared: Arc::clone(&self.shared), session: Some(attached.session_id.into()) })
     }
 
-    /// Calls `hear` for each event from now on, until the returned guard is dropped or the page or the connection ends.
+    /// Calls `hear` for each event until the returned [`ListenerGuard`] is dropped, or the page or
+    /// the connection ends.
     ///
-    /// `hear` runs in the task of the driver: it must not block.
-    pub(in crate::web) fn listen(&self, hear: impl FnMut(&Event<'_>) + Send + 'static) -> Listening {
+    /// `hear` runs on the driver's task and must not block.
+    pub(in crate::web) fn listen(&self, hear: impl FnMut(&Event<'_>) + Send + 'static) -> ListenerGuard {
         let mut state = self.shared.state();
         let number = state.number();
         if !state.over {
             let listener = Listener { session: self.session.clone(), hear: Arc::new(Mutex::new(hear)) };
             state.listeners.insert(number, listener);
         }
-        Listening(Arc::clone(&self.shared), number)
+        ListenerGuard(Arc::clone(&self.shared), number)
     }
 }
 
-/// A command that is not waited for any more.
-struct Forgotten<'a>(&'a Shared, u64);
+/// Removes a pending command when its caller stops waiting.
+struct PendingGuard<'a>(&'a Shared, u64);
 
-impl Drop for Forgotten<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         self.0.state().pending.remove(&self.1);
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
-        // Dropped without the lock: a value that a listener holds may take it when it is dropped.
+        // Dropped without the lock, because a value owned by the listener may lock the state when
+        // dropped.
         let listener = self.0.state().listeners.remove(&self.1);
         drop(listener);
     }
@@ -254,15 +253,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles a message of the browser.
+    /// Handles a message from the browser.
     fn receive(&self, text: &str) {
         let received: Received<'_> = match serde_json::from_str(text) {
             Ok(received) => received,
-            Err(error) => return tracing::warn!(%error, "a message of the browser can't be read"),
+            Err(error) => return tracing::warn!(%error, "invalid message from the browser"),
         };
         let Some(id) = received.id else {
             let Some(method) = &received.method else { return };
-            return self.happened(received.session_id.as_deref(), &Event { method, params: received.params });
+            return self.dispatch_event(received.session_id.as_deref(), &Event { method, params: received.params });
         };
         let Some(pending) = self.state().pending.remove(&id) else { return };
         let answer = match received.error {
@@ -274,7 +273,7 @@ impl Shared {
         let _ = pending.answer.send(answer);
     }
 
-    fn happened(&self, session: Option<&str>, event: &Event<'_>) {
+    fn dispatch_event(&self, session: Option<&str>, event: &Event<'_>) {
         let listeners: Vec<_> = {
             let state = self.state();
             let mut heard: Vec<_> =
@@ -296,16 +295,17 @@ impl Shared {
         let pending: Vec<_> = state.pending.extract_if(|_, pending| is_over(&pending.session)).collect();
         let listeners: Vec<_> = state.listeners.extract_if(|_, listener| is_over(&listener.session)).collect();
         drop(state);
-        // Dropped without the lock: a value that a listener holds may take it when it is dropped.
+        // Dropped without the lock, because a value owned by a listener may lock the state when
+        // dropped.
         drop((pending, listeners));
     }
 }
 
 impl Driver {
-    /// Until the connection is over.
+    /// Runs until the connection closes.
     pub(in crate::web) async fn run(&mut self) {
         let Self { shared, outgoing, sink, stream } = self;
-        // Neither waits for the other: a browser may take nothing while it has much to say.
+        // Runs concurrently with `receives`: a browser may stop reading while it has much to send.
         let sends = async {
             while let Some(text) = outgoing.recv().await {
                 if sink.send(Message::text(text)).await.is_err() {

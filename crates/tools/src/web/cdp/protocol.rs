@@ -1,4 +1,4 @@
-//! The messages of the protocol that are used, with those of their fields that are used. Names are the protocol's.
+//! The commands, events and fields of the protocol that are used here, under the protocol's names.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use super::connection::Command;
 
 /// A kind of event.
 pub(in crate::web) trait Kind: DeserializeOwned {
-    /// As the protocol calls it.
+    /// The event's name in the protocol.
     const METHOD: &'static str;
 }
 
-/// Commands: `Domain.method` name { parameters } -> the used part of the answer.
+/// Commands: `Domain.method` name { parameters } -> the fields of the answer that are used.
 macro_rules! commands {
     ($($method:literal $name:ident $(<$life:lifetime>)? {
         $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)?
@@ -30,7 +30,7 @@ macro_rules! commands {
     )*};
 }
 
-/// Events: `Domain.event` name { the used fields }.
+/// Events: `Domain.event` name { the fields that are used }.
 macro_rules! events {
     ($($method:literal $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         #[derive(Debug, Deserialize)]
@@ -45,7 +45,7 @@ macro_rules! events {
     )*};
 }
 
-/// Parts of messages.
+/// Types that several messages contain.
 macro_rules! parts {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         #[derive(Debug, Clone, Serialize, Deserialize)]

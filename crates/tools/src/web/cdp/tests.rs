@@ -1,4 +1,4 @@
-//! The connection, to a server that sends messages as a browser might.
+//! Tests of the connection against a scripted WebSocket server.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::{CdpError, Client, connect};
 
 type Socket = WebSocket<std::net::TcpStream>;
 
-/// Runs a test with a client of a server that does this.
+/// Runs `test` with a client that is connected to a server running `browser`.
 fn with<T>(browser: impl FnOnce(&mut Socket) + Send + 'static, test: impl AsyncFnOnce(Client) -> T) -> T {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("ws://{}/devtools/browser/1", listener.local_addr().unwrap());
@@ -60,7 +60,7 @@ fn each_command_gets_its_own_answer_in_whatever_order_they_come() {
 }
 
 #[test]
-fn what_belongs_to_a_session_ends_with_it() {
+fn commands_and_listeners_end_with_their_session() {
     let browser = |socket: &mut Socket| {
         let attach = receive(socket);
         assert_eq!(attach["params"], json!({"targetId": "T", "flatten": true}));
@@ -91,7 +91,7 @@ fn what_belongs_to_a_session_ends_with_it() {
 }
 
 #[test]
-fn nothing_is_waited_for_once_the_connection_is_over() {
+fn commands_fail_after_the_connection_has_ended() {
     with(
         |socket| drop(receive(socket)),
         async |client| {
@@ -106,7 +106,7 @@ fn nothing_is_waited_for_once_the_connection_is_over() {
 }
 
 #[test]
-fn a_command_that_is_not_waited_for_any_more_is_forgotten() {
+fn an_abandoned_command_is_removed() {
     let browser = |socket: &mut Socket| {
         let forgotten = receive(socket);
         let asked = receive(socket);

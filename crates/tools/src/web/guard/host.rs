@@ -1,18 +1,17 @@
-//! Hosts as browsers understand them: every way of writing one becomes the one that is dialled.
+//! Host names and addresses, normalized as browsers normalize them.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Whom an address names: `0x7f.1` is an address, `EXAMPLE.com.` is `example.com`.
+/// A normalized host: `0x7f.1` is an address, `EXAMPLE.com.` is `example.com`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    /// A name: lower case, in ASCII, without a dot at its end.
+    /// A name in lower-case ASCII, without a trailing dot.
     Name(String),
-    /// An address; one of IPv4 that is written as IPv6 is one of IPv4.
+    /// An address; an IPv4-mapped IPv6 address is stored as IPv4.
     Address(IpAddr),
 }
 
-/// A host and its port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) host: Host,
@@ -20,12 +19,12 @@ pub(super) struct Target {
 }
 
 impl Host {
-    /// Reads a host as it stands in a URL. None if it can't be one.
+    /// Parses a host as written in a URL. `None` if it is not a host.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        Self::of(url::Host::parse(text).ok()?)
+        Self::from_url_host(url::Host::parse(text).ok()?)
     }
 
-    fn of<S: AsRef<str>>(host: url::Host<S>) -> Option<Self> {
+    fn from_url_host<S: AsRef<str>>(host: url::Host<S>) -> Option<Self> {
         match host {
             url::Host::Domain(name) => {
                 let name = name.as_ref().trim_end_matches('.').to_ascii_lowercase();
@@ -38,12 +37,12 @@ impl Host {
 }
 
 impl Target {
-    /// Where a page of http or https is. None if its URL names no host.
-    pub(super) fn of(url: &url::Url) -> Option<Self> {
-        Some(Self { host: Host::of(url.host()?)?, port: url.port_or_known_default()? })
+    /// The target of an http or https URL. `None` if the URL has no host.
+    pub(super) fn from_url(url: &url::Url) -> Option<Self> {
+        Some(Self { host: Host::from_url_host(url.host()?)?, port: url.port_or_known_default()? })
     }
 
-    /// Reads a host and a port. None if they can't be.
+    /// Parses `host`. `None` if it is not a host.
     pub(super) fn new(host: &str, port: u16) -> Option<Self> {
         Some(Self { host: Host::parse(host)?, port })
     }

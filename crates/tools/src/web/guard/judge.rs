@@ -1,4 +1,4 @@
-//! The judgement about one host: its name by the rules, then every address that the name has.
+//! The judgement of a host: its name by the rules, then each of its addresses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,19 +10,20 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use url::Url;
 
-use super::address::{Reach, reach};
+use super::address::{AddressClass, classify};
 use super::host::{Host, Target, is_below};
 use super::ledger::Ledgers;
 use super::own::OwnPorts;
 use super::resolve::Resolve;
 use super::rules::Rules;
-use super::verdict::{Ask, Verdict, Why};
+use super::verdict::{Ask, RefusalReason, Verdict};
 
-/// How long the addresses of a name may take to be found: what a resolver takes for one try.
+/// The time limit of a lookup, which is the time that a resolver gives one try.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
 
-/// Names by which clouds give their machines keys, and everything below them. Their addresses are refused as well;
-/// by name they are refused even where someone has given them another one.
+/// Names of the services that give cloud machines their keys; names below them count too. The
+/// services' addresses are refused as well, but a name is refused even if it resolves to another
+/// address.
 const METADATA_NAMES: &[&str] = &[
     "instance-data",
     "instance-data.ec2.internal",
@@ -37,20 +38,19 @@ const METADATA_NAMES: &[&str] = &[
     "metadata.tencentyun.com",
 ];
 
-/// Judges for one browser.
+/// Judges the hosts that one browser wants to reach.
 pub(super) struct Judge {
     rules: Rules,
     resolver: Arc<dyn Resolve>,
     own: OwnPorts,
-    /// Where is written what was not let through.
     ledgers: Ledgers,
 }
 
-/// What was found of a host.
-pub(super) enum Found {
-    /// It may be dialled, at these addresses.
-    Go(Vec<SocketAddr>),
-    /// A person has to allow it.
+/// The result of a judgement that is not a refusal.
+pub(super) enum HostDecision {
+    /// The host may be dialled at these addresses.
+    Allow(Vec<SocketAddr>),
+    /// The user has to approve the host first.
     Ask(Ask),
 }
 
@@ -63,7 +63,7 @@ impl Judge {
         &self.rules
     }
 
-    /// Whether a page may be opened.
+    /// Judges whether a page may be opened.
     pub(super) async fn page(&self, url: &str) -> Verdict {
         verdict(match page_target(url) {
             Ok(target) => self.find(&target).await,
@@ -71,8 +71,9 @@ impl Judge {
         })
     }
 
-    /// The same as far as it can be told with nobody far away asked; none where it can't. May block.
-    pub(super) fn at_sight(&self, url: &str) -> Option<Verdict> {
+    /// Like [`page`](Self::page), but without a remote lookup: `None` if one is necessary. May
+    /// block.
+    pub(super) fn judge_locally(&self, url: &str) -> Option<Verdict> {
         let found = page_target(url).and_then(|target| {
             self.judge_name(&target)?;
             let addresses = own_addresses(&target.host).or_else(|| self.near_addresses(&target.host));
@@ -81,15 +82,18 @@ impl Judge {
         found.transpose().map(verdict)
     }
 
-    /// Where a host may be dialled.
-    pub(super) async fn way(&self, target: &Target) -> Result<Vec<SocketAddr>, Why> {
+    /// The addresses at which a host may be dialled.
+    pub(super) async fn allowed_addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, RefusalReason> {
         match self.find(target).await? {
-            Found::Go(addresses) => Ok(addresses),
-            Found::Ask(ask) => Err(ask.addresses.first().map_or(Why::NoSuchHost, |&address| Why::Private { address })),
+            HostDecision::Allow(addresses) => Ok(addresses),
+            HostDecision::Ask(ask) => Err(ask
+                .addresses
+                .first()
+                .map_or(RefusalReason::NoSuchHost, |&address| RefusalReason::Private { address })),
         }
     }
 
-    async fn find(&self, target: &Target) -> Result<Found, Why> {
+    async fn find(&self, target: &Target) -> Result<HostDecision, RefusalReason> {
         self.judge_name(target)?;
         let addresses = match own_addresses(&target.host) {
             Some(addresses) => addresses,
@@ -98,67 +102,69 @@ impl Judge {
         self.judge_addresses(target, &addresses)
     }
 
-    fn judge_name(&self, target: &Target) -> Result<(), Why> {
+    fn judge_name(&self, target: &Target) -> Result<(), RefusalReason> {
         match self.rules.denies(target, None) {
-            Some(rule) => Err(Why::Denied { rule }),
-            None if is_metadata(&target.host) => Err(Why::Metadata),
+            Some(rule) => Err(RefusalReason::Denied { rule }),
+            None if is_metadata(&target.host) => Err(RefusalReason::Metadata),
             None => Ok(()),
         }
     }
 
-    fn judge_addresses(&self, target: &Target, addresses: &[IpAddr]) -> Result<Found, Why> {
+    fn judge_addresses(&self, target: &Target, addresses: &[IpAddr]) -> Result<HostDecision, RefusalReason> {
         let mut unasked = Vec::new();
         for &address in addresses {
-            if self.judge_address(target, address)? == Reach::Private && !self.rules.allows(target, address) {
+            if self.judge_address(target, address)? == AddressClass::Private && !self.rules.allows(target, address) {
                 unasked.push(address);
             }
         }
-        // However they come, the question is the same.
+        // Makes the ask independent of the order in which the resolver lists the addresses.
         unasked.sort_unstable();
         unasked.dedup();
         Ok(match unasked.is_empty() {
-            true => Found::Go(addresses.iter().map(|&address| SocketAddr::new(address, target.port)).collect()),
-            false => Found::Ask(Ask { host: target.host.to_string(), addresses: unasked }),
+            true => {
+                HostDecision::Allow(addresses.iter().map(|&address| SocketAddr::new(address, target.port)).collect())
+            }
+            false => HostDecision::Ask(Ask { host: target.host.to_string(), addresses: unasked }),
         })
     }
 
-    /// Refuses what is not to be dialled whoever allows it. A name is refused with any one of its addresses: an honest
-    /// one leads to no such place.
-    fn judge_address(&self, target: &Target, address: IpAddr) -> Result<Reach, Why> {
+    /// Refuses addresses that no approval can allow. One refused address refuses the whole name,
+    /// because an honest name has no such address.
+    fn judge_address(&self, target: &Target, address: IpAddr) -> Result<AddressClass, RefusalReason> {
         if let Some(rule) = self.rules.denies(target, Some(address)) {
-            return Err(Why::Denied { rule });
+            return Err(RefusalReason::Denied { rule });
         }
         if address.is_loopback() && self.own.contains(target.port) {
-            return Err(Why::Own { port: target.port });
+            return Err(RefusalReason::Own { port: target.port });
         }
-        match reach(address) {
-            Reach::Never(what) => Err(Why::Never { address, what }),
+        match classify(address) {
+            AddressClass::Never(what) => Err(RefusalReason::Never { address, what }),
             reach => Ok(reach),
         }
     }
 
-    /// The addresses of a name that is looked up near here; none if none is found.
+    /// The addresses of a name that can be looked up nearby; `None` if there are none.
     fn near_addresses(&self, host: &Host) -> Option<Vec<IpAddr>> {
         let (tell, told) = mpsc::channel();
         let (resolver, name) = (self.resolver.clone(), host.to_string());
         let look_up = move || tell.send(resolver.is_near(&name).then(|| resolver.resolve(&name)));
-        // One that does not come back in time is not waited for.
+        // A lookup that exceeds the limit is left to its thread.
         thread::Builder::new().name("near name".to_owned()).spawn(look_up).ok()?;
         let found = told.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;
         (!found.is_empty()).then(|| found.into_iter().map(|address| address.to_canonical()).collect())
     }
 
-    /// The addresses of a name, at least one.
-    async fn look_up(&self, name: String) -> Result<Vec<IpAddr>, Why> {
+    /// Looks up the addresses of a name; at least one on success.
+    async fn look_up(&self, name: String) -> Result<Vec<IpAddr>, RefusalReason> {
         let resolver = self.resolver.clone();
         let found = timeout(LOOKUP_LIMIT, spawn_blocking(move || resolver.resolve(&name))).await;
-        let found = found.map_err(|_| Why::Lookup { error: "nothing answered within 5 s".to_owned() })?;
+        let found = found.map_err(|_| RefusalReason::Lookup { error: "nothing answered within 5 s".to_owned() })?;
         let addresses = match found.map_err(io::Error::other).and_then(|found| found) {
             Ok(addresses) => addresses.into_iter().map(|address| address.to_canonical()).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Why::Lookup { error: error.to_string() }),
+            Err(error) => return Err(RefusalReason::Lookup { error: error.to_string() }),
         };
-        if addresses.is_empty() { Err(Why::NoSuchHost) } else { Ok(addresses) }
+        if addresses.is_empty() { Err(RefusalReason::NoSuchHost) } else { Ok(addresses) }
     }
 
     pub(super) fn ledgers(&self) -> &Ledgers {
@@ -166,21 +172,21 @@ impl Judge {
     }
 }
 
-/// Where a page is: of http or https, and nothing else that a browser opens.
-fn page_target(url: &str) -> Result<Target, Why> {
-    let not_an_address = || Why::NotAnAddress { url: url.chars().take(100).collect() };
+/// The target of a page, which must have an http or https URL.
+fn page_target(url: &str) -> Result<Target, RefusalReason> {
+    let not_an_address = || RefusalReason::NotAnAddress { url: url.chars().take(100).collect() };
     let url = Url::parse(url).map_err(|_| not_an_address())?;
     match url.scheme() {
-        "http" | "https" => Target::of(&url).ok_or_else(not_an_address),
-        scheme => Err(Why::Scheme { scheme: scheme.to_owned() }),
+        "http" | "https" => Target::from_url(&url).ok_or_else(not_an_address),
+        scheme => Err(RefusalReason::Scheme { scheme: scheme.to_owned() }),
     }
 }
 
-/// The addresses of a host that are known without looking it up.
+/// The addresses of a host that needs no lookup.
 fn own_addresses(host: &Host) -> Option<Vec<IpAddr>> {
     match host {
         Host::Address(address) => Some(vec![*address]),
-        // Never anything else (RFC 6761), which not every resolver knows of those below `localhost`.
+        // Always loopback (RFC 6761). Not every resolver knows this for names below `localhost`.
         Host::Name(name) if is_below(name, "localhost") => {
             Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
         }
@@ -188,10 +194,10 @@ fn own_addresses(host: &Host) -> Option<Vec<IpAddr>> {
     }
 }
 
-fn verdict(found: Result<Found, Why>) -> Verdict {
+fn verdict(found: Result<HostDecision, RefusalReason>) -> Verdict {
     match found {
-        Ok(Found::Go(_)) => Verdict::Go,
-        Ok(Found::Ask(ask)) => Verdict::Ask(ask),
+        Ok(HostDecision::Allow(_)) => Verdict::Allow,
+        Ok(HostDecision::Ask(ask)) => Verdict::Ask(ask),
         Err(why) => Verdict::Refused { why },
     }
 }

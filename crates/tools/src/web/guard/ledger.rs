@@ -1,4 +1,5 @@
-//! What was not let through, as it concerns one tab: a browser does not tell its proxy which of them asks.
+//! Records of refused and failed connections for each tab, although the proxy does not see which
+//! tab makes a request.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -6,36 +7,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use url::Url;
 
 use super::host::Target;
-use super::verdict::{Refusals, Why};
+use super::verdict::{RefusalReason, Refusals};
 
-/// How many hosts of one tab are known. Of further ones it is not known whose they are.
+/// How many hosts are remembered for a tab. Refusals of further hosts appear in every ledger.
 const MAX_KNOWN: usize = 1_000;
 
-/// What was not let through, or did not arrive, since it was made by [`Guard::ledger`](super::Guard::ledger): everything,
-/// but for hosts of which is known that others have asked for them and this one has not.
+/// The connections that were refused, or that failed, for one tab since
+/// [`Guard::ledger`](super::Guard::ledger). A host is left out if other tabs are known to have
+/// asked for it and this tab is not.
 #[derive(Debug)]
 pub struct Ledger {
-    page: Arc<Page>,
+    page: Arc<LedgerEntries>,
     all: Ledgers,
 }
 
-/// The ledgers of a guard. Clones are the same.
+/// The ledgers of a guard. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledgers(Arc<Mutex<Vec<Weak<Page>>>>);
+pub(super) struct Ledgers(Arc<Mutex<Vec<Weak<LedgerEntries>>>>);
 
 #[derive(Debug, Default)]
-struct Page(Mutex<Entries>);
+struct LedgerEntries(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
     refused: Refusals,
-    /// The hosts that this one has asked for, and those that another one has.
+    /// Hosts that this tab has asked for (`own`) and hosts that other tabs have (`others`).
     own: HashSet<String>,
     others: HashSet<String>,
 }
 
 impl Ledgers {
-    /// One more, of what is to come.
+    /// Opens a ledger for the refusals from now on.
     pub(super) fn open(&self) -> Ledger {
         let mut all = self.all();
         all.retain(|page| page.strong_count() > 0);
@@ -43,27 +45,27 @@ impl Ledgers {
         for other in all.iter().filter_map(Weak::upgrade) {
             entries.others.extend(other.entries().own.iter().cloned());
         }
-        let page = Arc::new(Page(Mutex::new(entries)));
+        let page = Arc::new(LedgerEntries(Mutex::new(entries)));
         all.push(Arc::downgrade(&page));
         Ledger { page, all: self.clone() }
     }
 
-    /// Remembers one more that was not let through.
-    pub(super) fn refuse(&self, host: &str, why: &Why) {
+    /// Records a refusal in every open ledger.
+    pub(super) fn refuse(&self, host: &str, why: &RefusalReason) {
         for page in self.all().iter().filter_map(Weak::upgrade) {
             page.entries().refused.add(host, why);
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Weak<Page>>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Weak<LedgerEntries>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ledger {
-    /// This one has asked for the host of this address. What is no address of a host is passed over.
-    pub fn asked(&self, url: &str) {
-        let Some(target) = Url::parse(url).ok().as_ref().and_then(Target::of) else { return };
+    /// Records a URL that this tab has requested. URLs without a host are ignored.
+    pub fn requested(&self, url: &str) {
+        let Some(target) = Url::parse(url).ok().as_ref().and_then(Target::from_url) else { return };
         let host = target.to_string();
         if !add(&mut self.page.entries().own, &host) {
             return;
@@ -73,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// What was not let through, or did not answer, so far.
+    /// The refusals and failures that were recorded so far.
     #[must_use]
     pub fn refused(&self) -> Refusals {
         let entries = self.page.entries();
@@ -83,13 +85,13 @@ impl Ledger {
     }
 }
 
-impl Page {
+impl LedgerEntries {
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether it was new, and there was a place for it.
+/// Adds a host; false if it is known already or the set is full.
 fn add(hosts: &mut HashSet<String>, host: &str) -> bool {
     hosts.len() < MAX_KNOWN && !hosts.contains(host) && hosts.insert(host.to_owned())
 }
@@ -103,25 +105,25 @@ mod tests {
     }
 
     #[test]
-    fn m_e7_web_each_tab_is_told_of_its_own_and_of_what_is_nobodys() {
+    fn m_e7_web_each_tab_lists_its_own_and_unattributed_refusals() {
         let ledgers = Ledgers::default();
         let early = ledgers.open();
-        early.asked("http://early.example/a?b");
+        early.requested("http://early.example/a?b");
         let late = ledgers.open();
-        late.asked("wss://late.example:444/");
-        late.asked("data:text/html,hello");
+        late.requested("wss://late.example:444/");
+        late.requested("data:text/html,hello");
         for host in ["early.example:80", "late.example:444", "worker.example:443"] {
-            ledgers.refuse(host, &Why::Metadata);
+            ledgers.refuse(host, &RefusalReason::Metadata);
         }
         assert_eq!(hosts(&early), ["early.example:80", "worker.example:443"]);
         assert_eq!(hosts(&late), ["late.example:444", "worker.example:443"]);
-        // Both ask for it.
-        early.asked("https://late.example:444/b");
+        // Both tabs ask for it.
+        early.requested("https://late.example:444/b");
         assert_eq!(hosts(&early), ["early.example:80", "late.example:444", "worker.example:443"]);
-        assert_eq!(hosts(&early).len(), 3, "it is told as often as one looks");
-        // What one that is closed by now has asked for was its own.
+        assert_eq!(hosts(&early).len(), 3, "reading does not clear the ledger");
+        // A host of a closed tab still counts as asked for by another tab.
         drop(early);
         assert_eq!(hosts(&late), ["late.example:444", "worker.example:443"]);
-        assert!(hosts(&ledgers.open()).is_empty(), "what was before is not told");
+        assert!(hosts(&ledgers.open()).is_empty(), "earlier refusals are left out");
     }
 }

@@ -1,23 +1,23 @@
-//! Ports of this machine that belong to the browsers of this program, and are no page's.
+//! The ports of the process's own browsers and guards, which pages must not reach.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ports of this machine that pages of no browser reach: what the browsers of a program are debugged and guarded at.
-/// Clones are the same.
+/// The debugging and proxy ports of a process's browsers, which no page of any of them can reach.
+/// Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct OwnPorts(Arc<Mutex<Vec<u16>>>);
 
-/// A port that is out of reach as long as this is there.
+/// A port that is unreachable for pages until this is dropped.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct ReservedPort {
     of: OwnPorts,
     port: u16,
 }
 
 impl OwnPorts {
-    pub(super) fn keep(&self, port: u16) -> Kept {
+    pub(super) fn reserve(&self, port: u16) -> ReservedPort {
         self.ports().push(port);
-        Kept { of: self.clone(), port }
+        ReservedPort { of: self.clone(), port }
     }
 
     pub(super) fn contains(&self, port: u16) -> bool {
@@ -29,9 +29,9 @@ impl OwnPorts {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ReservedPort {
     fn drop(&mut self) {
-        // Once: who has the port next may have entered it already.
+        // Removes one entry only: the port's next owner may have added it again already.
         let mut ports = self.of.ports();
         if let Some(at) = ports.iter().position(|port| *port == self.port) {
             ports.swap_remove(at);

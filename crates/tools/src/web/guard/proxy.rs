@@ -1,4 +1,5 @@
-//! The proxy: what the browser wants to reach is judged, dialled where it was judged, and passed through.
+//! The proxy: judges each request of the browser, dials a judged address, and passes the data
+//! through.
 
 mod dial;
 mod forward;
@@ -23,28 +24,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::host::Target;
 use super::judge::Judge;
-use super::verdict::Why;
+use super::verdict::RefusalReason;
 
-/// How many connections of a browser are served at once; further ones wait to be accepted. Chromium opens 32 to a
-/// proxy, and up to 255 more for WebSockets.
+/// How many connections of a browser are served at once; others wait to be accepted. Chromium opens
+/// up to 32 to a proxy, and up to 255 more for WebSockets.
 const MAX_CONNECTIONS: usize = 320;
 
-/// How long the head of a request may be, in bytes: more than servers take.
+/// The largest request head in bytes, which is more than servers accept.
 const MAX_HEAD: usize = 256 * 1024;
 
-/// How many fields the head of a request or an answer may have.
+/// How many header fields a request or an answer may have.
 const MAX_FIELDS: usize = 256;
 
-/// How long the head of a request may take, and how long a connection may wait for one.
+/// How long the head of a request may take, and how long a connection may be idle before it.
 const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long is waited when no connection can be accepted, because there are no descriptors, say.
+/// The delay after a failed accept, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the browser is answered: the body of whom it asked, or a page of ours.
+/// The body of an answer to the browser: the host's, or a page of the proxy's own.
 type Body = Either<Incoming, Full<Bytes>>;
 
-/// Serves until it is dropped.
+/// Serves connections until the future is dropped.
 pub(super) async fn serve(listener: TcpListener, judge: Arc<Judge>) -> Infallible {
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -53,14 +54,14 @@ pub(super) async fn serve(listener: TcpListener, judge: Arc<Judge>) -> Infallibl
             Ok((stream, peer)) if peer::is_ours(&stream, peer) => {
                 tokio::spawn(connection(stream, judge.clone(), Arc::new(permit)));
             }
-            // Somebody else's, of this machine: told nothing.
+            // A process of another user on this machine: close without an answer.
             Ok(_) => {}
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-/// Serves one connection. The permit is held for as long as anything of it is left, tunnels too.
+/// Serves one connection. The permit is held until its tunnels have ended too.
 async fn connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<OwnedSemaphorePermit>) {
     let answer = service_fn(move |request| {
         let (judge, permit) = (judge.clone(), permit.clone());
@@ -73,7 +74,7 @@ async fn connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<OwnedSemap
         .max_headers(MAX_FIELDS)
         .serve_connection(TokioIo::new(stream), answer)
         .with_upgrades();
-    // It ends with an error when the browser goes away in the middle of something, which it may.
+    // An error is normal here: the browser may disconnect at any point.
     if let Err(error) = serving.await {
         tracing::trace!(%error, "a connection of the browser ended");
     }
@@ -82,30 +83,32 @@ async fn connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<OwnedSemap
 async fn answer(request: Request<Incoming>, judge: &Judge, permit: Arc<OwnedSemaphorePermit>) -> Response<Body> {
     let target = match target(&request) {
         Ok(target) => target,
-        // No browser asks so.
-        Err(why) => return page::of("This request", &why),
+        // Browsers do not send such requests.
+        Err(why) => return page::refusal_page("This request", &why),
     };
-    let answered = match judge.way(&target).await {
+    let answered = match judge.allowed_addresses(&target).await {
         Ok(addresses) if request.method() == Method::CONNECT => tunnel::open(request, &addresses, permit).await,
         Ok(addresses) => forward::forward(request, &addresses).await,
         Err(why) => Err(why),
     };
     answered.unwrap_or_else(|why| {
         let host = target.to_string();
-        tracing::debug!(host, %why, "not let through");
+        tracing::debug!(host, %why, "connection not made");
         judge.ledgers().refuse(&host, &why);
-        page::of(&host, &why)
+        page::refusal_page(&host, &why)
     })
 }
 
-/// Whom a request is for. What it says of a host besides its address counts for nothing.
-fn target(request: &Request<Incoming>) -> Result<Target, Why> {
+/// The target of a request, from its URI alone; a `Host` header is ignored.
+fn target(request: &Request<Incoming>) -> Result<Target, RefusalReason> {
     let uri = request.uri();
     let default_port = match (request.method(), uri.scheme()) {
         (&Method::CONNECT, _) => None,
-        (_, Some(scheme)) if *scheme != Scheme::HTTP => return Err(Why::Scheme { scheme: scheme.to_string() }),
+        (_, Some(scheme)) if *scheme != Scheme::HTTP => {
+            return Err(RefusalReason::Scheme { scheme: scheme.to_string() });
+        }
         _ => Some(80),
     };
     let target = uri.authority().and_then(|whom| Target::new(whom.host(), whom.port_u16().or(default_port)?));
-    target.ok_or_else(|| Why::NotAnAddress { url: uri.path().to_owned() })
+    target.ok_or_else(|| RefusalReason::NotAnAddress { url: uri.path().to_owned() })
 }

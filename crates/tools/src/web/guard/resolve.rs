@@ -1,4 +1,4 @@
-//! Finding the addresses of a name.
+//! Name resolution for the guard.
 
 use std::fmt::Debug;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -6,31 +6,31 @@ use std::{fs, io};
 
 use super::host::is_below;
 
-/// Domains in which nobody can have a name but who runs this machine or its network: RFC 6761, RFC 6762 (with its
-/// appendix G) and RFC 8375.
+/// Domains in which only the operator of this machine or its network assigns names: RFC 6761, RFC
+/// 6762 (with its appendix G) and RFC 8375.
 const NEAR: [&str; 10] =
     ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "private", "test"];
 
-/// What this machine itself says of names.
 const HOSTS: &str = "/etc/hosts";
 
-/// Finds the addresses of names. What it finds is judged, and then dialled as it is: no name is looked up twice
-/// between the two.
+/// Looks up the addresses of names. The guard judges the result and dials it, without another
+/// lookup in between.
 pub trait Resolve: Debug + Send + Sync + 'static {
-    /// The addresses of a name, the best first. May block.
+    /// Looks up the addresses of a name, the best first. May block.
     ///
     /// # Errors
-    /// Those of looking it up; none found is an empty list or [`NotFound`](io::ErrorKind::NotFound).
+    /// The lookup failed. A name without addresses is an empty list or
+    /// [`NotFound`](io::ErrorKind::NotFound).
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 
-    /// Whether a name may be looked up before a person has agreed to anything, for nobody far away is told of it. May
-    /// block.
+    /// Whether a name may be looked up before the user approves its host, because the lookup does
+    /// not disclose the name to a remote server. May block.
     fn is_near(&self, name: &str) -> bool {
         is_near(name)
     }
 }
 
-/// As the system does it: `/etc/hosts`, DNS and what else it is set up for.
+/// The system's resolver: `/etc/hosts`, DNS and any other configured source.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -48,7 +48,7 @@ fn is_near(name: &str) -> bool {
     !name.contains('.') || NEAR.iter().any(|domain| is_below(name, domain))
 }
 
-/// Whether a name stands in a text like that of `/etc/hosts`.
+/// Whether a file in the format of `/etc/hosts` lists a name.
 fn lists(hosts: &str, name: &str) -> bool {
     let names = hosts.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace().skip(1));
     names.into_iter().any(|known| known.eq_ignore_ascii_case(name))
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m_e7_web_only_names_that_are_near_are_looked_up_unasked() {
+    fn m_e7_web_only_local_names_are_looked_up_without_an_ask() {
         for name in ["nas", "nas.lan", "a.b.home.arpa", "printer.local", "app.test"] {
             assert!(is_near(name), "{name}");
         }

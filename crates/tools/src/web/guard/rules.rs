@@ -1,4 +1,4 @@
-//! By what a guard judges: the domains of the user's configuration, and what people have allowed in a session.
+//! The rules of a guard: the domains of the user's configuration and the approvals of a session.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,65 +10,67 @@ use thiserror::Error;
 use super::host::{Host, Target, is_below};
 use super::verdict::Ask;
 
-/// By what a guard judges. Clones share what people have allowed: it is a session's, and outlives its browsers.
+/// The rules of a guard. Clones share the approvals, which belong to the session and outlive its
+/// browsers.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     allow: Arc<[Rule]>,
     deny: Arc<[Rule]>,
-    /// As many as people have said yes to.
+    /// The user's approvals.
     allowed: Arc<Mutex<HashSet<Allowed>>>,
 }
 
-/// A host that was allowed at an address.
+/// An approval of a host at one address.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Allowed {
     host: String,
     address: IpAddr,
-    /// None: at any.
+    /// `None` for every port.
     port: Option<u16>,
 }
 
-/// A rule of `[web] allow` or `deny` that can't be kept.
+/// The error for a rule of `web.allow` or `web.deny` that can't be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the rule `{rule}` can't be kept: {why}")]
+#[error("invalid rule `{rule}`: {why}")]
 #[non_exhaustive]
 pub struct RuleError {
-    /// The rule, as it is written.
+    /// The rule as it is written.
     pub rule: String,
-    /// What is wrong with it, and what to write instead.
+    /// The reason, with a hint for a valid rule.
     pub why: String,
 }
 
-/// A host, or everything below a domain, at one port or at any.
+/// A rule for a host, or for a domain and all names below it, on one port or every port.
 #[derive(Debug)]
 struct Rule {
     host: Host,
     port: Option<u16>,
-    /// As it is written.
+    /// The rule as it is written.
     text: String,
 }
 
 impl Rules {
-    /// The rules of a user's configuration. A rule is a domain, `example.com`, which stands for everything below it
-    /// too, or an address, which stands for every name that leads to it; either with or without a port.
+    /// Parses the rules of a user's configuration. A rule is a domain such as `example.com`, which
+    /// covers all names below it, or an address, which covers every name that resolves to it.
+    /// Either may have a port.
     ///
-    /// What `allow` names goes unasked, at a private address too. What `deny` names never goes. Neither lifts what is
-    /// never dialled.
+    /// Hosts in `allow` need no approval, even at private addresses. Hosts in `deny` are always
+    /// refused. Neither list affects addresses that are never dialled.
     ///
     /// # Errors
-    /// [`RuleError`] if a rule is no domain and no address.
+    /// [`RuleError`] if a rule is neither a domain nor an address.
     pub fn new(allow: &[String], deny: &[String]) -> Result<Self, RuleError> {
         let parse = |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<_, _>>();
         Ok(Self { allow: parse(allow)?, deny: parse(deny)?, allowed: Arc::default() })
     }
 
-    /// A person has allowed this, at that port or at any.
+    /// Records the user's approval, for one port or for every port.
     pub(super) fn allow(&self, ask: &Ask, port: Option<u16>) {
         let mut allowed = self.allowed();
         allowed.extend(ask.addresses.iter().map(|&address| Allowed { host: ask.host.clone(), address, port }));
     }
 
-    /// The rule that denies this host, or what it leads to.
+    /// The rule that denies this host or one of the addresses it resolves to.
     pub(super) fn denies(&self, target: &Target, address: Option<IpAddr>) -> Option<String> {
         self.deny.iter().find(|rule| rule.names(target, address)).map(Rule::to_string)
     }
@@ -90,25 +92,25 @@ impl Rule {
     fn parse(text: &str) -> Result<Self, RuleError> {
         let error = |why: &str| RuleError { rule: text.to_owned(), why: why.to_owned() };
         if text.starts_with("*.") || text.starts_with('.') {
-            return Err(error("write the domain alone: it stands for everything below it too"));
+            return Err(error("write the domain alone: it covers all names below it"));
         }
         if text.contains(['/', '@', '*', '?', '#', '\\']) || text != text.trim() {
-            return Err(error("write a host alone, like `example.com`, `example.com:8080` or `[::1]:8080`"));
+            return Err(error("write only a host, such as `example.com`, `example.com:8080` or `[::1]:8080`"));
         }
         let (host, port) = match text.rsplit_once(':') {
-            // An address of IPv6, without the brackets that it has in a URL.
+            // An IPv6 address without the brackets that a URL needs.
             _ if text.parse::<IpAddr>().is_ok() => (text, None),
             Some((host, port)) if !port.ends_with(']') => {
-                (host, Some(port.parse().map_err(|_| error("its port is no number from 0 to 65535"))?))
+                (host, Some(port.parse().map_err(|_| error("the port must be a number from 0 to 65535"))?))
             }
             _ => (text, None),
         };
         let address = host.parse::<IpAddr>().ok().map(|address| Host::Address(address.to_canonical()));
-        let host = address.or_else(|| Host::parse(host)).ok_or_else(|| error("this is no host"))?;
+        let host = address.or_else(|| Host::parse(host)).ok_or_else(|| error("this is not a host"))?;
         Ok(Self { host, port, text: text.to_owned() })
     }
 
-    /// Whether it speaks of this host, or of the address that it leads to.
+    /// Whether the rule covers this host, or the address it resolves to.
     fn names(&self, target: &Target, address: Option<IpAddr>) -> bool {
         if self.port.is_some_and(|port| port != target.port) {
             return false;

@@ -1,123 +1,124 @@
-//! What is said of a page that is to be opened, and of what was not let through.
+//! The results of a judgement, and the record of refused connections.
 
 use std::net::IpAddr;
 
 use thiserror::Error;
 
-/// Whether a page may be opened.
+/// The guard's judgement on opening a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may.
-    Go,
-    /// A person has to allow it first: then it is given to [`Guard::allow`](super::Guard::allow).
+    /// The page may be opened.
+    Allow,
+    /// The user has to approve the host; an approval is passed to
+    /// [`Guard::allow`](super::Guard::allow).
     Ask(Ask),
-    /// It may not, whoever allows it.
+    /// The page can't be opened, and no approval changes that.
     Refused {
-        /// Why.
-        why: Why,
+        /// The reason for the refusal.
+        why: RefusalReason,
     },
 }
 
-/// What a person is asked to allow: a host at private addresses.
+/// A host at private addresses that needs the user's approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// The host, as it is dialled: in lower case, in its ASCII form.
+    /// The host as it is dialled: in lower case, in its ASCII form.
     pub host: String,
-    /// Where it is now: on this machine, or in networks near it.
+    /// Its current addresses on this machine or in nearby networks.
     pub addresses: Vec<IpAddr>,
 }
 
-/// Why something is not let through, or does not arrive; in words by its `Display`.
+/// The reason why a connection was refused or failed; `Display` is the text for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
-pub enum Why {
-    /// What should be opened names no host.
-    #[error("`{url}` is not the address of a page")]
+pub enum RefusalReason {
+    /// The URL has no host.
+    #[error("`{url}` is not the URL of a page")]
     NotAnAddress {
-        /// What it is, shortened.
+        /// The URL, cut to 100 characters.
         url: String,
     },
-    /// It is not for http or https.
-    #[error("`{scheme}:` is not opened, only http and https are")]
+    /// The URL's scheme is neither http nor https.
+    #[error("`{scheme}:` is not supported, only http and https are")]
     Scheme {
-        /// What it is for.
+        /// The scheme of the URL.
         scheme: String,
     },
-    /// The user's configuration denies it.
+    /// The user's configuration denies the host.
     #[error("the rule `{rule}` of `web.deny` denies it")]
     Denied {
-        /// The rule, as it is written.
+        /// The rule as it is written.
         rule: String,
     },
-    /// A name by which a cloud gives its machines their keys.
-    #[error("it is where a cloud keeps the keys of its machines")]
+    /// The name belongs to a service that gives cloud machines their keys.
+    #[error("it is where a cloud serves the credentials of its machines")]
     Metadata,
-    /// An address that is never dialled.
+    /// The host has an address that is never dialled.
     #[error("{address} is never dialled: it is {what}")]
     Never {
-        /// The address.
+        /// The address that is never dialled.
         address: IpAddr,
-        /// What it is.
+        /// The kind of the address, in words.
         what: &'static str,
     },
-    /// A private address that nobody has allowed.
-    #[error("it is at a private address ({address}), which nobody has allowed")]
+    /// The host has a private address that the user has not approved.
+    #[error("it is at a private address ({address}), which the user has not approved")]
     Private {
         /// The first of its private addresses.
         address: IpAddr,
     },
-    /// A port of a browser of this program or of its guard.
+    /// The port belongs to one of the process's own browsers or guards.
     #[error("port {port} of this machine is the browser's own")]
     Own {
-        /// The port.
+        /// The port that is protected.
         port: u16,
     },
-    /// Its name leads nowhere.
-    #[error("there is no host of this name")]
+    /// The name has no addresses.
+    #[error("no such host")]
     NoSuchHost,
-    /// Its address was not found.
-    #[error("its address was not found: {error}")]
+    /// The lookup of the name failed.
+    #[error("its address can't be looked up: {error}")]
     Lookup {
-        /// What went wrong.
+        /// The error of the lookup.
         error: String,
     },
-    /// It was let through and does not answer.
+    /// The connection was allowed but failed.
     #[error("it can't be reached: {error}")]
     Unreachable {
-        /// What went wrong.
+        /// The error of the connection.
         error: String,
     },
-    /// The guard has ended, with its browser.
+    /// The guard has ended with its browser.
     #[error("the browser has ended")]
     Ended,
 }
 
-/// What was not let through or did not arrive, by [`Ledger::refused`](super::Ledger::refused).
+/// The refused and failed connections of a tab, from [`Ledger::refused`](super::Ledger::refused).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusals {
-    /// The first 32 hosts, each with its reason once.
+    /// The first 32 refusals; each pair of host and reason is listed once.
     pub hosts: Vec<Refusal>,
-    /// How many tries there were of further ones.
+    /// How many tries of further hosts were refused or failed.
     pub more: u64,
 }
 
-/// A host that was not let through, or that did not answer.
+/// A host that was refused or did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The host and its port.
     pub host: String,
-    /// Why.
-    pub why: Why,
-    /// How often it was tried.
+    /// The reason why it was refused or failed.
+    pub why: RefusalReason,
+    /// How often a connection was tried.
     pub times: u64,
 }
 
-/// How many hosts are remembered.
+/// How many pairs of host and reason a ledger remembers.
 const MAX_REFUSED: usize = 32;
 
 impl Refusals {
-    /// Remembers one more.
-    pub(super) fn add(&mut self, host: &str, why: &Why) {
+    /// Counts one more refusal.
+    pub(super) fn add(&mut self, host: &str, why: &RefusalReason) {
         if let Some(known) = self.hosts.iter_mut().find(|known| known.host == host && known.why == *why) {
             known.times += 1;
         } else if self.hosts.len() < MAX_REFUSED {

@@ -1,4 +1,5 @@
-//! What is done about what a page does unasked: dialogs, downloads, further windows, and its end.
+//! The handling of events that a page causes unasked: dialogs, downloads, further windows and its
+//! end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,55 +7,54 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
-use crate::ask::SubjectKept;
-use crate::web::browser::Up;
+use crate::ask::SubjectGuard;
+use crate::web::browser::BrowserConnection;
 use crate::web::cdp::protocol::{
     CloseTarget, DownloadWillBegin, HandleJavaScriptDialog, JavascriptDialogClosed, JavascriptDialogOpening,
     RequestWillBeSent, TargetCrashed, TargetCreated, TargetInfo, WebSocketCreated,
 };
-use crate::web::cdp::{Client, Event, Listening};
+use crate::web::cdp::{Client, Event, ListenerGuard};
 use crate::web::guard::Ledger;
 
-/// What is told of one kind of incident at most.
-const TOLD: usize = 5;
+/// How many incidents of a tab are described; further ones are counted.
+const MAX_INCIDENTS: usize = 5;
 
-/// What a page has done unasked.
+/// The incidents of one tab.
 #[derive(Debug, Default)]
-pub(super) struct Doings {
+pub(super) struct Incidents {
     state: Mutex<State>,
-    /// The first thing that it wanted to be downloaded.
+    /// The file name of the page's first download.
     download: watch::Sender<Option<String>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// A person has the page: dialogs and windows are theirs.
+    /// Whether the user controls the page, and with it dialogs and windows.
     paused: bool,
     dialog: bool,
     crashed: bool,
-    /// The tab itself and all that was opened from it.
+    /// The tab and all windows opened from it.
     family: HashSet<String>,
-    told: Vec<String>,
-    untold: usize,
+    described: Vec<String>,
+    undescribed: usize,
 }
 
 /// The listener to a tab's events.
-pub(super) struct Watch {
+pub(super) struct TabListener {
     id: String,
     page: Client,
-    up: Arc<Up>,
+    up: Arc<BrowserConnection>,
     ledger: Arc<Ledger>,
-    doings: Arc<Doings>,
+    incidents: Arc<Incidents>,
     /// Dropped when the tab ends.
-    life: Mutex<Option<(SubjectKept, DropGuard)>>,
+    life: Mutex<Option<(SubjectGuard, DropGuard)>>,
 }
 
-/// Drops the `life` of a tab when its page is no longer listened to.
-struct Life(Arc<Watch>);
+/// Ends a tab when the listener to its page is dropped.
+struct EndGuard(Arc<TabListener>);
 
-impl Doings {
-    /// Of a tab that has just been opened.
-    pub(super) fn of(tab: String) -> Arc<Self> {
+impl Incidents {
+    pub(super) fn for_tab(tab: String) -> Arc<Self> {
         let state = State { family: HashSet::from([tab]), ..State::default() };
         Arc::new(Self { state: Mutex::new(state), ..Self::default() })
     }
@@ -63,15 +63,15 @@ impl Doings {
         self.state().crashed
     }
 
-    /// Whether there is a dialog.
+    /// Sets the pause and returns whether a dialog is open.
     pub(super) fn set_paused(&self, paused: bool) -> bool {
         let mut state = self.state();
         state.paused = paused;
         state.dialog
     }
 
-    /// Begins to close the tab and all that was opened from it.
-    pub(super) fn close(&self, up: &Arc<Up>) {
+    /// Starts to close the tab and all windows opened from it.
+    pub(super) fn close(&self, up: &Arc<BrowserConnection>) {
         for target in std::mem::take(&mut self.state().family) {
             close(up, target);
         }
@@ -86,10 +86,10 @@ impl Doings {
         }
     }
 
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn descriptions(&self) -> Vec<String> {
         let state = self.state();
-        let more = (state.untold > 0).then(|| format!("it did {} more things of this kind", state.untold));
-        state.told.iter().cloned().chain(more).collect()
+        let more = (state.undescribed > 0).then(|| format!("{} more actions are not listed", state.undescribed));
+        state.described.iter().cloned().chain(more).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -98,31 +98,31 @@ impl Doings {
 }
 
 impl State {
-    fn tell(&mut self, what: String) {
-        match self.told.len() < TOLD {
-            true => self.told.push(what),
-            false => self.untold += 1,
+    fn add_incident(&mut self, what: String) {
+        match self.described.len() < MAX_INCIDENTS {
+            true => self.described.push(what),
+            false => self.undescribed += 1,
         }
     }
 }
 
-impl Watch {
+impl TabListener {
     pub(super) fn new(
         id: String,
         page: Client,
-        up: &Arc<Up>,
+        up: &Arc<BrowserConnection>,
         ledger: &Arc<Ledger>,
-        doings: &Arc<Doings>,
-        life: (SubjectKept, DropGuard),
+        doings: &Arc<Incidents>,
+        life: (SubjectGuard, DropGuard),
     ) -> Arc<Self> {
         let (up, ledger, doings) = (Arc::clone(up), Arc::clone(ledger), Arc::clone(doings));
-        Arc::new(Self { id, page, up, ledger, doings, life: Mutex::new(Some(life)) })
+        Arc::new(Self { id, page, up, ledger, incidents: doings, life: Mutex::new(Some(life)) })
     }
 
-    /// Listens, to the browser and to the page.
-    pub(super) fn listen(self: Arc<Self>) -> [Listening; 2] {
+    /// Starts listening to the browser and to the page.
+    pub(super) fn listen(self: Arc<Self>) -> [ListenerGuard; 2] {
         let (chrome, page) = (self.up.chrome.clone(), self.page.clone());
-        let of_page = Life(Arc::clone(&self));
+        let of_page = EndGuard(Arc::clone(&self));
         [chrome.listen(move |event| self.hear_browser(event)), page.listen(move |event| of_page.0.hear_page(event))]
     }
 
@@ -135,43 +135,45 @@ impl Watch {
         } else if let Some(crash) = event.read::<TargetCrashed>()
             && crash.target_id == self.id
         {
-            self.doings.state().crashed = true;
+            self.incidents.state().crashed = true;
             self.end();
         }
     }
 
-    /// Handles an event of the page.
     fn hear_page(&self, event: &Event<'_>) {
         if let Some(sent) = event.read::<RequestWillBeSent>() {
-            self.ledger.asked(&sent.request.url);
+            self.ledger.requested(&sent.request.url);
         } else if let Some(opened) = event.read::<WebSocketCreated>() {
-            self.ledger.asked(&opened.url);
+            self.ledger.requested(&opened.url);
         } else if let Some(dialog) = event.read::<JavascriptDialogOpening>() {
             self.dialog(&dialog);
         } else if event.read::<JavascriptDialogClosed>().is_some() {
-            self.doings.state().dialog = false;
+            self.incidents.state().dialog = false;
         }
     }
 
-    /// It is closed, or of no use.
+    /// Marks the tab as closed or crashed.
     fn end(&self) {
-        // Dropped without the lock.
+        // Dropped after the lock is released.
         let life = self.life.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(life);
     }
 
-    /// Dismissed, unless a person has the page; leaving is agreed to.
+    /// Dismisses a dialog, unless the user controls the page. Leaving the page is always accepted.
     fn dialog(&self, dialog: &JavascriptDialogOpening) {
         let leaving = dialog.r#type == "beforeunload";
         {
-            let mut state = self.doings.state();
+            let mut state = self.incidents.state();
             state.dialog = true;
             if state.paused {
                 return;
             }
             if !leaving {
                 let kind = &dialog.r#type;
-                state.tell(format!("it showed a dialog ({kind}), which was dismissed: {:?}", brief(&dialog.message)));
+                state.add_incident(format!(
+                    "showed a dialog ({kind}), which was dismissed: {:?}",
+                    brief(&dialog.message)
+                ));
             }
         }
         let page = self.page.clone();
@@ -180,11 +182,11 @@ impl Watch {
 
     fn download(&self, download: &DownloadWillBegin) {
         // A page's main frame has the id of its tab.
-        let is_ours = self.doings.state().family.contains(&download.frame_id);
+        let is_ours = self.incidents.state().family.contains(&download.frame_id);
         if is_ours {
             let name = brief(&download.suggested_filename);
-            self.doings.state().tell(format!("it wanted `{name}` to be downloaded, which was refused"));
-            self.doings.download.send_if_modified(|first| {
+            self.incidents.state().add_incident(format!("started a download of `{name}`, which was refused"));
+            self.incidents.download.send_if_modified(|first| {
                 let is_first = first.is_none();
                 first.get_or_insert(name);
                 is_first
@@ -192,11 +194,11 @@ impl Watch {
         }
     }
 
-    /// Closed, unless a person has the page: then it is closed with it.
+    /// Closes a window that the page opened. During a pause, it stays open until the tab closes.
     fn window(&self, opened: &TargetInfo) {
         let is_ours = |state: &State| opened.opener_id.as_ref().is_some_and(|opener| state.family.contains(opener));
         {
-            let mut state = self.doings.state();
+            let mut state = self.incidents.state();
             if !is_ours(&state) || opened.r#type != "page" {
                 return;
             }
@@ -204,25 +206,25 @@ impl Watch {
                 state.family.insert(opened.target_id.clone());
                 return;
             }
-            state.tell(format!("it opened another window, which was closed: {:?}", brief(&opened.url)));
+            state.add_incident(format!("opened another window, which was closed: {:?}", brief(&opened.url)));
         }
         close(&self.up, opened.target_id.clone());
     }
 }
 
-impl Drop for Life {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-/// Begins to close a tab. One that is gone is closed.
-fn close(up: &Arc<Up>, target: String) {
+/// Starts to close a target; one that is already gone is not an error.
+fn close(up: &Arc<BrowserConnection>, target: String) {
     let chrome = up.chrome.clone();
     up.runtime.spawn(async move { chrome.execute(CloseTarget { target_id: &target }).await });
 }
 
-/// As much of it as is told.
+/// The text, cut to its first 200 bytes.
 fn brief(text: &str) -> String {
     const MOST: usize = 200;
     let end = text.floor_char_boundary(MOST);

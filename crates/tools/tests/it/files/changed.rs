@@ -1,4 +1,4 @@
-//! A file that somebody else has changed: since it was read, since it was shown.
+//! Files that another program has changed since they were read or shown.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ fn set_modified(path: &std::path::Path, time: SystemTime) {
 }
 
 #[test]
-fn t_d10_what_was_changed_since_it_was_read_is_refused() {
+fn t_d10_a_file_changed_since_it_was_read_is_refused() {
     let bench = Bench::new();
     let path = bench.root().join("a");
     let rounds = rounds(10, 100);
@@ -24,7 +24,7 @@ fn t_d10_what_was_changed_since_it_was_read_is_refused() {
         fs::write(&path, &before).unwrap();
         let time = fs::metadata(&path).unwrap().modified().unwrap();
         read(&bench, json!({"path": "a"})).unwrap();
-        // Of the same size, and in the same moment.
+        // With the same size and time.
         fs::write(&path, &after).unwrap();
         set_modified(&path, time);
         for refused in [
@@ -34,7 +34,7 @@ fn t_d10_what_was_changed_since_it_was_read_is_refused() {
             call(&bench, WriteFile::new(), json!({"path": "a", "content": "all new"})),
         ] {
             let error = refused.unwrap_err();
-            assert!(error.contains("a: it has changed since it was last read: read it again"), "{error}");
+            assert!(error.contains("a: the file has changed since it was last read: read it again"), "{error}");
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), after);
         read(&bench, json!({"path": "a", "offset": 9})).unwrap();
@@ -46,7 +46,7 @@ fn t_d10_what_was_changed_since_it_was_read_is_refused() {
 }
 
 #[test]
-fn t_d10_to_touch_a_file_or_to_write_it_ourselves_changes_nothing() {
+fn t_d10_a_touch_or_an_own_write_is_not_a_change() {
     let bench = Bench::new();
     let path = bench.root().join("a");
     fs::write(&path, "one\n").unwrap();
@@ -56,14 +56,14 @@ fn t_d10_to_touch_a_file_or_to_write_it_ourselves_changes_nothing() {
     edit(&bench, replace("a", "two", "three")).unwrap();
     write(&bench, "a", "four").unwrap();
     edit(&bench, replace("a", "four", "five")).unwrap();
-    // One that is gone is made again.
+    // A file that is gone is created again.
     fs::remove_file(&path).unwrap();
     write(&bench, "a", "six").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "six");
 }
 
 #[test]
-fn t_d10_a_file_too_large_to_look_at_is_known_by_size_and_time() {
+fn t_d10_a_file_too_large_to_hash_is_compared_by_size_and_time() {
     let bench = Bench::new();
     let path = bench.root().join("a");
     let text = "line\n".repeat(13_500_000);
@@ -72,7 +72,7 @@ fn t_d10_a_file_too_large_to_look_at_is_known_by_size_and_time() {
     assert_eq!((mark.hash.as_deref(), mark.size), (None, text.len() as u64));
     set_modified(&path, SystemTime::now() + Duration::from_secs(60));
     assert!(write(&bench, "a", "short").unwrap_err().contains("has changed since"));
-    assert!(read(&bench, json!({"path": "a"})).unwrap().output.contains("the file has 13500000 lines; go on with"));
+    assert!(read(&bench, json!({"path": "a"})).unwrap().output.contains("the file has 13500000 lines; continue with"));
     write(&bench, "a", "short").unwrap();
 }
 
@@ -83,7 +83,7 @@ fn m_b7_a_diff_that_no_longer_applies_is_refused() {
     let (tool, input) = (EditFile::new(), replace("a", "two", "2"));
     fs::write(&path, "one\ntwo\n").unwrap();
     assert!(intent(&bench, &tool, &input).unwrap().details.unwrap().contains("\n one\n-two\n+2\n"));
-    // The edit would still fit.
+    // The edit would still match.
     fs::write(&path, "ONE\ntwo\n").unwrap();
     let error = call(&bench, tool, input).unwrap_err();
     assert_eq!(error, "a has changed since the edit was shown: nothing was done");
@@ -117,7 +117,7 @@ fn t_d10_edits_of_one_file_at_once_all_land() {
             .map(|line| {
                 let input = replace(&name, &format!("<{line}>"), &format!("({line})\nand more"));
                 let tool = EditFile::new();
-                // All are shown before the first is made.
+                // All edits are shown before the first one is made.
                 intent(&bench, &tool, &input).unwrap();
                 (tool, input)
             })
@@ -132,7 +132,7 @@ fn t_d10_edits_of_one_file_at_once_all_land() {
 }
 
 #[test]
-fn t_d10_what_another_call_made_of_the_same_line_was_not_shown() {
+fn t_d10_a_line_changed_by_another_call_since_the_diff_is_refused() {
     let bench = Bench::new();
     fs::write(bench.root().join("a"), "one two\n").unwrap();
     let (first, second) = (EditFile::new(), EditFile::new());
@@ -146,7 +146,7 @@ fn t_d10_what_another_call_made_of_the_same_line_was_not_shown() {
 }
 
 #[test]
-fn t_d10_marks_from_the_log_are_taken_back() {
+fn t_d10_marks_are_restored_from_the_log() {
     let (bench, later) = (Bench::new(), Bench::new());
     for bench in [&bench, &later] {
         fs::write(bench.root().join("a"), "one\n").unwrap();

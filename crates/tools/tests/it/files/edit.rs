@@ -1,4 +1,4 @@
-//! `edit_file`: exact replacements that leave all else as it is.
+//! `edit_file`: exact replacements that leave all other bytes as they are.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -52,34 +52,34 @@ fn m_e7_several_edits_are_made_one_after_the_other() {
         {"old_string": "aa", "new_string": "b", "replace_all": true},
     ]});
     edit(&bench, each).unwrap();
-    assert_eq!(text(&bench), "ba", "of places that overlap the first is replaced");
+    assert_eq!(text(&bench), "ba", "the first of two overlapping matches is replaced");
 }
 
 #[test]
-fn m_e7_all_edits_are_made_or_none_and_the_reason_is_told() {
+fn m_e7_edits_apply_all_or_none_with_a_reason() {
     let before = "fn a() {\n    one();\n}\n\nfn b() {\n    one();\n}\n";
     let bench = with(before);
     for (input, told) in [
-        (replace("a", "one();", "two();"), "old_string stands in it 2 times, on lines 2, 6: add the lines around"),
-        (replace("a", "three", "3"), "a: old_string does not stand in it"),
+        (replace("a", "one();", "two();"), "old_string occurs 2 times, on lines 2, 6: add surrounding lines"),
+        (replace("a", "three", "3"), "a: old_string was not found"),
         (
             replace("a", "fn b() {\n\tone();\n}", ""),
             "; lines 5 to 7 differ only in white space:\nfn b() {\n    one();\n}\n",
         ),
         (replace("a", "fn  b", ""), "; line 5 differs only in white space:\nfn b() {\n"),
-        (edits(&[("fn a", "fn A"), ("fn a", "fn A")]), "a: edit 2 of 2: old_string does not stand in it"),
-        (edits(&[("fn a", "fn A"), ("fn A", "fn a")]), "undo each other"),
+        (edits(&[("fn a", "fn A"), ("fn a", "fn A")]), "a: edit 2 of 2: old_string was not found"),
+        (edits(&[("fn a", "fn A"), ("fn A", "fn a")]), "cancel each other out"),
         (replace("a", "", "x"), "old_string is empty"),
         (edits(&[("fn a", "fn A"), ("", "x")]), "edit 2 of 2: old_string is empty"),
         (replace("a", "x", "x"), "the same"),
-        (json!({"path": "a"}), "are needed, or edits"),
-        (json!({"path": "a", "old_string": "x"}), "are needed, or edits"),
+        (json!({"path": "a"}), ", or edits"),
+        (json!({"path": "a", "old_string": "x"}), ", or edits"),
         (
             json!({"path": "a", "old_string": "x", "new_string": "y", "edits": [{"old_string": "x", "new_string": "y"}]}),
-            "or edits",
+            ", or edits",
         ),
         (json!({"path": "a", "old": "x", "new": "y"}), "unknown field `old`"),
-        (replace("missing", "x", "y"), "missing: there is no such file"),
+        (replace("missing", "x", "y"), "missing: no such file"),
         (replace("no/folder", "x", "y"), "No such file"),
         (replace(".", "x", "y"), "it is a folder"),
     ] {
@@ -95,29 +95,29 @@ fn m_e7_all_edits_are_made_or_none_and_the_reason_is_told() {
 }
 
 #[test]
-fn an_edit_that_would_make_too_much_is_refused_before_anybody_is_asked() {
+fn an_edit_over_the_limits_is_refused_without_an_ask() {
     let all = |old: &str, new: &str| json!({ "old_string": old, "new_string": new, "replace_all": true });
     let bench = with(&"x".repeat(20_000));
     let error = edit(&bench, json!({ "path": "a", "edits": [all("x", &"x".repeat(4_096))] })).unwrap_err();
-    assert!(error.contains("a: the text would be more than 64 MiB"), "{error}");
-    // With the line ends of the text, too.
+    assert!(error.contains("a: the result would be larger than 64 MiB"), "{error}");
+    // Also with the line ends of the text.
     let bench = with(&"x\r\n".repeat(20_000));
     let error = edit(&bench, json!({ "path": "a", "edits": [all("x", &"\n".repeat(2_048))] })).unwrap_err();
-    assert!(error.contains("a: the text would be more than 64 MiB"), "{error}");
+    assert!(error.contains("a: the result would be larger than 64 MiB"), "{error}");
     let bench = with(&"x".repeat(250_001));
     let error = edit(&bench, json!({ "path": "a", "edits": [all("x", "y")] })).unwrap_err();
-    assert!(error.contains("a: old_string stands in it more than 250000 times: do it in parts"), "{error}");
+    assert!(error.contains("a: old_string occurs more than 250000 times: split the edit"), "{error}");
     let bench = with(&"x".repeat(250_000));
     edit(&bench, json!({ "path": "a", "edits": [all("x", "y")] })).unwrap();
     assert_eq!(text(&bench), "y".repeat(250_000));
 }
 
 #[test]
-fn edits_that_multiply_each_other_end_at_the_largest_file() {
+fn multiplying_edits_stop_at_the_largest_file_size() {
     let bench = with("x");
     let by_4096 = json!({ "old_string": "x", "new_string": "x".repeat(4_096), "replace_all": true });
     let error = edit(&bench, json!({ "path": "a", "edits": [by_4096, by_4096, by_4096] })).unwrap_err();
-    assert!(error.contains("a: edit 3 of 3: the text would be more than 64 MiB"), "{error}");
+    assert!(error.contains("a: edit 3 of 3: the result would be larger than 64 MiB"), "{error}");
     assert_eq!(text(&bench), "x");
 }
 
@@ -126,11 +126,11 @@ fn m_e7_line_ends_byte_order_mark_and_mode_are_kept() {
     assert_eq!(edited("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz"), "x\r\ny\r\nz\r\nc\r\n");
     assert_eq!(edited("a\r\nb", "b", "b\n"), "a\r\nb\r\n");
     assert_eq!(edited("\u{feff}a\r\nb\r\n", "a\n", "A\nB\n"), "\u{feff}A\r\nB\r\nb\r\n");
-    // Each line its own, where they are mixed.
+    // In a text with mixed line ends, each line keeps its own.
     assert_eq!(edited("a\nb\r\nc\nd\r\n", "a\nb\nc\nd\n", "a\nB\nC\nd\n"), "a\nB\r\nC\nd\r\n");
     assert_eq!(edited("a\nb\r\nc\n", "a", "a\na"), "a\na\nb\r\nc\n");
     assert_eq!(edited("a\nb\r\nc\n", "b", "b\nb"), "a\nb\r\nb\r\nc\n");
-    // With carriage returns in it, a string is meant as it stands.
+    // A string with carriage returns is taken literally.
     assert_eq!(edited("a\r\nb\r\n", "a\r\n", "a\n"), "a\nb\r\n");
     assert_eq!(edited("a\nb\n", "a\n", "a\r\n"), "a\r\nb\n");
     assert!(edit(&with("a\nb\n"), replace("a", "a\r\nb", "x")).unwrap_err().contains("only in white space"));
@@ -141,7 +141,7 @@ fn m_e7_line_ends_byte_order_mark_and_mode_are_kept() {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         edit(&bench, replace("a", "text", "other")).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, kept, "{mode:o}");
-        assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1, "no draft is left");
     }
 }
 
@@ -163,7 +163,7 @@ fn m_e7_a_file_that_runs_with_its_owners_rights_is_not_edited() {
 fn m_e7_a_file_with_capabilities_is_not_edited() {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
     const CAPABILITY: &str = "security.capability";
-    // CAP_NET_BIND_SERVICE, permitted and effective, as the kernel keeps it.
+    // CAP_NET_BIND_SERVICE, permitted and effective, in the kernel's format.
     let value: Vec<u8> = [0x0200_0001_u32, 1 << 10, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     let bench = with("text");
     let path = bench.root().join("a");
@@ -181,12 +181,12 @@ fn m_e7_a_file_with_capabilities_is_not_edited() {
 }
 
 #[test]
-fn what_is_no_text_is_not_edited() {
+fn a_file_that_is_not_text_is_not_edited() {
     let bench = Bench::new();
     fs::write(bench.root().join("latin"), b"gr\xfc\xdfe\n").unwrap();
     fs::write(bench.root().join("zero"), "a\0b").unwrap();
     fs::File::create(bench.root().join("huge")).unwrap().set_len(1 << 40).unwrap();
-    assert!(edit(&bench, replace("latin", "gr", "GR")).unwrap_err().contains("latin: it is not UTF-8"));
+    assert!(edit(&bench, replace("latin", "gr", "GR")).unwrap_err().contains("latin: the file is not UTF-8"));
     assert!(edit(&bench, replace("zero", "a", "b")).unwrap_err().contains("binary"));
     assert!(edit(&bench, replace("huge", "a", "b")).unwrap_err().contains("more than 64 MiB"));
     assert_eq!(fs::read(bench.root().join("latin")).unwrap(), b"gr\xfc\xdfe\n");
@@ -204,7 +204,7 @@ fn m_e7_a_confirm_shows_the_diff() {
 }
 
 #[test]
-fn m_e7_what_is_protected_is_asked_about_every_time() {
+fn m_e7_protected_files_ask_every_time() {
     let bench = Bench::new();
     for path in [".envrc", ".git/hooks/pre-commit"] {
         let file = bench.root().join(path);
@@ -216,7 +216,8 @@ fn m_e7_what_is_protected_is_asked_about_every_time() {
     }
 }
 
-/// Lines of a text, each with its own end; perhaps a byte order mark, perhaps no end of the last.
+/// Lines of a text, each with its own end, sometimes with a byte order mark and without a last line
+/// end.
 fn any_text() -> impl Strategy<Value = String> {
     let words = || prop::sample::select(vec!["", "a", "b", "a b", "é", "\tx", "漢字"]);
     let ends = prop_oneof![
@@ -235,7 +236,7 @@ fn any_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// The text as a model has it from `read_file`.
+/// The text as `read_file` shows it to a model.
 fn plain(text: &str) -> String {
     text.trim_start_matches('\u{feff}').replace("\r\n", "\n")
 }
@@ -256,8 +257,8 @@ proptest! {
         let (old, new) = (&seen[start..end], new.concat());
         let ends = |text: &str| (text.matches("\r\n").count(), text.replace("\r\n", "").matches('\n').count());
         let (long, short) = ends(&before);
-        // Of ends that are gone nobody knows any more which they were, unless all are alike and some stay; and without
-        // carriage returns in them, strings don't say which they mean.
+        // Removed line ends can be restored only if all line ends of the text are alike and some
+        // remain, and strings without carriage returns do not say which ones they mean.
         let breaks = |text: &str| text.matches('\n').count();
         if old.contains('\r') || old.is_empty() || *old == new {
             return Ok(());
@@ -273,7 +274,7 @@ proptest! {
         let between = text(&bench);
         let (start_seen, rest) = (&seen[..start], &seen[end..]);
         if start_seen.ends_with('\r') && format!("{new}{rest}").starts_with('\n') {
-            // What were two characters is a line end now.
+            // The two characters now form one line end.
             return Ok(());
         }
         prop_assert_eq!(plain(&between), format!("{start_seen}{new}{rest}"));
@@ -282,7 +283,7 @@ proptest! {
         let mixed = long > 0 && short > 0;
         if mixed && breaks(old) <= breaks(&new) || !mixed && kept.0 + kept.1 > 0 || breaks(old) == 0 {
             let back = edit(&bench, replace("a", &new, old));
-            // The new string may stand elsewhere, too; empty, it can't be found.
+            // The new string may also occur elsewhere; if it is empty, it can't be found.
             if back.is_ok() {
                 prop_assert_eq!(text(&bench), before);
             }
@@ -311,25 +312,25 @@ fn t_d10_a_reader_sees_the_text_before_or_after() {
 }
 
 #[test]
-fn m_e7_an_edit_that_is_too_much_to_show_is_refused_where_it_is_asked_about() {
+fn m_e7_an_edit_with_a_too_large_diff_is_refused_if_it_asks() {
     let bench = with(&"a line of some length, forty bytes of it\n".repeat(110_000));
     let all = json!({"path": "a", "old_string": "some", "new_string": "any", "replace_all": true});
     let error = intent(&bench, &EditFile::new(), &all).unwrap_err();
-    assert_eq!(error, "a: more than 4 MiB would have to be shown: do it in parts");
+    assert_eq!(error, "a: the diff is larger than 4 MiB: split the change");
     call(&bench, EditFile::new(), all).unwrap();
 }
 
 #[test]
-fn t_d1_what_could_not_be_shown_is_not_done() {
+fn t_d1_an_edit_whose_diff_was_not_shown_is_not_applied() {
     let bench = Bench::new();
     let outside = tempfile::tempdir().unwrap();
     let path = outside.path().canonicalize().unwrap().join("a");
     fs::write(&path, "one\n").unwrap();
     let (tool, input) = (EditFile::new(), replace(path.to_str().unwrap(), "two", "2"));
     let details = intent(&bench, &tool, &input).unwrap().details.unwrap();
-    assert!(details.contains("As it is, this will fail: "), "{details}");
-    // By now it would fit.
+    assert!(details.contains("This call will fail: "), "{details}");
+    // Now the edit would match.
     fs::write(&path, "two\n").unwrap();
-    assert!(call(&bench, tool, input).unwrap_err().contains("does not stand in it"));
+    assert!(call(&bench, tool, input).unwrap_err().contains("old_string was not found"));
     assert_eq!(fs::read_to_string(&path).unwrap(), "two\n");
 }

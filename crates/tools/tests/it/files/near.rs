@@ -1,4 +1,4 @@
-//! Missing paths that differ from one that is there by what nobody sees: the error names it.
+//! Missing paths that differ invisibly from an existing one, which the error then names.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::support::{call, judge_and_call, replace, write};
 
-/// Names that are there, what was asked for instead, how the first is shown, and by what they differ.
+/// Existing names, the names that were asked for, how the former are shown, and how they differ.
 const NAMES: [(&str, &str, &str, &str); 6] = [
     ("a\u{a0}b", "a b", r"a\u00a0b", "a no-break space (U+00A0)"),
     ("at 9.41\u{202f}AM", "at 9.41 AM", r"at 9.41\u202fAM", "a narrow no-break space (U+202F)"),
@@ -19,7 +19,7 @@ const NAMES: [(&str, &str, &str, &str); 6] = [
     ("Docs", "docs", "Docs", "upper and lower case"),
 ];
 
-/// What each tool that reads says of a path.
+/// The error of each tool that reads, for one path.
 fn errors(bench: &Bench, path: &str) -> Vec<String> {
     let errors = [
         call(bench, ReadFile::new(), json!({ "path": path })),
@@ -33,7 +33,7 @@ fn errors(bench: &Bench, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn m_e7_a_missing_path_names_what_is_nearly_it() {
+fn m_e7_the_error_for_a_missing_path_names_similar_paths() {
     let bench = Bench::new();
     for (there, asked, shown, differs) in NAMES {
         for folder in [false, true] {
@@ -58,7 +58,7 @@ fn m_e7_a_missing_path_names_what_is_nearly_it() {
 }
 
 #[test]
-fn m_e7_each_part_of_a_missing_path_may_be_meant_otherwise() {
+fn m_e7_every_part_of_a_missing_path_is_compared() {
     let bench = Bench::new();
     fs::create_dir_all(bench.root().join("My\u{a0}Docs/In")).unwrap();
     fs::write(bench.root().join("My\u{a0}Docs/In/a"), "x").unwrap();
@@ -73,7 +73,7 @@ fn m_e7_each_part_of_a_missing_path_may_be_meant_otherwise() {
             assert!(error.ends_with(&near), "{asked:?}: {error}");
         }
     }
-    // As the error has it, it can be asked for.
+    // The name in the error can be used to ask for the file.
     let input: Value = serde_json::from_str(r#"{"path": "My\u00a0Docs/In/a"}"#).unwrap();
     assert!(call(&bench, ReadFile::new(), input).unwrap().output.contains("1\tx"));
     fs::write(bench.root().join("b"), "").unwrap();
@@ -88,17 +88,17 @@ fn m_e7_each_part_of_a_missing_path_may_be_meant_otherwise() {
 }
 
 #[test]
-fn m_e7_write_file_makes_no_folder_beside_one_that_is_nearly_it() {
+fn m_e7_write_file_creates_no_folder_next_to_a_similar_one() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits] {
         let bench = Bench::new().policy(Policy::new(mode, &PolicyRules::default(), None).unwrap());
         fs::create_dir(bench.root().join("My\u{a0}Docs")).unwrap();
         let error = write(&bench, "My Docs/sub/a", "text").unwrap_err();
-        let near = r#"there is no such folder; there is "My\u00a0Docs", which differs by a no-break space (U+00A0)"#;
-        assert_eq!(error, format!("My Docs/sub/a: {near}: write there, or make the folder with a command first"));
+        let near = r#"no such folder; there is "My\u00a0Docs", which differs by a no-break space (U+00A0)"#;
+        assert_eq!(error, format!("My Docs/sub/a: {near}: write there, or create the folder with a command first"));
         assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1);
         fs::create_dir(bench.root().join("My Docs")).unwrap();
         write(&bench, "My Docs/sub/a", "text").unwrap();
-        // Of a file it is only said.
+        // For a file, the result only mentions the similar name.
         assert_eq!(
             write(&bench, "My Docs/sub/A", "text").unwrap().output,
             "wrote My Docs/sub/A (4 bytes); there is \"My Docs/sub/a\", which differs by upper and lower case"
@@ -108,7 +108,7 @@ fn m_e7_write_file_makes_no_folder_beside_one_that_is_nearly_it() {
 }
 
 #[test]
-fn t_d1_no_name_is_told_that_may_not_be_read_unasked() {
+fn t_d1_hints_name_only_paths_readable_without_an_ask() {
     let deny = ["read(Secret*/**)".parse().unwrap()];
     let rules = PolicyRules { deny: deny.to_vec(), ..PolicyRules::default() };
     let bench = Bench::new().policy(Policy::new(PolicyMode::Ask, &rules, None).unwrap());

@@ -1,4 +1,4 @@
-//! Nothing outside is read or written unasked, whatever a path is made of and whatever changes under it.
+//! No file outside is read or written unasked, whatever the path and whatever changes under it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,17 +14,18 @@ use tempfile::TempDir;
 
 use super::support::call;
 
-/// What stands in every file outside, and nowhere else.
+/// The text of every file outside, which occurs in no other file.
 const SECRET: &str = "outside_is_none_of_its_business";
 
-/// A workspace and a folder beside it, whose name begins alike; in each a file and a folder with one.
-struct World {
+/// A workspace, and a folder beside it with a name that begins in the same way. Each has a file,
+/// and a folder with a file.
+struct OutsideWorkspace {
     bench: Bench,
     outside: PathBuf,
     _folder: TempDir,
 }
 
-impl World {
+impl OutsideWorkspace {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("w");
@@ -34,7 +35,7 @@ impl World {
             fs::write(place.join("file"), &text).unwrap();
             fs::write(place.join("folder/file"), &text).unwrap();
         }
-        // As free as it gets without asking.
+        // The mode that allows the most without asking.
         let bench = Bench::within(root).policy(Policy::new(PolicyMode::Edits, &PolicyRules::default(), None).unwrap());
         Self { bench, outside, _folder: folder }
     }
@@ -47,8 +48,9 @@ impl World {
         symlink(target, self.root().join(name)).unwrap();
     }
 
-    /// Does what a session does with a call that nobody answers for: judges, and runs it if that is allowed.
-    fn unasked<T: Tool + 'static>(&self, tool: T, input: &Value) -> Option<Result<String, String>> {
+    /// Handles a call like a session in which every ask is denied: judges it, and runs it if it is
+    /// allowed.
+    fn run_without_ask<T: Tool + 'static>(&self, tool: T, input: &Value) -> Option<Result<String, String>> {
         let intent = match tool.intent(input, self.bench.workspace()) {
             Ok(intent) => intent,
             Err(error) => return Some(Err(error.to_string())),
@@ -58,22 +60,22 @@ impl World {
             .then(|| call(&self.bench, tool, input.clone()).map(|outcome| outcome.output))
     }
 
-    /// Every file tool on this path, unasked. What each brought, if it ran.
+    /// Calls every file tool on this path, unasked. Returns the results of those that ran.
     fn all(&self, path: &str) -> Vec<(&'static str, Option<Result<String, String>>)> {
         let edit = |old: &str| json!({"path": path, "old_string": old, "new_string": "PWNED"});
         vec![
-            ("read_file", self.unasked(ReadFile::new(), &json!({ "path": path }))),
-            ("write_file", self.unasked(WriteFile::new(), &json!({"path": path, "content": "PWNED"}))),
-            // What an error says of a text that may not be read would give it away.
-            ("edit_file", self.unasked(EditFile::new(), &edit("outside_is_none _of_its_business"))),
-            ("edit_file", self.unasked(EditFile::new(), &edit(SECRET))),
-            ("list_dir", self.unasked(ListDir::new(), &json!({"path": path, "depth": 5}))),
-            ("glob", self.unasked(Glob::new(), &json!({"path": path, "pattern": "**"}))),
-            ("grep", self.unasked(Grep::new(), &json!({"path": path, "pattern": "."}))),
+            ("read_file", self.run_without_ask(ReadFile::new(), &json!({ "path": path }))),
+            ("write_file", self.run_without_ask(WriteFile::new(), &json!({"path": path, "content": "PWNED"}))),
+            // An error about the text of an unreadable file would reveal the text.
+            ("edit_file", self.run_without_ask(EditFile::new(), &edit("outside_is_none _of_its_business"))),
+            ("edit_file", self.run_without_ask(EditFile::new(), &edit(SECRET))),
+            ("list_dir", self.run_without_ask(ListDir::new(), &json!({"path": path, "depth": 5}))),
+            ("glob", self.run_without_ask(Glob::new(), &json!({"path": path, "pattern": "**"}))),
+            ("grep", self.run_without_ask(Grep::new(), &json!({"path": path, "pattern": "."}))),
         ]
     }
 
-    /// All that lies outside, and what is in it.
+    /// Every path outside, with its text.
     fn seen_outside(&self) -> Vec<(PathBuf, Option<String>)> {
         let mut found = Vec::new();
         let mut todo = vec![self.outside.clone()];
@@ -103,8 +105,8 @@ impl World {
 }
 
 #[test]
-fn t_d1_no_path_leads_outside_unasked() {
-    let world = World::new();
+fn t_d1_no_path_leads_outside_without_an_ask() {
+    let world = OutsideWorkspace::new();
     let outside = world.outside.display().to_string();
     let root = world.root().display().to_string();
     world.link(&world.outside, "dir");
@@ -162,19 +164,19 @@ fn t_d1_no_path_leads_outside_unasked() {
     for path in &cases {
         for (tool, ran) in world.all(path) {
             let told = ran.as_ref().map(|ran| ran.as_ref().unwrap_or_else(|error| error));
-            assert!(ran.is_none(), "{tool} {path:?} is not asked about: {told:?}");
+            assert!(ran.is_none(), "{tool} {path:?} ran without an ask: {told:?}");
         }
         world.check(path);
     }
-    // What leads inside all the same is read and written there.
+    // Paths that lead back inside are read and written there.
     for path in ["same/file", "same/folder/../file", "up/w/file", &format!("/proc/self/root{root}/file")] {
         fs::write(world.root().join("file"), "inside\n").unwrap();
-        let read = world.unasked(ReadFile::new(), &json!({ "path": path }));
+        let read = world.run_without_ask(ReadFile::new(), &json!({ "path": path }));
         assert_eq!(read, Some(Ok("     1\tinside\n".to_owned())), "{path}");
     }
-    // Of another process's root not even we may know where it is.
+    // Even this process may not be able to resolve the root of another process.
     world.check(&format!("/proc/1/root{outside}/file"));
-    // From the top, links are shown and not followed.
+    // From the top folder, links are shown and not followed.
     for (tool, ran) in world.all(".") {
         let told = ran.unwrap().unwrap_or_else(|error| error);
         assert!(!told.contains(SECRET) && !told.contains("w-evil/folder"), "{tool}: {told}");
@@ -183,8 +185,8 @@ fn t_d1_no_path_leads_outside_unasked() {
 }
 
 #[test]
-fn t_d4_a_folder_whose_name_begins_alike_is_outside() {
-    let world = World::new();
+fn t_d4_a_folder_with_the_same_name_prefix_is_outside() {
+    let world = OutsideWorkspace::new();
     for path in ["../w-evil/file", "../w-evil", "../w-evil/new"] {
         world.check(path);
         assert!(world.all(path).iter().all(|(_, ran)| ran.is_none()));
@@ -192,30 +194,33 @@ fn t_d4_a_folder_whose_name_begins_alike_is_outside() {
 }
 
 #[test]
-fn t_d1_what_is_outside_is_not_given_away_by_an_error() {
-    let world = World::new();
+fn t_d1_errors_reveal_nothing_outside() {
+    let world = OutsideWorkspace::new();
     let path = world.outside.join("file");
     let intent = |old: &str| {
         let input = json!({"path": path, "old_string": old, "new_string": "x"});
         EditFile::new().intent(&input, world.bench.workspace()).unwrap()
     };
-    // The user sees whether it fits; the model does not.
+    // The user sees whether the edit matches; the model does not.
     assert!(intent(SECRET).details.unwrap().contains(&format!("-{SECRET}\n+x\n")));
-    assert!(intent("nothing").details.unwrap().contains("As it is, this will fail: "));
+    assert!(intent("nothing").details.unwrap().contains("This call will fail: "));
     let below = json!({ "path": path.join("below") });
-    assert!(ReadFile::new().intent(&below, world.bench.workspace()).is_ok(), "whether it is a file is not told");
+    assert!(
+        ReadFile::new().intent(&below, world.bench.workspace()).is_ok(),
+        "the intent does not reveal whether the path is a file"
+    );
 }
 
-/// Swaps a folder for a link to the outside and back while the work is done.
+/// Swaps a folder with a link to the outside and back while `work` runs.
 #[cfg(target_os = "linux")]
-fn swapping<T>(world: &World, work: impl FnOnce() -> T) -> T {
+fn swapping<T>(world: &OutsideWorkspace, work: impl FnOnce() -> T) -> T {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     let (place, aside) = (world.root().join("race"), world.root().join("aside"));
     fs::create_dir_all(place.join("folder")).unwrap();
     fs::write(place.join("file"), "inside\n").unwrap();
     fs::write(place.join("folder/file"), "inside\n").unwrap();
     let done = AtomicBool::new(false);
-    /// Ends the swapping also when the work panics.
+    /// Ends the swapping even if the work panics.
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
         fn drop(&mut self) {
@@ -237,8 +242,8 @@ fn swapping<T>(world: &World, work: impl FnOnce() -> T) -> T {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn t_d1_a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
-    let world = World::new();
+fn t_d1_a_folder_replaced_by_a_link_is_not_followed() {
+    let world = OutsideWorkspace::new();
     let before = world.seen_outside();
     let calls = rounds(1_000, 10_000);
     let mut landed = 0;
@@ -252,30 +257,30 @@ fn t_d1_a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
                     assert!(!told.contains(SECRET), "round {round}: {tool} {path}: {told}");
                 }
             }
-            // From above, too.
-            let found = world.unasked(Grep::new(), &json!({"pattern": "."})).unwrap().unwrap();
+            // Also from the folder above.
+            let found = world.run_without_ask(Grep::new(), &json!({"pattern": "."})).unwrap().unwrap();
             assert!(!found.contains(SECRET), "{found}");
         }
     });
     assert_eq!(world.seen_outside(), before);
-    assert!(landed > 0, "some found a folder");
+    assert!(landed > 0, "some calls succeeded");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(rounds(50, 3_000)))]
 
     #[test]
-    fn t_d1_random_links_lead_nowhere_unasked(
+    fn t_d1_random_links_do_not_lead_outside_without_an_ask(
         links in prop::collection::vec(
             (prop::collection::vec(part(), 1..3), prop::collection::vec(part(), 1..5), any::<bool>()), 1..6),
         paths in prop::collection::vec(prop::collection::vec(part(), 1..5), 1..5),
     ) {
-        let world = World::new();
+        let world = OutsideWorkspace::new();
         let top = world.root().parent().unwrap();
         for (name, target, is_absolute) in links {
             let target: PathBuf = target.iter().collect();
             let target = if is_absolute { top.join(target) } else { target };
-            // Where there is room for it, inside.
+            // Inside, where there is room for it.
             let name = world.root().join(name.iter().filter(|part| **part != "..").collect::<PathBuf>());
             let _ = symlink(target, name);
         }

@@ -1,4 +1,4 @@
-//! Where paths lead, and that what was judged is what is done.
+//! How paths are resolved, and that a call acts on the place that was judged.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -52,11 +52,12 @@ fn links_are_followed_before_a_path_is_judged() {
         let details = intent.details.unwrap();
         assert!(details.ends_with("+text\n\\ No newline at end of file\n"), "{details}");
     }
-    // Beside a folder of nearly the same name none is made; where they are the same, it is protected.
+    // No folder is created beside one of nearly the same name. Where both names are the same
+    // folder, it is protected.
     for path in [".GIT/hooks/pre-commit", ".gi\u{200c}t/config"] {
         let input = json!({ "path": path, "content": "text" });
         let error = WriteFile::new().intent(&input, bench.workspace()).unwrap_err().to_string();
-        assert!(error.contains("there is no such folder; there is \".git\""), "{error}");
+        assert!(error.contains("no such folder; there is \".git\""), "{error}");
         assert!(Place::resolve(path, bench.root()).unwrap().is_protected(), "{path}");
     }
     let error = ReadFile::new().intent(&json!({"path": "loop"}), bench.workspace()).unwrap_err();
@@ -68,7 +69,7 @@ fn links_are_followed_before_a_path_is_judged() {
 }
 
 #[test]
-fn what_was_judged_is_what_is_done() {
+fn the_call_acts_on_the_judged_place() {
     let bench = Bench::new();
     let outside = tempfile::tempdir().unwrap();
     let root = bench.root();

@@ -1,4 +1,4 @@
-//! `read_file`: what it shows and how it goes on.
+//! `read_file`: the lines it shows, and how to continue.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::support::read;
 
 #[test]
-fn lines_are_numbered_and_ranges_told() {
+fn lines_are_numbered_and_ranges_reported() {
     let bench = Bench::new();
     fs::write(bench.root().join("a"), "one\ntwo\r\nthree").unwrap();
     let outcome = read(&bench, json!({"path": "a"})).unwrap();
@@ -21,11 +21,14 @@ fn lines_are_numbered_and_ranges_told() {
     assert_eq!(mark.modified, u64::try_from(metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec()).unwrap());
 
     let outcome = read(&bench, json!({"path": "a", "offset": 2, "limit": 1})).unwrap();
-    assert_eq!(outcome.output, "     2\ttwo\n[these lines end in CRLF; the file has 3 lines; go on with offset 3]\n");
+    assert_eq!(
+        outcome.output,
+        "     2\ttwo\n[these lines end in CRLF; the file has 3 lines; continue with offset=3]\n"
+    );
     let outcome = read(&bench, json!({"path": "a", "offset": 3, "limit": 1})).unwrap();
     assert_eq!(outcome.output, "     3\tthree\n");
     assert_eq!(read(&bench, json!({"path": "a", "offset": 4})).unwrap().output, "[the file has 3 lines]\n");
-    assert!(read(&bench, json!({"path": "a", "offset": 0})).unwrap_err().contains("counted from 1"));
+    assert!(read(&bench, json!({"path": "a", "offset": 0})).unwrap_err().contains("must be at least 1"));
     fs::write(bench.root().join("empty"), "").unwrap();
     assert_eq!(read(&bench, json!({"path": "empty"})).unwrap().output, "[the file is empty]\n");
     fs::write(bench.root().join("open"), "a\nb\r").unwrap();
@@ -33,7 +36,7 @@ fn lines_are_numbered_and_ranges_told() {
 }
 
 #[test]
-fn every_line_of_a_long_file_can_be_had() {
+fn every_line_of_a_long_file_can_be_read() {
     let bench = Bench::new();
     let line = "x".repeat(100);
     fs::write(bench.root().join("a"), format!("{line}\n").repeat(5_000)).unwrap();
@@ -42,23 +45,25 @@ fn every_line_of_a_long_file_can_be_had() {
         let output = read(&bench, json!({"path": "a", "offset": offset})).unwrap().output;
         assert!(output.len() < 80 * 1024);
         seen += output.lines().filter(|shown| shown.ends_with(&line)).count();
-        let Some((_, next)) = output.split_once("go on with offset ") else { break };
+        let Some((_, next)) = output.split_once("continue with offset=") else { break };
         offset = next.trim_end_matches("]\n").parse().unwrap();
         assert_eq!(offset, seen + 1);
     }
     assert_eq!(seen, 5_000);
     fs::write(bench.root().join("b"), "\n".repeat(3_000)).unwrap();
     let output = read(&bench, json!({"path": "b", "limit": 9_999})).unwrap().output;
-    assert!(output.ends_with("  2000\t\n[the file has 3000 lines; go on with offset 2001]\n"));
+    assert!(output.ends_with("  2000\t\n[the file has 3000 lines; continue with offset=2001]\n"));
     fs::write(bench.root().join("c"), format!("{}\nlast\n", "漢".repeat(100_000))).unwrap();
     let output = read(&bench, json!({"path": "c"})).unwrap().output;
     assert!(
-        output.ends_with("[line 1 is longer than 65536 bytes and cut; the file has 2 lines; go on with offset 2]\n")
+        output.ends_with(
+            "[line 1 is longer than 65536 bytes and was cut; the file has 2 lines; continue with offset=2]\n"
+        )
     );
 }
 
 #[test]
-fn what_is_no_text_file_is_said() {
+fn reading_a_non_text_file_names_the_reason() {
     let bench = Bench::new();
     let root = bench.root();
     fs::write(root.join("binary"), b"\x7fELF\0\0").unwrap();
@@ -69,11 +74,11 @@ fn what_is_no_text_file_is_said() {
     let _listener = UnixListener::bind(root.join("socket")).unwrap();
     fs::File::create(root.join("huge")).unwrap().set_len(1 << 40).unwrap();
     for (path, told) in [
-        ("binary", "a binary file of 6 bytes"),
+        ("binary", "the file is binary (6 bytes)"),
         ("folder", "it is a folder"),
         ("fifo", "a pipe"),
         ("/dev/zero", "a device"),
-        ("huge", "too many"),
+        ("huge", "too large"),
         ("missing", "no such file"),
         ("binary/below", "Not a directory"),
         ("no/below", "No such file"),
@@ -96,14 +101,14 @@ fn a_line_that_just_fits_is_not_cut() {
     {
         fs::write(bench.root().join("a"), format!("{}{end}{end}", "x".repeat(length))).unwrap();
         let output = read(&bench, json!({"path": "a"})).unwrap().output;
-        assert_eq!(output.contains("longer than 65536 bytes and cut"), cut, "{length} {end:?}");
+        assert_eq!(output.contains("longer than 65536 bytes and was cut"), cut, "{length} {end:?}");
         assert_eq!(output.lines().next().unwrap().len(), 7 + 65_536);
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_binary_file_that_says_it_is_empty_is_no_file_of_0_bytes() {
+fn a_binary_file_with_size_0_is_recognised() {
     let error = read(&Bench::new(), json!({"path": "/proc/self/cmdline"})).unwrap_err();
-    assert!(error.ends_with(": a binary file"), "{error}");
+    assert!(error.ends_with(": the file is binary"), "{error}");
 }

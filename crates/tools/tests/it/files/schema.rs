@@ -1,10 +1,10 @@
-//! What a model is told about inputs.
+//! The schemas of inputs that a model receives.
 
 use holdpoint_tools::{EditFile, ReadFile, Shell, Tool, WriteFile};
 use serde_json::json;
 
 #[test]
-fn schemas_name_what_is_needed() {
+fn schemas_list_the_required_fields() {
     for (tool, needed) in [
         (Box::new(ReadFile::new()) as Box<dyn Tool>, json!(["path"])),
         (Box::new(WriteFile::new()), json!(["path", "content"])),

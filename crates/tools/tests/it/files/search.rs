@@ -1,4 +1,4 @@
-//! `list_dir`, `glob` and `grep`: what they find, what they pass over and say.
+//! `list_dir`, `glob` and `grep`: the paths they find, skip and report.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -41,7 +41,7 @@ fn add(bench: &Bench, files: &[(&str, &str)]) {
     }
 }
 
-/// A small project, with all that is passed over.
+/// A small project, with every kind of file that is skipped.
 fn project() -> Bench {
     let bench = with(&[
         ("src/main.rs", "fn main() {\n    needle();\n}\n\nfn needle() {}\n"),
@@ -70,7 +70,7 @@ fn m_e7_grep_shows_lines_files_or_counts_in_order() {
     let bench = project();
     let found = grep(&bench, json!({"pattern": "needle"}));
     let expected = ".env\n1: needle=1\n\n.hidden/x\n1: needle\n\nkeep.log\n1: needle\n\nsrc/main.rs\n2:     needle();\n5: fn \
-                    needle() {}\n\n[1 binary file passed over]\n";
+                    needle() {}\n\n[1 binary file skipped]\n";
     assert_eq!(found, expected);
     let found = grep(&bench, json!({"pattern": "needle", "case_insensitive": true, "output": "files", "path": "src"}));
     assert_eq!(found, "src/lib/deep.rs\nsrc/main.rs\n");
@@ -78,7 +78,7 @@ fn m_e7_grep_shows_lines_files_or_counts_in_order() {
     assert_eq!(found, "src/main.rs: 2\n");
     let found = grep(&bench, json!({"pattern": "needle", "output": "files", "glob": "!**/.*"}));
     assert!(!found.contains(".env") && found.contains("keep.log"), "{found}");
-    // A file that is named is searched, ignored or not.
+    // A file that is named is searched, even if it is ignored.
     let found = grep(&bench, json!({"pattern": "needle", "path": "target/out"}));
     assert_eq!(found, "target/out\n1: needle\n");
     let found = grep(&bench, json!({"pattern": "needle", "path": "target", "output": "files"}));
@@ -102,7 +102,7 @@ fn m_e7_gitignore_counts_in_a_repository() {
     let files = || grep(&bench, json!({"pattern": "needle", "output": "files"}));
     assert_eq!(files(), "inner/x\nx\n");
     fs::create_dir(bench.root().join("inner/.git")).unwrap();
-    assert_eq!(files(), "inner/x\nx\n", "a repository is not told by what lies above it");
+    assert_eq!(files(), "inner/x\nx\n", "a repository ignores the rules of the folders above it");
     fs::create_dir(bench.root().join(".git")).unwrap();
     assert_eq!(files(), "inner/x\n");
     fs::remove_dir(bench.root().join("inner/.git")).unwrap();
@@ -111,16 +111,14 @@ fn m_e7_gitignore_counts_in_a_repository() {
 }
 
 #[test]
-fn m_e7_limits_are_told_and_results_always_the_same() {
+fn m_e7_limits_are_reported_and_results_are_deterministic() {
     let bench = Bench::new();
     for file in 0..300 {
         add(&bench, &[(&format!("{}/{file:03}", file % 7), "needle\nneedle\n")]);
     }
     let first = grep(&bench, json!({"pattern": "needle"}));
     assert!(first.starts_with("0/000\n1: needle\n2: needle\n\n0/007\n"), "{first}");
-    assert!(
-        first.ends_with("\n[the first 200 matches, there may be more: go on with a narrower pattern, path or glob]\n")
-    );
+    assert!(first.ends_with("\n[the first 200 matches; there may be more: use a narrower pattern, path or glob]\n"));
     assert_eq!(first.matches(": needle").count(), 200);
     for _ in 0..rounds(20, 500) {
         assert_eq!(grep(&bench, json!({"pattern": "needle"})), first);
@@ -150,31 +148,31 @@ fn m_e7_long_lines_are_cut_around_the_match() {
     assert!(line.len() < 560 && !line.contains('\u{fffd}'));
     let endless = with(&[("a", &"x".repeat(20 * 1024 * 1024)), ("b", "x\n")]);
     let found = grep(&endless, json!({"pattern": "x$"}));
-    assert_eq!(found, "b\n1: x\n\n[1 file passed over, its lines being too long]\n");
+    assert_eq!(found, "b\n1: x\n\n[1 file skipped because of lines that are too long]\n");
 }
 
 #[test]
-fn what_can_not_be_searched_for_is_said() {
+fn an_invalid_search_names_the_reason() {
     let bench = with(&[("a", "x\n")]);
     for (input, told) in [
-        (json!({"pattern": "("}), "the pattern can't be used: regex parse error"),
-        (json!({"pattern": "a\nb"}), "the pattern can't be used"),
-        (json!({"pattern": r"(\w{500}){500}"}), "the pattern can't be used"),
+        (json!({"pattern": "("}), "invalid pattern: regex parse error"),
+        (json!({"pattern": "a\nb"}), "invalid pattern"),
+        (json!({"pattern": r"(\w{500}){500}"}), "invalid pattern"),
         (json!({"pattern": "x", "glob": "["}), "["),
-        (json!({"pattern": "x", "path": "missing"}), "there is no such file or folder"),
+        (json!({"pattern": "x", "path": "missing"}), "no such file or folder"),
     ] {
         let error = call(&bench, Grep::new(), input.clone()).unwrap_err();
         assert!(error.contains(told), "{input}: {error}");
     }
-    assert!(call(&bench, Glob::new(), json!({"pattern": "../*"})).unwrap_err().contains("no `..`"));
+    assert!(call(&bench, Glob::new(), json!({"pattern": "../*"})).unwrap_err().contains("can't contain `..`"));
     assert!(call(&bench, Glob::new(), json!({"pattern": "*", "path": "a"})).unwrap_err().contains("Not a directory"));
     assert!(call(&bench, ListDir::new(), json!({"path": "a"})).unwrap_err().contains("Not a directory"));
     assert!(call(&bench, ListDir::new(), json!({"depth": 0})).is_err());
-    assert!(intent(&bench, &Grep::new(), &json!({"pattern": "("})).is_err(), "nobody is asked about it");
+    assert!(intent(&bench, &Grep::new(), &json!({"pattern": "("})).is_err(), "an invalid pattern raises no ask");
 }
 
 #[test]
-fn m_e7_glob_shows_what_was_changed_last_first() {
+fn m_e7_glob_lists_the_newest_files_first() {
     let bench = project();
     let now = SystemTime::now();
     for (path, age) in [("src/main.rs", 30), ("src/lib/deep.rs", 10), ("keep.log", 20)] {
@@ -190,7 +188,7 @@ fn m_e7_glob_shows_what_was_changed_last_first() {
     }
     let found = glob(&bench, json!({"pattern": "many/*"}));
     assert_eq!(found.lines().count(), 201);
-    assert!(found.ends_with("[50 more, changed before these: take a narrower pattern or path]\n"), "{found}");
+    assert!(found.ends_with("[50 more, changed earlier: use a narrower pattern or path]\n"), "{found}");
 }
 
 #[test]
@@ -207,14 +205,14 @@ fn m_e7_list_dir_shows_a_tree() {
     assert!(listed.contains("src/\n  lib/\n  main.rs\n"), "{listed}");
     assert_eq!(list(&bench, json!({"path": "target"})), "out\n");
     fs::create_dir(bench.root().join("empty")).unwrap();
-    assert_eq!(list(&bench, json!({"path": "empty"})), "[nothing lies in it]\n");
+    assert_eq!(list(&bench, json!({"path": "empty"})), "[the folder is empty]\n");
     for file in 0..600 {
         add(&bench, &[(&format!("wide/{file:03}"), ""), (&format!("wide/x/{file:03}"), "")]);
     }
     let listed = list(&bench, json!({"path": "wide", "depth": 2}));
     assert_eq!(listed.lines().count(), 1_001);
-    assert!(listed.ends_with("[the first 1000, there are more: take a folder of these, or a lower depth]\n"));
-    assert!(listed.contains("\n599\n"), "the upper level is whole");
+    assert!(listed.ends_with("[the first 1000 entries; there are more: list a folder below, or use a lower depth]\n"));
+    assert!(listed.contains("\n599\n"), "the upper level is complete");
 }
 
 fn rules(ask: &[&str], deny: &[&str]) -> Policy {
@@ -224,7 +222,7 @@ fn rules(ask: &[&str], deny: &[&str]) -> Policy {
 }
 
 #[test]
-fn m_e7_what_the_policy_denies_or_asks_about_is_left_out_and_said() {
+fn m_e7_paths_that_the_policy_restricts_are_left_out_and_counted() {
     let bench = Bench::new().policy(rules(&["read(private/**)"], &["read(.env)", "read(secrets/**)"]));
     add(
         &bench,
@@ -250,7 +248,7 @@ fn m_e7_what_the_policy_denies_or_asks_about_is_left_out_and_said() {
     };
     use holdpoint_common::Verdict::{Allow, Ask, Deny};
     for tool in ["grep", "glob", "list_dir"] {
-        assert_eq!(judge(tool, "."), Allow, "{tool}: what may not be read is left out");
+        assert_eq!(judge(tool, "."), Allow, "{tool}: paths that need approval are left out");
         assert_eq!(judge(tool, "secrets"), Deny);
         assert_eq!(judge(tool, "innocent"), Deny);
         assert_eq!(judge(tool, "private"), Ask);
@@ -259,7 +257,7 @@ fn m_e7_what_the_policy_denies_or_asks_about_is_left_out_and_said() {
     assert_eq!(grep(&bench, json!({"pattern": "needle"})), "c\n1: needle\n\n[3 paths left out by the policy]\n");
     assert_eq!(glob(&bench, json!({"pattern": "**"})), "c\n[3 paths left out by the policy]\n");
     assert_eq!(list(&bench, json!({"depth": 3})), "c\ninnocent -> secrets\n[3 paths left out by the policy]\n");
-    // What has been asked about is not left out again.
+    // A folder that was approved is not left out again.
     assert_eq!(
         grep(&bench, json!({"pattern": "needle", "output": "files", "path": "private"})),
         "private/.b\nprivate/a\n"
@@ -291,9 +289,9 @@ fn names_of_all_kinds_are_found() {
 }
 
 #[test]
-fn t_d8_what_can_not_be_read_is_passed_over_and_said() {
+fn t_d8_unreadable_entries_are_skipped_and_counted() {
     let bench = with(&[("a", "needle\n")]);
-    // Whoever is root may read everything, but nobody a path that is longer than one may be: made step by step.
+    // Root can read every file except one beyond the longest path, which is created step by step.
     let mut folder = OwnedFd::from(fs::File::open(bench.root()).unwrap());
     let name = "x".repeat(250);
     for _ in 0..16 {
@@ -308,9 +306,9 @@ fn t_d8_what_can_not_be_read_is_passed_over_and_said() {
 }
 
 #[test]
-fn a_cut_is_noticed_in_the_middle_of_a_search() {
+fn a_cut_ends_a_running_search() {
     let bench = with(&[("0", &"no needle here\n".repeat(300_000))]);
-    // Under so many names that it takes minutes if nobody looks.
+    // With so many names, a search that ignores the cut would take minutes.
     for link in 1..5_000 {
         fs::hard_link(bench.root().join("0"), bench.root().join(link.to_string())).unwrap();
     }
@@ -320,7 +318,7 @@ fn a_cut_is_noticed_in_the_middle_of_a_search() {
 }
 
 #[test]
-fn m_e7_a_workspace_in_a_repository_searches_what_git_knows_of_it() {
+fn m_e7_a_workspace_below_a_repository_root_uses_its_ignore_rules() {
     let repository = tempfile::tempdir().unwrap();
     let root = repository.path().canonicalize().unwrap();
     let bench = Bench::within(root.join("mono/pkg"));
@@ -345,7 +343,7 @@ fn m_e7_a_workspace_in_a_repository_searches_what_git_knows_of_it() {
     let files = |path: &str| grep(&bench, json!({"pattern": "needle", "output": "files", "path": path}));
     assert_eq!(files("."), "a\ndeep/dist\nkeep.log\nunrelated\n");
     assert_eq!(files("deep"), "deep/dist\n");
-    // A workspace that is a repository itself is told by nothing above.
+    // A workspace that is a repository itself is not affected by the folders above.
     fs::create_dir(bench.root().join(".git")).unwrap();
     assert!(files(".").contains("node_modules") && files("node_modules").contains("a.js"));
 }
@@ -368,9 +366,9 @@ fn m_e7_all_outputs_agree_on_what_is_binary_or_too_long() {
         fs::write(bench.root().join(name), content).unwrap();
     }
     let search = |output: &str| grep(&bench, json!({"pattern": "needle", "output": output}));
-    let notes = "[3 binary files passed over";
+    let notes = "[3 binary files skipped";
     let files = search("files");
-    assert!(files.starts_with("a\nlate\nlong\nutf16\n\n[3 binary files passed over]\n"), "{files}");
+    assert!(files.starts_with("a\nlate\nlong\nutf16\n\n[3 binary files skipped]\n"), "{files}");
     let count = search("count");
     assert!(count.starts_with("a: 3\nlate: 3\nlong: 3\nutf16: 3\n") && count.contains(notes), "{count}");
     let lines = search("lines");
@@ -390,13 +388,13 @@ fn m_e7_an_absolute_pattern_is_one_below_the_folder() {
     let found = grep(&bench, json!({"pattern": "needle", "output": "files", "glob": absolute("src/**")}));
     assert_eq!(found, "src/main.rs\n");
     let found = grep(&bench, json!({"pattern": "needle", "output": "files", "path": "src", "glob": absolute("x/*")}));
-    assert_eq!(found, "[nothing found; patterns of paths are relative to the folder that is searched]\n");
+    assert_eq!(found, "[nothing found; patterns are relative to the searched folder]\n");
     let found = glob(&bench, json!({"pattern": "/etc/*"}));
-    assert_eq!(found, "[nothing found; patterns of paths are relative to the folder that is searched]\n");
+    assert_eq!(found, "[nothing found; patterns are relative to the searched folder]\n");
 }
 
 #[test]
-fn what_is_called_like_a_draft_of_ours_is_there() {
+fn files_named_like_temporary_files_are_listed() {
     let bench = with(&[
         (".holdpoint-0123456789abcdef", "needle\n"),
         (".holdpoint-0123", "needle\n"),

@@ -1,4 +1,4 @@
-//! What the tests of the file tools have in common.
+//! Helpers for the tests of the file tools.
 
 use holdpoint_tools::testing::Bench;
 use holdpoint_tools::{EditFile, Intent, ReadFile, Tool, ToolOutcome, WriteFile};
@@ -14,7 +14,7 @@ pub(super) fn intent(bench: &Bench, tool: &impl Tool, input: &Value) -> Result<I
     tool.intent(input, bench.workspace()).map_err(|error| error.to_string())
 }
 
-/// As a session does: judges, then calls the same instance.
+/// Judges, then calls the same instance, like a session.
 pub(super) fn judge_and_call(bench: &Bench, tool: impl Tool + 'static, input: Value) -> Result<ToolOutcome, String> {
     intent(bench, &tool, &input)?;
     call(bench, tool, input)
@@ -32,7 +32,7 @@ pub(super) fn edit(bench: &Bench, input: Value) -> Result<ToolOutcome, String> {
     judge_and_call(bench, EditFile::new(), input)
 }
 
-/// A single edit.
+/// The input for a single edit.
 pub(super) fn replace(path: &str, old: &str, new: &str) -> Value {
     json!({ "path": path, "old_string": old, "new_string": new })
 }

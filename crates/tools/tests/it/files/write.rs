@@ -1,4 +1,4 @@
-//! `write_file`: whole files, at once.
+//! `write_file`: whole files, in one step.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -21,14 +21,14 @@ fn a_file_is_written_whole() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "hello\n");
     let plain = bench.root().join("plain");
     fs::write(&plain, "").unwrap();
-    assert_eq!(fs::metadata(&path).unwrap().mode(), fs::metadata(plain).unwrap().mode(), "as the umask says");
+    assert_eq!(fs::metadata(&path).unwrap().mode(), fs::metadata(plain).unwrap().mode(), "the mode follows the umask");
 
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
     let before = fs::metadata(&path).unwrap().ino();
     write(&bench, path.to_str().unwrap(), "again").unwrap();
     let after = fs::metadata(&path).unwrap();
     assert_eq!((after.mode() & 0o7777, after.ino() == before), (0o751, false));
-    assert_eq!(fs::read_dir(bench.root().join("a/b")).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(fs::read_dir(bench.root().join("a/b")).unwrap().count(), 1, "no draft is left");
     assert_eq!(outcome.wrote[0].hash.as_ref().unwrap().len(), 32);
     let marked = read(&bench, json!({"path": "a/b/c.txt"})).unwrap().read;
     assert_eq!(marked[0].size, 5);
@@ -40,13 +40,13 @@ fn a_file_is_written_whole() {
 }
 
 #[test]
-fn m_e7_byte_order_mark_and_line_ends_stay() {
+fn m_e7_byte_order_mark_and_line_ends_are_kept() {
     let bench = Bench::new();
     let path = bench.root().join("a");
     for (before, content, after) in [
         ("\u{feff}one\r\n", "two\n", "\u{feff}two\r\n"),
         ("one\r\ntwo", "three\n\nfour", "three\r\n\r\nfour"),
-        // Not where it is not all lines, nor where the new text says otherwise.
+        // Not if only some lines end in this way, nor if the new text has its own line ends.
         ("one\r\ntwo\n", "three\n", "three\n"),
         ("one\r\n", "two\nthree\r", "two\nthree\r"),
         ("one\r\n", "", ""),
@@ -59,25 +59,28 @@ fn m_e7_byte_order_mark_and_line_ends_stay() {
         read(&bench, json!({"path": "a"})).unwrap();
         let output = write(&bench, "a", content).unwrap().output;
         assert_eq!(fs::read_to_string(&path).unwrap(), after);
-        let told = if after.contains('\r') && !content.contains('\r') { ", lines end in CRLF as before" } else { "" };
+        let told = if after.contains('\r') && !content.contains('\r') { ", CRLF line endings kept" } else { "" };
         assert_eq!(output, format!("wrote a ({} bytes{told})", after.len()));
     }
     fs::write(&path, "one\r\ntwo\r\n").unwrap();
     let input = json!({"path": "a", "content": "one\n2\n"});
     let diff = intent(&bench, &WriteFile::new(), &input).unwrap().details.unwrap();
-    assert!(diff.ends_with(" one\\u{d}\n-two\\u{d}\n+2\\u{d}\n"), "what is written is shown: {diff}");
+    assert!(diff.ends_with(" one\\u{d}\n-two\\u{d}\n+2\\u{d}\n"), "the diff shows the written text: {diff}");
     fs::write(&path, "\u{feff}two\n").unwrap();
-    assert!(read(&bench, json!({"path": "a"})).unwrap().output.starts_with("     1\ttwo\n"), "nobody sees it");
+    assert!(
+        read(&bench, json!({"path": "a"})).unwrap().output.starts_with("     1\ttwo\n"),
+        "the byte order mark is not shown"
+    );
 }
 
 #[test]
-fn what_may_not_be_written_is_not_replaced() {
+fn a_file_without_write_permission_is_not_replaced() {
     let bench = Bench::new();
     let path = bench.root().join("a");
     fs::write(&path, "one").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let written = write(&bench, "a", "two");
-    // Root may write it all the same.
+    // Root may write it anyway.
     match rustix::process::geteuid().is_root() {
         true => assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o444),
         false => assert!(written.unwrap_err().contains("ermission denied")),
@@ -86,7 +89,7 @@ fn what_may_not_be_written_is_not_replaced() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn t_d7_drafts_have_names_nobody_guesses_and_are_private() {
+fn t_d7_temporary_files_have_random_names_and_are_private() {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
 
@@ -99,16 +102,16 @@ fn t_d7_drafts_have_names_nobody_guesses_and_are_private() {
     let (mut rounds, mut modes) = (0, 0);
     let mut names = std::collections::BTreeSet::new();
     let by = Instant::now() + patience();
-    // Some are renamed before they are looked at.
+    // Some drafts are renamed before the test sees them.
     while rounds < 8 || modes == 0 {
-        assert!(Instant::now() < by, "none was seen while it was written");
+        assert!(Instant::now() < by, "no draft was seen while it was written");
         rounds += 1;
         let calling = bench.start(holdpoint_tools::WriteFile::new(), json!({"path": "a", "content": content}));
         let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
         let mut created = Reader::new(&watch, &mut buffer);
         let limit: rustix::event::Timespec = patience().try_into().unwrap();
         let came = poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&limit)).unwrap();
-        assert_eq!(came, 1, "a draft is made");
+        assert_eq!(came, 1, "a draft is created");
         let name = created.next().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         if let Ok(draft) = fs::symlink_metadata(bench.root().join(&name)) {
             assert_eq!(draft.mode() & 0o7777, 0o600);
@@ -118,12 +121,12 @@ fn t_d7_drafts_have_names_nobody_guesses_and_are_private() {
         names.insert(name);
         calling.wait().result.unwrap();
     }
-    assert_eq!(names.len(), rounds, "never the same");
+    assert_eq!(names.len(), rounds, "every name is new");
     assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1);
 }
 
 #[test]
-fn m_e7_what_is_too_much_to_show_is_refused_where_it_is_asked_about() {
+fn m_e7_a_write_with_a_too_large_diff_is_refused_if_it_asks() {
     let bench = Bench::new();
     let line = "a line of some length, forty bytes of it\n";
     let (fits, too_much) = (line.repeat(95_000), line.repeat(110_000));
@@ -131,31 +134,31 @@ fn m_e7_what_is_too_much_to_show_is_refused_where_it_is_asked_about() {
     let content = |content: &str| json!({"path": path, "content": content});
     assert!(intent(&bench, &WriteFile::new(), &content(&fits)).unwrap().details.unwrap().len() > 3_900_000);
     let error = intent(&bench, &WriteFile::new(), &content(&too_much)).unwrap_err();
-    assert_eq!(error, "new: more than 4 MiB would have to be shown: do it in parts");
-    // Of a large file, only what changes counts.
+    assert_eq!(error, "new: the diff is larger than 4 MiB: split the change");
+    // In a large file, only the changes count.
     fs::write(&path, &too_much).unwrap();
     let changed = too_much.replacen("some", "any", 1);
     assert!(intent(&bench, &WriteFile::new(), &content(&changed)).is_ok());
-    // What hides is written out at length.
+    // Hidden characters are shown as long escapes.
     assert!(intent(&bench, &WriteFile::new(), &content(&"\u{1}".repeat(1_000_000))).is_err());
 
-    // Who is asked without having seen it has not agreed to it.
+    // An approval without having seen the text does not count.
     let outside = tempfile::tempdir().unwrap();
     let path = outside.path().canonicalize().unwrap().join("new");
     let input = json!({"path": path, "content": too_much});
     let tool = WriteFile::new();
     let details = intent(&bench, &tool, &input).unwrap().details.unwrap();
-    assert!(details.contains("As it is, this will fail: ") && details.contains("more than 4 MiB"), "{details}");
-    assert!(call(&bench, tool, input).unwrap_err().contains("more than 4 MiB"));
+    assert!(details.contains("This call will fail: ") && details.contains("larger than 4 MiB"), "{details}");
+    assert!(call(&bench, tool, input).unwrap_err().contains("larger than 4 MiB"));
     assert!(!path.exists());
 
-    // Where nobody is asked, there is nothing to show.
+    // Without an ask, there is no text to show.
     let bench = Bench::new().policy(Policy::new(PolicyMode::Edits, &PolicyRules::default(), None).unwrap());
     write(&bench, "new", &too_much).unwrap();
 }
 
 #[test]
-fn nothing_is_made_before_all_is_checked() {
+fn nothing_is_created_before_all_checks_pass() {
     let bench = Bench::new();
     for path in ["folder/", "folder/.", "a/b/"] {
         let error = write(&bench, path, "text").unwrap_err();
@@ -163,9 +166,9 @@ fn nothing_is_made_before_all_is_checked() {
     }
     for path in ["~", "~/note", "~root/note"] {
         let error = write(&bench, path, "text").unwrap_err();
-        assert!(error.contains("stands for no folder here"), "{error}");
+        assert!(error.contains("`~` is not expanded"), "{error}");
     }
-    // It is shown with a file there, which then goes, and its folders with it.
+    // The edit is shown with an existing file, which is then removed together with its folder.
     fs::create_dir(bench.root().join("deep")).unwrap();
     fs::write(bench.root().join("deep/a"), "old").unwrap();
     let tool = WriteFile::new();
@@ -178,7 +181,7 @@ fn nothing_is_made_before_all_is_checked() {
     assert_eq!(fs::read_to_string(bench.root().join("~/note")).unwrap(), "meant");
 }
 
-/// An access control list as the system keeps it, from tags, permissions and ids.
+/// An access control list in the system's format, from tags, permissions and ids.
 #[cfg(target_os = "linux")]
 fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let entry = |(tag, permissions, id): &(u16, u16, u32)| {
@@ -189,7 +192,7 @@ fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn m_e7_access_control_lists_and_attributes_stay() {
+fn m_e7_access_control_lists_and_attributes_are_kept() {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
     use rustix::io::Errno;
     const ACL: &str = "system.posix_acl_access";
@@ -198,10 +201,10 @@ fn m_e7_access_control_lists_and_attributes_stay() {
     let path = bench.root().join("a");
     fs::write(&path, "one").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    // Its user rw, user 1000 rw, its group r, at most rw, others nothing: shown as 0660.
+    // Its user rw, user 1000 rw, its group r, mask rw, others none: shown as 0660.
     let list = acl(&[(1, 6, NOBODY), (2, 6, 1000), (4, 4, NOBODY), (0x10, 6, NOBODY), (0x20, 0, NOBODY)]);
     match setxattr(&path, ACL, &list, XattrFlags::empty()) {
-        // Not every file system has them.
+        // Some file systems have no access control lists.
         Err(Errno::NOTSUP) => return,
         set => set.unwrap(),
     }
@@ -214,7 +217,7 @@ fn m_e7_access_control_lists_and_attributes_stay() {
     assert_eq!(&value[..length], b"elsewhere");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
 
-    // A file without one gets none, whatever its folder gives to new ones.
+    // A file without a list does not receive one, even if its folder has a default for new files.
     fs::write(bench.root().join("b"), "one").unwrap();
     fs::set_permissions(bench.root().join("b"), fs::Permissions::from_mode(0o660)).unwrap();
     setxattr(bench.root(), "system.posix_acl_default", &list, XattrFlags::empty()).unwrap();

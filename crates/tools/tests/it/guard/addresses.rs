@@ -1,16 +1,16 @@
-//! Addresses: which are dialled, seen at the socket, and how each may be written.
+//! Addresses: which ones are dialled, as seen at the socket, and how each may be written.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use holdpoint_tools::web::guard::{Guard, Rules, Verdict, Why};
+use holdpoint_tools::web::guard::{Guard, RefusalReason, Rules, Verdict};
 
 use super::client::{by_guard, get, status, tunnel};
 use super::names::Names;
 use super::server::Server;
 use super::{allow, asked, judge, network, refused};
 
-/// Never dialled, whoever allows it.
+/// Never dialled, even if the user allows it.
 const NEVER: &[&str] = &[
     "169.254.169.254",
     "169.254.169.254.",
@@ -58,7 +58,7 @@ const NEVER: &[&str] = &[
     "[100::1]",
 ];
 
-/// Dialled when a person has said so.
+/// Dialled once the user has allowed it.
 const PRIVATE: &[&str] = &[
     "127.0.0.1",
     "127.0.0.1.",
@@ -91,7 +91,7 @@ const PRIVATE: &[&str] = &[
     "private.example",
 ];
 
-/// Everybody's.
+/// Public addresses.
 const PUBLIC: &[&str] = &[
     "1.1.1.1",
     "16843009",
@@ -109,7 +109,7 @@ fn guard() -> Guard {
         ("public.example", &[&["1.1.1.1", "2606:4700:4700::1111"]]),
         ("private.example", &[&["10.0.0.9"]]),
         ("link-local.example", &[&["169.254.169.254"]]),
-        // One bad address among good ones spoils the name.
+        // One bad address among good ones makes the name bad.
         ("mixed.example", &[&["1.1.1.1", "169.254.169.254"]]),
     ]);
     Guard::start_with(Rules::default(), Arc::new(names)).unwrap()
@@ -125,7 +125,7 @@ fn t_g1_nothing_private_or_never_dialled_is_reached() {
         let (url, authority) = (format!("http://{host}/"), format!("{host}:80"));
         for answer in [get(&guard, &url), tunnel(&guard, &authority).0] {
             if host.contains('%') {
-                // No browser sends it so, and no URI is written so.
+                // No browser sends a host in this form, and it is invalid in a URI.
                 assert_eq!(status(&answer), 400, "{host}: {answer}");
             } else {
                 assert_eq!((status(&answer), by_guard(&answer)), (403, Some("refused")), "{host}: {answer}");
@@ -134,7 +134,7 @@ fn t_g1_nothing_private_or_never_dialled_is_reached() {
     }
     assert_eq!(everywhere.came(), Vec::<IpAddr>::new());
 
-    // The network does show who comes.
+    // The network does show every connection.
     for host in PUBLIC {
         let answer = get(&guard, &format!("http://{host}/"));
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("hi"), "{host}: {answer}");
@@ -145,7 +145,7 @@ fn t_g1_nothing_private_or_never_dialled_is_reached() {
 }
 
 #[test]
-fn t_g1_what_a_person_allows_is_reached_and_nothing_else_is() {
+fn t_g1_only_the_approved_host_is_reached() {
     if !network::enter() {
         return;
     }
@@ -153,7 +153,7 @@ fn t_g1_what_a_person_allows_is_reached_and_nothing_else_is() {
     for host in PRIVATE {
         let (guard, url) = (guard(), format!("http://{host}/"));
         allow(&guard, &url);
-        assert_eq!(judge(&guard, &url), Verdict::Go, "{host}");
+        assert_eq!(judge(&guard, &url), Verdict::Allow, "{host}");
         assert_eq!(status(&get(&guard, &url)), 200, "{host}");
         for never in &NEVER[..3] {
             assert_eq!(status(&get(&guard, &format!("http://{never}/"))), 403, "{never}");
@@ -165,19 +165,20 @@ fn t_g1_what_a_person_allows_is_reached_and_nothing_else_is() {
     assert!(!came.contains(&"169.254.169.254".parse().unwrap()) && !came.contains(&"10.9.9.9".parse().unwrap()));
 }
 
-/// The same words for the same place, however it is written: what a person is asked is what is dialled.
+/// Every spelling of an address is judged in the same way: the user is asked about the address that
+/// is dialled.
 #[test]
-fn t_g1_a_page_is_judged_by_what_is_dialled() {
+fn t_g1_a_page_is_judged_by_its_dialled_addresses() {
     let guard = guard();
     for host in NEVER {
         let why = refused(&guard, &format!("http://{host}:8080/path"));
-        assert!(matches!(why, Why::Never { .. } | Why::Metadata), "{host}: {why}");
+        assert!(matches!(why, RefusalReason::Never { .. } | RefusalReason::Metadata), "{host}: {why}");
     }
     for host in PRIVATE {
         asked(&guard, &format!("https://{host}/"));
     }
     for host in PUBLIC {
-        assert_eq!(judge(&guard, &format!("https://{host}/")), Verdict::Go, "{host}");
+        assert_eq!(judge(&guard, &format!("https://{host}/")), Verdict::Allow, "{host}");
     }
     for form in ["127.1", "0x7f.1", "2130706433", "１２７.0.0.1", "127。0。0。1", "[::ffff:7f00:1]"] {
         let ask = asked(&guard, &format!("http://{form}/"));
@@ -204,7 +205,7 @@ fn t_g1_a_name_is_dialled_where_it_was_judged() {
     assert_eq!(statuses, [200, 403, 403].repeat(20));
     assert_eq!(everywhere.came(), ["1.1.1.1".parse::<IpAddr>().unwrap(); 20]);
 
-    // What was allowed is a name at an address: elsewhere it is another place.
+    // A name is allowed at one address; at another one, it is a different place.
     allow(&guard, "http://dev.example/");
     let statuses: Vec<_> = (0..4).map(|_| status(&get(&guard, "http://dev.example/"))).collect();
     assert_eq!(statuses, [200, 403, 403, 200]);
@@ -212,16 +213,16 @@ fn t_g1_a_name_is_dialled_where_it_was_judged() {
 }
 
 #[test]
-fn t_g1_what_is_allowed_outlives_the_browser_and_stays_in_the_session() {
+fn t_g1_an_approval_outlives_the_browser_but_not_its_session() {
     let rules = Rules::default();
     let first = Guard::start(rules.clone()).unwrap();
     allow(&first, "http://127.0.0.1:1/");
     drop(first);
     let next = Guard::start(rules).unwrap();
-    assert_eq!(judge(&next, "http://127.0.0.1:2/"), Verdict::Go);
+    assert_eq!(judge(&next, "http://127.0.0.1:2/"), Verdict::Allow);
     let other = Guard::start(Rules::default()).unwrap();
     asked(&other, "http://127.0.0.1:2/");
     other.allow_port(&asked(&other, "http://127.0.0.1:1/"), 1);
-    assert_eq!(judge(&other, "http://127.0.0.1:1/"), Verdict::Go);
+    assert_eq!(judge(&other, "http://127.0.0.1:1/"), Verdict::Allow);
     asked(&other, "http://127.0.0.1:2/");
 }

@@ -1,4 +1,4 @@
-//! Chromium itself, and pages that try every way there is to another host.
+//! Chromium itself, with pages that try every way to reach another host.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -8,13 +8,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use holdpoint_tools::testing::patience;
-use holdpoint_tools::web::guard::{Guard, Rules, Why};
+use holdpoint_tools::web::guard::{Guard, RefusalReason, Rules};
 
 use super::names::Names;
 use super::server::{Request, Server};
 use super::{allow, asked, network};
 
-/// What the page tries, by the path that each asks for.
+/// The attempts of the page, by the path that each requests.
 const TRIES: &[&str] = &[
     "beacon",
     "eventsource",
@@ -40,7 +40,8 @@ const TRIES: &[&str] = &[
     "xhr",
 ];
 
-/// A page of `OTHER`'s neighbour, which asks `OTHER` for all of it, says when it has, and only then is loaded.
+/// A page on another host, which requests all of these from `OTHER`, reports when it has, and only
+/// then finishes loading.
 const PAGE: &str = r#"<!doctype html>
 <link rel=stylesheet href=OTHER/style><link rel=preload as=image href=OTHER/preload><link rel=prefetch href=OTHER/prefetch>
 <style>@font-face { font-family: other; src: url(OTHER/font) } p { font-family: other }</style>
@@ -80,16 +81,16 @@ await fetch("/over");
 </script>
 <img src=/held>"#;
 
-/// A page's own server, another one, and a socket that no proxy serves.
+/// A page's own server, another server, and a socket that no proxy serves.
 struct Hosts {
     own: Server,
     other: Server,
-    /// What the other one was asked for.
+    /// The requests that the other server received.
     asked: Arc<Mutex<BTreeSet<String>>>,
     datagrams: Datagrams,
 }
 
-/// A socket of UDP, and what came there.
+/// A UDP socket and its received datagrams.
 #[derive(Clone)]
 struct Datagrams {
     address: SocketAddr,
@@ -97,7 +98,7 @@ struct Datagrams {
 }
 
 impl Datagrams {
-    /// Answers what comes as `answer` changes it.
+    /// Answers each datagram as `answer` changes it.
     fn start(address: &str, answer: fn(&mut [u8])) -> Self {
         let socket = UdpSocket::bind(address).unwrap();
         let (address, came) = (socket.local_addr().unwrap(), Arc::new((Mutex::new(Vec::new()), Condvar::new())));
@@ -114,12 +115,12 @@ impl Datagrams {
         Self { address, came }
     }
 
-    /// Waits until something has come.
+    /// Waits for the first datagram.
     fn wait(&self) {
         drop(self.came.1.wait_while(self.came.0.lock().unwrap(), |came| came.is_empty()).unwrap());
     }
 
-    /// How many came before one that is ours.
+    /// The number of datagrams before one that this method sends.
     fn count(&self) -> usize {
         let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
         ours.send_to(b"ours", ("127.0.0.2", self.address.port())).unwrap();
@@ -173,14 +174,14 @@ fn path(request: &Request) -> String {
 
 fn say(stream: &mut TcpStream, status: &str, fields: &str, body: &str) {
     let length = body.len();
-    // The browser may have gone.
+    // The browser may have closed the connection.
     let _ = write!(stream, "HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
 }
 
-/// Opens a page in a new browser and gives back what it holds when it is loaded.
+/// Opens a page in a new browser and returns its content once it is loaded.
 fn open(arguments: &[String], url: &str) -> String {
     let profile = tempfile::tempdir().unwrap();
-    // `timeout` ends what hangs: it is the parent of this browser alone.
+    // `timeout` ends a browser that hangs, because it is the parent of this browser alone.
     let mut chromium = Command::new("timeout");
     chromium.args(["--kill-after=5", &patience().as_secs().to_string()]).args([
         "chromium",
@@ -199,7 +200,7 @@ fn open(arguments: &[String], url: &str) -> String {
 }
 
 #[test]
-fn t_g1_no_way_of_a_page_leads_to_a_host_that_is_not_allowed() {
+fn t_g1_a_page_has_no_way_to_a_host_that_is_not_allowed() {
     let hosts = hosts();
     let guard = Guard::start(Rules::default()).unwrap();
     let ledger = guard.ledger();
@@ -208,18 +209,18 @@ fn t_g1_no_way_of_a_page_leads_to_a_host_that_is_not_allowed() {
     assert!(page.contains("The page"), "{page}");
     assert_eq!(*hosts.asked.lock().unwrap(), BTreeSet::new());
     assert!(hosts.other.came().is_empty());
-    assert_eq!(hosts.datagrams.count(), 0, "nothing goes round the proxy");
+    assert_eq!(hosts.datagrams.count(), 0, "nothing bypasses the proxy");
     let refused = ledger.refused();
-    // Nor is anyone else asked, those who make the browser, say.
+    // The browser contacts no other host either, such as its maker's.
     let [other] = &refused.hosts[..] else { panic!("{refused:?}") };
     assert_eq!(other.host, format!("127.0.0.2:{}", hosts.other.port()));
-    assert_eq!(other.why, Why::Private { address: "127.0.0.2".parse().unwrap() });
+    assert_eq!(other.why, RefusalReason::Private { address: "127.0.0.2".parse().unwrap() });
     assert!(other.times >= TRIES.len() as u64, "{refused:?}");
 }
 
-/// The page does try: without a guard all of it arrives.
+/// The page's attempts are real: without a guard, all of them arrive.
 #[test]
-fn t_g1_without_a_guard_every_way_of_the_page_leads_there() {
+fn t_g1_without_a_guard_every_tested_way_reaches_the_host() {
     let hosts = hosts();
     open(&[], &hosts.own.url("/"));
     let tries: BTreeSet<_> = TRIES.iter().map(|&tried| tried.to_owned()).collect();
@@ -228,7 +229,7 @@ fn t_g1_without_a_guard_every_way_of_the_page_leads_there() {
 }
 
 #[test]
-fn t_g1_a_page_that_redirects_there_is_not_opened() {
+fn t_g1_a_redirect_to_a_private_host_is_not_followed() {
     let hosts = hosts();
     let names = Names::new(&[("own.example", &[&["127.0.0.1"]]), ("other.example", &[&["127.0.0.2"]])]);
     let guard = Guard::start_with(Rules::default(), Arc::new(names)).unwrap();
@@ -236,18 +237,18 @@ fn t_g1_a_page_that_redirects_there_is_not_opened() {
     assert_eq!(asked(&guard, &url).addresses, ["127.0.0.1".parse::<std::net::IpAddr>().unwrap()]);
     allow(&guard, &url);
     let page = open(&guard.arguments(), &url);
-    assert!(page.contains("Holdpoint does not go there"), "{page}");
-    assert!(page.contains("127.0.0.2") && page.contains("nobody has allowed"), "{page}");
+    assert!(page.contains("Blocked by Holdpoint"), "{page}");
+    assert!(page.contains("127.0.0.2") && page.contains("the user has not approved"), "{page}");
     assert!(hosts.other.came().is_empty());
 }
 
-/// Names carry words too: `secret.example.com` is looked up by nobody but the guard.
+/// A name can carry data: only the guard looks up `secret.example.com`.
 #[test]
 fn t_g1_chromium_looks_up_nothing_itself() {
     if !network::enter() {
         return;
     }
-    // Says of every name that there is none.
+    // Answers that no name exists.
     let lookups = Datagrams::start("[::]:53", |query| {
         if let [_, _, flags, code, ..] = query {
             (*flags, *code) = (*flags | 0x80, *code | 3);
@@ -265,7 +266,7 @@ fn t_g1_chromium_looks_up_nothing_itself() {
     let page = open(&guard.arguments(), &url);
     assert!(page.contains("The page"), "{page}");
     assert_eq!(lookups.count(), 0);
-    // Without a guard they are seen here.
+    // Without a guard, the look-ups arrive here.
     open(&[], &own.url("/"));
     assert!(lookups.count() > 1);
 }

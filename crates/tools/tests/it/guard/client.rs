@@ -1,4 +1,4 @@
-//! A client of the proxy that writes what it likes.
+//! A client of the proxy that can send any bytes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ pub(crate) fn connect(guard: &Guard) -> TcpStream {
     stream
 }
 
-/// Sends this to the proxy and reads until it closes: the answer as it is.
+/// Sends `request` to the proxy and reads the raw answer until the proxy closes the connection.
 pub(crate) fn exchange(guard: &Guard, request: &[u8]) -> String {
     let mut stream = connect(guard);
     stream.write_all(request).unwrap();
@@ -22,19 +22,19 @@ pub(crate) fn exchange(guard: &Guard, request: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Asks for a page of plain http: the answer as it is.
+/// Requests a page over plain http. Returns the raw answer.
 pub(crate) fn get(guard: &Guard, url: &str) -> String {
     exchange(guard, format!("GET {url} HTTP/1.1\r\nHost: else.example\r\nConnection: close\r\n\r\n").as_bytes())
 }
 
-/// Asks for a tunnel: the head of the answer, and the stream behind it.
+/// Requests a tunnel. Returns the head of the answer, and the stream after it.
 pub(crate) fn tunnel(guard: &Guard, authority: &str) -> (String, TcpStream) {
     let mut stream = connect(guard);
     write!(stream, "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n").unwrap();
     (head(&mut stream), stream)
 }
 
-/// Reads the head of a message and nothing behind it.
+/// Reads only the head of a message.
 pub(crate) fn head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -44,12 +44,12 @@ pub(crate) fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// The number of an answer.
+/// The status code of an answer.
 pub(crate) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no answer: {answer:?}"))
 }
 
-/// What the guard says of an answer, if it is its own.
+/// The guard's own field in an answer, if the guard itself answered.
 pub(crate) fn by_guard(answer: &str) -> Option<&str> {
     answer.lines().find_map(|line| line.strip_prefix("holdpoint-guard: "))
 }

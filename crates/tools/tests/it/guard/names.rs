@@ -1,4 +1,4 @@
-//! Names that lead where a test says.
+//! A resolver with the answers that a test gives it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use holdpoint_tools::web::guard::Resolve;
 
-/// Each name with its answers: one a look-up, the last one for ever.
+/// Each name with its answers: one for each look-up, the last one for all later ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Names(Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>);
 
@@ -18,7 +18,7 @@ impl Names {
         Self(Arc::new(Mutex::new(names.iter().map(of).collect())))
     }
 
-    /// Every name that is not listed leads here.
+    /// The key of the answers for every name that is not listed.
     pub(crate) const ELSE: &str = "*";
 }
 

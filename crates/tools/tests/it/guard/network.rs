@@ -1,16 +1,17 @@
-//! A network in which every address is this machine's, so that a connection to any of them is seen.
+//! A network in which every address is local, so that a test sees a connection to any of them.
 
 use std::env;
 use std::process::Command;
 use std::thread;
 
-/// Set in the run of a test that is inside.
+/// Set in the run of a test that is inside the network.
 const INSIDE: &str = "HOLDPOINT_TEST_NETWORK";
 
-/// Runs the calling test again in a network namespace of its own, where every address is local. Returns true there, and
-/// false in the first process: `if !network::enter() { return }`.
+/// Runs the calling test again in its own network namespace, where every address is local. Returns
+/// true there, and false in the first process: `if !network::enter() { return }`.
 ///
-/// Where nobody may make networks (inside some containers) it says so, and the test is passed over.
+/// Where namespaces can't be created, such as in some containers, it prints a message and the test
+/// is skipped.
 pub(crate) fn enter() -> bool {
     if env::var_os(INSIDE).is_some() {
         return true;
@@ -21,7 +22,7 @@ pub(crate) fn enter() -> bool {
         command
     };
     if !unshare(&["ip", "link", "set", "lo", "up"]).status().is_ok_and(|status| status.success()) {
-        println!("skipped: no network of its own can be made here");
+        println!("skipped: a network namespace can't be created here");
         return false;
     }
     let everywhere = "ip link set lo up && ip route add local default dev lo && ip -6 route add local default dev lo";
@@ -33,6 +34,6 @@ pub(crate) fn enter() -> bool {
     let run = unshare(&["sh", "-c", &script, program, "--exact", test, "--nocapture"]).output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
-    assert!(said.contains("1 passed"), "there is no test `{test}`: {said}");
+    assert!(said.contains("1 passed"), "the test `{test}` did not run: {said}");
     false
 }

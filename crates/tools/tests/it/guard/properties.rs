@@ -1,9 +1,9 @@
-//! Of any address, however it is written, and of any domain.
+//! Properties of any address in any spelling, and of any domain.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use holdpoint_tools::web::guard::{Guard, Rules, Verdict, Why};
+use holdpoint_tools::web::guard::{Guard, RefusalReason, Rules, Verdict};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -11,16 +11,16 @@ use proptest::sample::select;
 use super::judge;
 use super::names::Names;
 
-/// The order in which verdicts weigh.
+/// The order of verdicts by strictness.
 fn weight(verdict: &Verdict) -> u8 {
     match verdict {
-        Verdict::Go => 0,
+        Verdict::Allow => 0,
         Verdict::Ask(_) => 1,
         Verdict::Refused { .. } => 2,
     }
 }
 
-/// Ways to write one address of IPv4 that are no other address's.
+/// Spellings of one IPv4 address that mean no other address.
 fn forms(address: Ipv4Addr) -> Vec<String> {
     let (bits, [a, b, c, d]) = (address.to_bits(), address.octets());
     vec![
@@ -36,7 +36,7 @@ fn forms(address: Ipv4Addr) -> Vec<String> {
     ]
 }
 
-/// Ways by which an address of IPv6 leads to one of IPv4.
+/// IPv6 addresses that lead to an IPv4 address.
 fn carriers(address: Ipv4Addr) -> [String; 3] {
     let (high, low) = (address.to_bits() >> 16, address.to_bits() & 0xffff);
     [
@@ -46,7 +46,7 @@ fn carriers(address: Ipv4Addr) -> [String; 3] {
     ]
 }
 
-/// Addresses, and more of those about which there is something to say.
+/// Addresses, more of them from the special ranges.
 fn v4() -> impl Strategy<Value = Ipv4Addr> {
     let first = select(vec![0_u8, 10, 100, 127, 169, 172, 192, 198, 203, 224, 255]);
     let second = select(vec![0_u8, 16, 31, 64, 127, 168, 18, 254]);
@@ -68,7 +68,7 @@ proptest! {
         for carrier in carriers(address) {
             prop_assert_eq!(weight(&judge(&guard, &format!("http://{carrier}/"))), weight(&plain), "{}", carrier);
         }
-        // What the standard library knows of it.
+        // The standard library's view of the address.
         let never = address.is_link_local() || address.is_multicast() || address.is_broadcast()
             || address.is_unspecified() || address.is_documentation();
         prop_assert!(!never || matches!(plain, Verdict::Refused { .. }), "{} {:?}", address, plain);
@@ -77,19 +77,19 @@ proptest! {
     }
 
     #[test]
-    fn t_g1_nothing_of_ipv6_is_public_but_what_is_given_out(first in any::<u16>(), rest in any::<[u16; 7]>()) {
+    fn t_g1_only_allocated_ipv6_addresses_are_public(first in any::<u16>(), rest in any::<[u16; 7]>()) {
         let [b, c, d, e, f, g, h] = rest;
         let address = Ipv6Addr::new(first, b, c, d, e, f, g, h);
         let guard = Guard::start(Rules::default()).unwrap();
         let verdict = judge(&guard, &format!("http://[{address}]/"));
-        prop_assert!(verdict != Verdict::Go || first & 0xe000 == 0x2000, "{}", address);
+        prop_assert!(verdict != Verdict::Allow || first & 0xe000 == 0x2000, "{}", address);
         let never = address.is_unicast_link_local() || address.is_multicast();
         prop_assert!(!never || matches!(verdict, Verdict::Refused { .. }), "{} {:?}", address, verdict);
-        prop_assert!(!address.is_unique_local() || verdict != Verdict::Go, "{} {:?}", address, verdict);
+        prop_assert!(!address.is_unique_local() || verdict != Verdict::Allow, "{} {:?}", address, verdict);
     }
 
     #[test]
-    fn t_g4_a_domain_stands_for_itself_and_what_is_below(
+    fn t_g4_a_domain_rule_covers_the_domain_and_its_subdomains(
         rule in vec("[a-c]{1,2}", 1..4),
         host in vec("[a-c]{1,2}", 1..5),
         upper in any::<bool>(),
@@ -105,17 +105,17 @@ proptest! {
         if dot {
             name.push('.');
         }
-        let denied = matches!(judge(&guard, &format!("http://{name}/")), Verdict::Refused { why: Why::Denied { .. } });
+        let denied = matches!(judge(&guard, &format!("http://{name}/")), Verdict::Refused { why: RefusalReason::Denied { .. } });
         prop_assert_eq!(denied, host.ends_with(&rule), "{:?} {}", rule, name);
     }
 
-    /// Whatever stands there: it goes only to what it says it is for, and nobody is asked about nothing.
+    /// Any text is judged: only http URLs pass, an ask names a host, and a refusal gives a reason.
     #[test]
     fn t_g5_any_text_is_judged(url in "(https?:|ht\ntp:)?[/\\\\]{0,3}[ -~é。\u{ad}]{0,20}") {
         let names = Names::new(&[(Names::ELSE, &[&["10.0.0.1"]])]);
         let guard = Guard::start_with(Rules::default(), Arc::new(names)).unwrap();
         match judge(&guard, &url) {
-            Verdict::Go => prop_assert!(url.trim().to_ascii_lowercase().replace('\n', "").starts_with("http")),
+            Verdict::Allow => prop_assert!(url.trim().to_ascii_lowercase().replace('\n', "").starts_with("http")),
             Verdict::Ask(ask) => prop_assert!(!ask.host.is_empty() && !ask.addresses.is_empty()),
             Verdict::Refused { why } => prop_assert!(!why.to_string().is_empty()),
         }
@@ -123,7 +123,7 @@ proptest! {
 }
 
 #[test]
-fn t_g1_an_address_stands_for_itself_in_what_a_person_is_asked() {
+fn t_g1_an_ask_shows_the_exact_address() {
     let guard = Guard::start(Rules::default()).unwrap();
     let Verdict::Ask(ask) = judge(&guard, "http://[64:ff9b::a00:1]/") else { panic!("not asked") };
     assert_eq!(ask.host, "[64:ff9b::a00:1]");

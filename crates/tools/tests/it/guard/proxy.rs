@@ -1,4 +1,4 @@
-//! The proxy: what is passed through, as it is, and to whom it is not open.
+//! The proxy: it forwards messages unchanged, and only for allowed hosts and its own user.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
 use holdpoint_tools::testing::{full, patience};
-use holdpoint_tools::web::guard::{Guard, OwnPorts, Refusal, Resolve, Rules, SystemResolver, Verdict, Why};
+use holdpoint_tools::web::guard::{Guard, OwnPorts, Refusal, RefusalReason, Resolve, Rules, SystemResolver, Verdict};
 
 use super::client::{by_guard, connect, exchange, get, head, status, tunnel};
 use super::server::{Request, Server};
 use super::{allow, asked, judge, refused};
 
-/// A guard by which a person has let this server be reached.
+/// A guard that allows this server.
 fn allowing(server: &Server) -> Guard {
     let guard = Guard::start(Rules::default()).unwrap();
     allow(&guard, &server.url("/"));
     guard
 }
 
-/// A server that answers with this, and what it was asked.
+/// A server that always gives this answer, and the requests it received.
 fn saying(answer: &'static str) -> (Server, mpsc::Receiver<Request>) {
     let (sender, asked) = mpsc::channel();
     let server = Server::answering("127.0.0.1:0", move |request, stream| {
@@ -31,7 +31,7 @@ fn saying(answer: &'static str) -> (Server, mpsc::Receiver<Request>) {
 }
 
 #[test]
-fn a_request_arrives_as_it_is_but_for_what_is_between() {
+fn a_request_is_forwarded_without_hop_by_hop_fields() {
     let (server, asked) =
         saying("HTTP/1.1 201 Created\r\nX-Kept: 1\r\nHoldpoint-Guard: refused\r\nContent-Length: 5\r\n\r\nhello");
     let guard = allowing(&server);
@@ -43,7 +43,7 @@ fn a_request_arrives_as_it_is_but_for_what_is_between() {
     let answer = exchange(&guard, request.as_bytes());
     assert!(answer.starts_with("HTTP/1.1 201 Created\r\n") && answer.ends_with("\r\n\r\nhello"), "{answer}");
     assert!(answer.to_lowercase().contains("x-kept: 1"), "{answer}");
-    assert_eq!(by_guard(&answer), None, "only the guard speaks for itself");
+    assert_eq!(by_guard(&answer), None, "only the guard sets its own field");
     let request = asked.recv().unwrap();
     let mut fields: Vec<_> = request.head.trim_end().lines().collect();
     assert_eq!(fields.remove(0), "post /path?query=1 http/1.1");
@@ -54,7 +54,7 @@ fn a_request_arrives_as_it_is_but_for_what_is_between() {
 }
 
 #[test]
-fn answers_come_as_they_are_written_and_whole() {
+fn answers_are_forwarded_complete_and_unchanged() {
     let (more, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let server = Server::answering("127.0.0.1:0", move |_, stream| {
@@ -121,7 +121,7 @@ fn a_tunnel_passes_bytes_both_ways_until_it_ends() {
 }
 
 #[test]
-fn what_is_not_let_through_is_told_once_and_counted() {
+fn a_refused_host_is_listed_once_and_further_ones_are_counted() {
     let guard = Guard::start(Rules::default()).unwrap();
     let ledger = guard.ledger();
     for _ in 0..3 {
@@ -129,12 +129,12 @@ fn what_is_not_let_through_is_told_once_and_counted() {
     }
     tunnel(&guard, "[fe80::1]:443");
     let refused = ledger.refused();
-    let private = Why::Private { address: "127.0.0.1".parse().unwrap() };
+    let private = RefusalReason::Private { address: "127.0.0.1".parse().unwrap() };
     assert_eq!(refused.hosts[0], Refusal { host: "127.0.0.1:81".to_owned(), why: private, times: 3 });
     assert_eq!((refused.hosts[1].host.as_str(), refused.hosts.len(), refused.more), ("[fe80::1]:443", 2, 0));
     let ledger = guard.ledger();
-    assert_eq!(ledger.refused(), Default::default(), "what was before is not told");
-    // A page that tries many is remembered by the first.
+    assert_eq!(ledger.refused(), Default::default(), "earlier refusals are left out");
+    // Of many refused hosts, the ledger keeps the first ones.
     for port in 1..=40 {
         get(&guard, &format!("http://127.0.0.1:{port}/"));
     }
@@ -143,7 +143,7 @@ fn what_is_not_let_through_is_told_once_and_counted() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_told_from_one_that_is_refused() {
+fn an_unreachable_server_differs_from_a_refused_one() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let guard = Guard::start(Rules::default()).unwrap();
     let ledger = guard.ledger();
@@ -153,8 +153,11 @@ fn a_server_that_does_not_answer_is_told_from_one_that_is_refused() {
     let (answer, _) = tunnel(&guard, &free.to_string());
     assert_eq!((status(&answer), by_guard(&answer)), (502, Some("unreachable")), "{answer}");
     let refused = ledger.refused();
-    assert!(matches!(refused.hosts[0].why, Why::Unreachable { .. }) && refused.hosts[0].times == 2, "{refused:?}");
-    // One that hangs up, and one that says what is no answer.
+    assert!(
+        matches!(refused.hosts[0].why, RefusalReason::Unreachable { .. }) && refused.hosts[0].times == 2,
+        "{refused:?}"
+    );
+    // A server that closes the connection, and one that does not answer in HTTP.
     for said in ["", "HTTP/9.9 what\r\n\r\n"] {
         let (server, _asked) = saying(said);
         let answer = get(&allowing(&server), &server.url("/"));
@@ -164,9 +167,9 @@ fn a_server_that_does_not_answer_is_told_from_one_that_is_refused() {
     assert_eq!((status(&answer), by_guard(&answer)), (502, Some("unreachable")), "{answer}");
 }
 
-/// The text of a page of ours is nobody else's markup.
+/// The text in the guard's own page is never markup.
 #[test]
-fn what_stands_in_a_page_is_escaped() {
+fn the_error_page_escapes_its_values() {
     let guard = Guard::start(Rules::default()).unwrap();
     let answer = get(&guard, "http://&lt;script&gt;.invalid/");
     assert_eq!(status(&answer), 502);
@@ -175,7 +178,7 @@ fn what_stands_in_a_page_is_escaped() {
 }
 
 #[test]
-fn the_browsers_own_ports_are_out_of_reach_whatever_is_allowed() {
+fn the_browsers_own_ports_are_never_reachable() {
     let debugging = Server::start("127.0.0.1:0");
     let guard = allowing(&debugging);
     assert_eq!(status(&get(&guard, &debugging.url("/"))), 200);
@@ -183,7 +186,7 @@ fn the_browsers_own_ports_are_out_of_reach_whatever_is_allowed() {
     guard.forbid_port(debugging.port());
     for port in [debugging.port(), guard.address().port()] {
         for host in ["127.0.0.1", "127.9.9.9", "localhost", "[::1]"] {
-            assert_eq!(refused(&guard, &format!("http://{host}:{port}/json")), Why::Own { port });
+            assert_eq!(refused(&guard, &format!("http://{host}:{port}/json")), RefusalReason::Own { port });
             assert_eq!(status(&get(&guard, &format!("http://{host}:{port}/json"))), 403);
             assert_eq!(status(&tunnel(&guard, &format!("{host}:{port}")).0), 403);
         }
@@ -192,7 +195,7 @@ fn the_browsers_own_ports_are_out_of_reach_whatever_is_allowed() {
 }
 
 #[test]
-fn t_g6_the_ports_of_other_browsers_are_out_of_reach_as_long_as_those_are_there() {
+fn t_g6_the_ports_of_other_running_browsers_are_unreachable() {
     let debugging = Server::start("127.0.0.1:0");
     let own = OwnPorts::default();
     let among = || Guard::start_among(Rules::default(), Arc::new(SystemResolver), own.clone()).unwrap();
@@ -200,17 +203,21 @@ fn t_g6_the_ports_of_other_browsers_are_out_of_reach_as_long_as_those_are_there(
     other.forbid_port(debugging.port());
     let ports = [debugging.port(), other.address().port()];
     for port in ports {
-        assert_eq!(refused(&one, &format!("http://127.0.0.1:{port}/json")), Why::Own { port });
+        assert_eq!(refused(&one, &format!("http://127.0.0.1:{port}/json")), RefusalReason::Own { port });
     }
     drop(other);
     for port in ports {
         asked(&one, &format!("http://127.0.0.1:{port}/json"));
     }
     let port = one.address().port();
-    assert_eq!(refused(&one, &format!("http://127.0.0.1:{port}/")), Why::Own { port }, "its own");
+    assert_eq!(
+        refused(&one, &format!("http://127.0.0.1:{port}/")),
+        RefusalReason::Own { port },
+        "the guard's own port"
+    );
 }
 
-/// A head over the limit is refused, and one that never comes holds nothing that others need.
+/// A head over the limit is refused, and one that never ends blocks no other connection.
 #[test]
 fn heads_and_connections_are_bounded() {
     let server = Server::start("127.0.0.1:0");
@@ -218,7 +225,7 @@ fn heads_and_connections_are_bounded() {
     let mut client = connect(&guard);
     write!(client, "GET {} HTTP/1.1\r\nHost: x\r\n", server.url("/")).unwrap();
     let field = format!("X-Long: {}\r\n", "x".repeat(60_000));
-    // It may be told before all is sent.
+    // The answer may arrive before everything is sent.
     let sent = (0..10).all(|_| client.write_all(field.as_bytes()).is_ok());
     let mut answer = Vec::new();
     match client.read_to_end(&mut answer) {
@@ -227,7 +234,8 @@ fn heads_and_connections_are_bounded() {
     }
     assert!(server.came().is_empty());
 
-    // As many as are served at once, and one more, which waits for one to go while others are served.
+    // The most connections that are served at once, and one more, which waits for one to end while
+    // others are served.
     let request = format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", server.url("/"));
     let mut served: Vec<TcpStream> = (0..320).map(|_| connect(&guard)).collect();
     let mut waiting = connect(&guard);
@@ -245,9 +253,9 @@ fn heads_and_connections_are_bounded() {
 }
 
 #[test]
-fn it_ends_when_it_is_dropped_and_all_that_goes_through_it() {
+fn dropping_the_guard_ends_its_connections() {
     let server = Server::accepting("127.0.0.1:0", |stream| {
-        // Never answered: it ends from the other side.
+        // Never answers: the other side closes the connection.
         std::thread::spawn(move || (&stream).read_to_end(&mut Vec::new()));
     });
     let guard = allowing(&server);
@@ -264,16 +272,17 @@ fn it_ends_when_it_is_dropped_and_all_that_goes_through_it() {
     assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let verdict = runtime.block_on(judging);
-    assert!(matches!(verdict, Verdict::Go | Verdict::Refused { why: Why::Ended }), "{verdict:?}");
+    assert!(matches!(verdict, Verdict::Allow | Verdict::Refused { why: RefusalReason::Ended }), "{verdict:?}");
 }
 
-/// A name that nobody finds is given up after the five seconds of a resolver, which are waited out in full runs only.
+/// A look-up without an answer is given up after the resolver's five seconds, which only full runs
+/// wait for.
 #[test]
-fn a_look_up_that_hangs_holds_nothing_up() {
+fn a_hanging_lookup_delays_no_other_request() {
     let ((hold, held), (begun, begins)) = (mpsc::channel(), mpsc::channel());
     let guard = Guard::start_with(Rules::default(), Arc::new(Hanging { begun, held: Mutex::new(held) })).unwrap();
     if full() {
-        assert!(matches!(refused(&guard, "http://hanging.example/"), Why::Lookup { .. }));
+        assert!(matches!(refused(&guard, "http://hanging.example/"), RefusalReason::Lookup { .. }));
     }
     let mut asking = connect(&guard);
     write!(asking, "GET http://hanging.example/ HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -285,7 +294,7 @@ fn a_look_up_that_hangs_holds_nothing_up() {
     drop(hold);
 }
 
-/// Finds nothing until it is let go.
+/// A resolver that answers only when it is released, without any address.
 #[derive(Debug)]
 struct Hanging {
     begun: mpsc::Sender<()>,
@@ -300,7 +309,8 @@ impl Resolve for Hanging {
     }
 }
 
-/// Another user of this machine gets no answer. Only root can be two users, so others pass this over.
+/// Another user of this machine gets no answer. Only root can act as two users, so other users skip
+/// this test.
 #[cfg(target_os = "linux")]
 #[test]
 fn another_user_is_not_served() {
@@ -314,42 +324,42 @@ fn another_user_is_not_served() {
     assert!(server.came().is_empty());
 }
 
-/// Nor one who has hung up by the time that somebody looks, since a connection that nobody holds passes for root's. Its
-/// body is long, so that what is asked for is looked at before the end of it.
+/// A user that has already hung up is not served either: an orphaned connection looks like root's.
+/// The body is long, so that the request is checked before the body's end.
 #[cfg(target_os = "linux")]
 #[test]
-fn another_user_who_has_hung_up_is_not_served() {
+fn a_closed_connection_of_another_user_is_not_served() {
     let server = Server::start("127.0.0.1:0");
     let guard = allowing(&server);
     let ledger = guard.ledger();
-    // As long as all are taken that are served at once, nobody looks.
+    // While every place is taken, no further connection is checked.
     let served: Vec<TcpStream> = (0..320).map(|_| connect(&guard)).collect();
     let request = "POST http://10.9.9.9/ HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 40000\\r\\n\\r\\n";
     let body = "head -c 40000 /dev/zero";
     let script = format!("{{ printf '{request}' && {body}; }} > {} && echo sent", device(&guard));
     let Some(sent) = run_as("65534", &script) else { return };
     assert_eq!(sent, "sent\n");
-    // Until the system has let go of it: closed (05), and of no user any more.
+    // Until the system has released it: closed (05), and without a user.
     let by = Instant::now() + patience();
     let orphan = format!(":{:04X} 05 ", guard.address().port());
     while !std::fs::read_to_string("/proc/self/net/tcp").unwrap().contains(&orphan) {
-        assert!(Instant::now() < by, "the system holds it still");
+        assert!(Instant::now() < by, "the system still holds the socket");
         std::thread::yield_now();
     }
     let mut next = connect(&guard);
     drop(served);
     write!(next, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", server.url("/")).unwrap();
     assert_eq!(status(&head(&mut next)), 200);
-    assert_eq!(ledger.refused(), Default::default(), "it was asked for and judged");
+    assert_eq!(ledger.refused(), Default::default(), "the request was judged");
 }
 
-/// What the guard answers this user. None if we are not root.
+/// The guard's answer to this user. None if the test does not run as root.
 #[cfg(target_os = "linux")]
 fn say_as(user: &str, guard: &Guard, request: &str) -> Option<String> {
     run_as(user, &format!("exec 3<>{} && printf '{request}' >&3 && cat <&3", device(guard)))
 }
 
-/// What bash opens a connection by.
+/// The path by which bash opens a connection.
 #[cfg(target_os = "linux")]
 fn device(guard: &Guard) -> String {
     format!("/dev/tcp/{}/{}", guard.address().ip(), guard.address().port())

@@ -1,11 +1,11 @@
-//! Servers that write down who comes.
+//! Servers that record the connections they receive.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A server that answers every request, and knows at which of its addresses it was reached.
+/// A server that answers every request and records the address by which it was reached.
 pub(crate) struct Server {
     address: SocketAddr,
     came: Arc<Mutex<Vec<IpAddr>>>,
@@ -13,21 +13,21 @@ pub(crate) struct Server {
 
 /// A request as it arrived.
 pub(crate) struct Request {
-    /// Its first line and its fields, lower case.
+    /// Its first line and its fields, in lower case.
     pub(crate) head: String,
-    /// What follows them.
+    /// The bytes after the head.
     pub(crate) body: Vec<u8>,
 }
 
 impl Server {
-    /// Says `hi` to everyone.
+    /// Answers `hi` to every request.
     pub(crate) fn start(address: &str) -> Self {
         Self::answering(address, |_, stream| {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi").unwrap();
         })
     }
 
-    /// Answers one request of each connection, each on a thread.
+    /// Answers one request of each connection, each on its own thread.
     pub(crate) fn answering(address: &str, answer: impl Fn(Request, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let answer = Arc::new(answer);
         Self::accepting(address, move |mut stream| {
@@ -40,7 +40,7 @@ impl Server {
         })
     }
 
-    /// Does as it likes with each connection.
+    /// Passes each connection to `serve`.
     pub(crate) fn accepting(address: &str, serve: impl Fn(TcpStream) + Send + 'static) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
@@ -56,8 +56,8 @@ impl Server {
         Self { address, came }
     }
 
-    /// At which of its addresses it was reached since it was last asked, and by one more connection, which is ours and
-    /// comes behind all others.
+    /// The addresses by which the server was reached since the last call. The call makes one more
+    /// connection to itself, which arrives after all others.
     pub(crate) fn came(&self) -> Vec<IpAddr> {
         let mut last = TcpStream::connect(self.address).unwrap();
         let ours = last.peer_addr().unwrap().ip().to_canonical();
@@ -78,7 +78,7 @@ impl Server {
     }
 }
 
-/// Reads one request. None if the connection ends before.
+/// Reads one request. None if the connection ends before it does.
 fn read(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();

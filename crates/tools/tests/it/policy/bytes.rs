@@ -1,13 +1,13 @@
-//! Text of any kind: it is judged, and nothing panics.
+//! The policy judges any text without a panic.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::hostile;
-use super::support::Written;
+use super::support::RuleText;
 use super::tries::tries;
 
-const RULES: Written<'_> = Written {
+const RULES: RuleText<'_> = RuleText {
     mode: holdpoint_common::PolicyMode::Ask,
     allow: &["shell(echo)"],
     ask: &[],
@@ -15,7 +15,7 @@ const RULES: Written<'_> = Written {
 };
 
 #[test]
-fn no_text_makes_the_policy_panic() {
+fn the_policy_never_panics() {
     let world = RULES.world();
     let shell = proptest::collection::vec(
         proptest::sample::select(

@@ -1,24 +1,26 @@
-//! Hostile commands: a grammar of bash that mixes what a rule allows with what it does not, then broken at random.
+//! Hostile commands: a grammar of bash that mixes allowed and forbidden parts, then broken at
+//! random.
 
 use holdpoint_common::PolicyMode;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::support::{World, Written};
+use super::support::{PolicyWorkspace, RuleText};
 
-/// Where rules allow what of the grammar does no harm, everything to be read, and this to be written.
-pub(crate) fn world(written: &[&str]) -> World {
+/// A world with rules that allow the harmless programs of the grammar, reading everything, and
+/// writing `written`.
+pub(crate) fn world(written: &[&str]) -> PolicyWorkspace {
     let programs = ["shell(good)", "shell(echo)", "shell(cat)", "shell(printf)", "shell(test)", "shell([)"];
     let allow = [&programs[..], written, &["read(**)"]].concat();
-    Written { mode: PolicyMode::Ask, allow: &allow, ask: &[], deny: &[] }.world()
+    RuleText { mode: PolicyMode::Ask, allow: &allow, ask: &[], deny: &[] }.world()
 }
 
-/// Where nothing is denied but one program.
-pub(crate) fn denying() -> World {
-    Written { mode: PolicyMode::All, allow: &[], ask: &[], deny: &["shell(bad)"] }.world()
+/// A world in which only one program is denied.
+pub(crate) fn denying() -> PolicyWorkspace {
+    RuleText { mode: PolicyMode::All, allow: &[], ask: &[], deny: &["shell(bad)"] }.world()
 }
 
-/// What changes what later words mean, and words that it changes.
+/// Commands that change the meaning of later words, and such words.
 const CHANGES: &[&str] = &[
     "trap 'bad a=b' EXIT",
     "shopt -s expand_aliases",
@@ -44,7 +46,7 @@ const CHANGES: &[&str] = &[
     "echo a",
 ];
 
-/// Programs: what is allowed, what is not, and both in disguise.
+/// Programs: allowed, forbidden, and both in disguise.
 const PROGRAMS: &[&str] = &[
     "good",
     "good",
@@ -118,7 +120,8 @@ const PROGRAMS: &[&str] = &[
     "env -i good",
     "stdbuf -oL good",
     "xargs -I{} {}",
-    // A wrapper's option takes one word, and an expansion may be more; what closes a file ends there.
+    // An option of a wrapper takes one word, but an expansion may give several; a `-` that closes a
+    // file is a word.
     "x='1 bad'",
     "x='KILL 1 bad'",
     "timeout -s $x 1 good",
@@ -158,7 +161,7 @@ const PROGRAMS: &[&str] = &[
     "export q=$r",
 ];
 
-/// Pieces that end, open or change something.
+/// Pieces that end, open or change a construct.
 const JOINTS: &[&str] = &[
     ";",
     "&",
@@ -401,7 +404,7 @@ fn compound(command: BoxedStrategy<String>) -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// A command, and a few joints put into it anywhere.
+/// A command with a few joints inserted at any position.
 pub(crate) fn command() -> impl Strategy<Value = String> {
     let leaf = simple(
         select(vec!["good", "echo a", "good a", "echo $x", "good >/dev/null", "bad"]).prop_map(str::to_owned).boxed(),
@@ -419,7 +422,7 @@ pub(crate) fn command() -> impl Strategy<Value = String> {
     })
 }
 
-/// A few commands of which each may change what the next ones mean.
+/// A few commands, each of which may change the meaning of the next ones.
 pub(crate) fn changes() -> impl Strategy<Value = String> {
     let commands = proptest::collection::vec(select(CHANGES), 1..7);
     (commands, select(&["; ", "\n"][..])).prop_map(|(commands, joint)| commands.join(joint))

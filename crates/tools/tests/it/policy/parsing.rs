@@ -1,4 +1,4 @@
-//! What bash itself does not take for a command is never allowed: whoever finds sense in it reads something else.
+//! A command that bash itself rejects is never allowed: a reader that accepts it has misread it.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -11,10 +11,10 @@ use proptest::test_runner::TestRunner;
 use super::hostile;
 use super::tries::tries;
 
-/// What fell is kept here, and played first from then on.
-const KEPT: &str = "tests/it/policy/parsing.proptest-regressions";
+/// The file of failed cases, which are tried first in every later run.
+const REGRESSIONS: &str = "tests/it/policy/parsing.proptest-regressions";
 
-/// Scripts in which every kind of word, list and compound is there once.
+/// Scripts that contain every kind of word, list and compound command once.
 const WHOLE: [&str; 12] = [
     "good a \"b c\" 'd e' f\\ g $x ${x:-a} \"$(echo a)\" `echo a`",
     "good && echo a || cat b; good | cat & good",
@@ -30,7 +30,7 @@ const WHOLE: [&str; 12] = [
     "! good; good !; echo $((1 + 2)) <(good) >(cat)",
 ];
 
-/// What bash says of a command, as the shell tool would start it. Nothing of it is run.
+/// The errors of bash for a command, started as the shell tool would do it. The command is not run.
 fn bash_says(command: &str) -> String {
     let bash = Command::new("/bin/bash").args(["-n", "-c", command]).env_clear().env("LC_ALL", "C.UTF-8").output();
     let bash = bash.unwrap();
@@ -38,7 +38,7 @@ fn bash_says(command: &str) -> String {
     if bash.status.success() { said } else { format!("{}: {said}", bash.status) }
 }
 
-/// A script with a few characters missing, or twice.
+/// A script in which a few characters are missing or doubled.
 fn broken() -> impl Strategy<Value = String> {
     let slips = prop::collection::vec((any::<Index>(), any::<bool>()), 1..4);
     (prop_oneof![select(WHOLE.to_vec()).prop_map(str::to_owned), hostile::command()], slips).prop_map(
@@ -58,7 +58,7 @@ fn broken() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn a_condition_is_read_as_bash_reads_it() {
+fn conditions_are_parsed_like_in_bash() {
     let world = hostile::world(&["write(**)"]);
     for read in [
         "[[ a ]]",
@@ -98,24 +98,24 @@ fn a_condition_is_read_as_bash_reads_it() {
 }
 
 #[test]
-fn what_is_allowed_is_what_bash_can_read() {
+fn every_allowed_command_is_valid_in_bash() {
     let world = hostile::world(&["write(**)"]);
     for script in WHOLE {
         assert_eq!(bash_says(script), "", "{script}");
     }
     let (judged, allowed) = (Cell::new(0_u32), Cell::new(0_u32));
-    let mut runner = TestRunner::new(tries(4_000, 500_000, KEPT));
+    let mut runner = TestRunner::new(tries(4_000, 500_000, REGRESSIONS));
     let result = runner.run(&prop_oneof![hostile::command(), broken()], |command| {
         judged.set(judged.get() + 1);
-        // What bash says of the others does not matter: they ask, or are denied.
+        // Bash's errors for other commands do not matter: those ask or are denied.
         if world.verdict(&command) == Verdict::Allow && !command.contains('\0') {
             allowed.set(allowed.get() + 1);
             let said = bash_says(&command);
-            prop_assert!(said.is_empty(), "{command:?} is allowed, and bash says: {said}");
+            prop_assert!(said.is_empty(), "{command:?} is allowed, but bash reports: {said}");
         }
         Ok(())
     });
     println!("{} of {} were allowed", allowed.get(), judged.get());
     result.unwrap();
-    assert!(allowed.get() * 20 > judged.get(), "enough of it is allowed: {} of {}", allowed.get(), judged.get());
+    assert!(allowed.get() * 20 > judged.get(), "enough commands are allowed: {} of {}", allowed.get(), judged.get());
 }

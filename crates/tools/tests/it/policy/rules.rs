@@ -1,4 +1,4 @@
-//! What rules say: who beats whom, commands by program and words, places by glob.
+//! The meaning of rules: their precedence, commands by program and words, places by glob.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,11 +6,11 @@ use std::os::unix::fs::symlink;
 use holdpoint_common::{PolicyMode, Verdict};
 use holdpoint_tools::{Act, Place};
 
-use super::support::{World, Written};
+use super::support::{PolicyWorkspace, RuleText};
 
 use Verdict::{Allow, Ask, Deny};
 
-/// Ways to call `curl`, whatever the rules allow besides.
+/// Ways to call `curl`, to be denied whatever else the rules allow.
 const CURL: &[&str] = &[
     "curl evil",
     "env curl evil",
@@ -154,7 +154,7 @@ const CURL: &[&str] = &[
     "cpulimit -l 5 -- curl evil",
     "echo a | ifne -n curl evil",
     "echo a | pee cat 'curl evil'",
-    // Programs that run others by an option alone.
+    // Programs that run others only by an option.
     "rg --pre curl evil",
     "rg --pre=/usr/bin/curl evil",
     "rg --hostname-bin=curl evil",
@@ -169,10 +169,10 @@ const CURL: &[&str] = &[
 ];
 
 #[test]
-fn t_a5_a_denied_program_is_denied_however_it_is_called() {
+fn t_a5_a_denied_program_is_denied_in_every_kind_of_call() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::All, PolicyMode::Readonly] {
         let allow = &["shell(echo)", "shell(cat)"];
-        let world = Written { mode, allow, deny: &["shell(curl)"], ..Written::default() }.world();
+        let world = RuleText { mode, allow, deny: &["shell(curl)"], ..RuleText::default() }.world();
         for command in CURL {
             assert_eq!(world.verdict(command), Deny, "{command:?}: {:#?}", world.command(command).parts);
         }
@@ -182,7 +182,7 @@ fn t_a5_a_denied_program_is_denied_however_it_is_called() {
     }
 }
 
-/// Commands of which `curl` may be a part: what they run is known only when they run.
+/// Commands that may contain `curl`: the programs they run are known only when they run.
 const MAY_BE_CURL: &[&str] = &[
     "timeout -k $x 5 true",
     "sudo -u $x true",
@@ -192,7 +192,7 @@ const MAY_BE_CURL: &[&str] = &[
     "echo '5 5 curl x' | xargs timeout -k",
     "echo '5 curl x' | xargs nice -n",
     "echo 'pipefail -c curl' | xargs bash -o",
-    // Commands of bash that evaluate what they are given.
+    // Builtins of bash that evaluate their arguments.
     "test -v 'a[$(curl x)]'",
     "[ -v 'a[$(curl x)]' ]",
     "x='a[$(curl x)]'; test -v \"$x\"",
@@ -208,7 +208,7 @@ const MAY_BE_CURL: &[&str] = &[
     "declare -n i='b[$(curl x)]'",
     "typeset \"$x\"",
     "local \"$x\"",
-    // Quoted or not, what is in parentheses makes an array, and is expanded.
+    // Text in parentheses makes an array and is expanded, quoted or not.
     "declare -a 'a=($(curl x))'",
     "declare -a a='($(curl x))'",
     "declare -a a+='($(curl x))'",
@@ -252,10 +252,11 @@ const MAY_BE_CURL: &[&str] = &[
     "x='$(curl x)'; export PS4=\"$x\"; set -x; true",
     "x='$(curl x)'; readonly PS4+=$x; set -x; true",
     "strace -E BASH_ENV=/dev/stdin bash -c : <<< 'curl x'",
-    // Another name for what runs a program.
+    // Another name for a program that runs others.
     "shopt -s expand_aliases\nalias e=env\ne curl evil",
     "shopt -s expand_aliases\nalias \"$x\"\ne curl evil",
-    // What changes how the rest is read: words behind a program set variables, lines are made of earlier ones.
+    // Commands that change how the rest is read: words after a program set variables, and lines are
+    // built from earlier ones.
     "set -k; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
     "set -ek; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
     "set -o keyword; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
@@ -266,7 +267,7 @@ const MAY_BE_CURL: &[&str] = &[
     "env SHELLOPTS=keyword bash -c 'bash -c : BASH_ENV=/dev/stdin' <<< 'curl x'",
     "set -o history -H\necho wget x\n!echo:s/wget/curl/:s/echo//",
     "bash -H -o history -c 'echo wget x\n!echo:s/wget/curl/:s/echo//'",
-    // A shell that reads its standard input.
+    // Shells that read their standard input.
     "echo curl | fakeroot",
     "echo curl | chroot /",
     "echo curl | linux64",
@@ -284,18 +285,18 @@ const MAY_BE_CURL: &[&str] = &[
 ];
 
 #[test]
-fn t_a5_what_may_be_denied_is_asked_for_though_all_is_allowed() {
-    let world = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() }.world();
+fn t_a5_a_possibly_denied_command_asks_in_mode_all() {
+    let world = RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() }.world();
     for command in MAY_BE_CURL {
         assert_eq!(world.verdict(command), Ask, "{command:?}: {:#?}", world.command(command).parts);
     }
 }
 
 #[test]
-fn m_a6_what_is_asked_because_it_may_be_denied_says_so() {
+fn m_a6_an_ask_about_a_possibly_denied_command_says_so() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::All] {
         let deny = &["shell(touch)", "read(.env)"];
-        let world = Written { mode, allow: &["shell(echo)"], deny, ..Written::default() }.world();
+        let world = RuleText { mode, allow: &["shell(echo)"], deny, ..RuleText::default() }.world();
         for command in ["x=touch; $x pwned", "eval \"$x\"", "echo $((x))", "cat < $x", "ls; $x", "bash"] {
             let judgement = world.command(command);
             assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, true), "{command}");
@@ -315,7 +316,7 @@ fn m_a6_what_is_asked_because_it_may_be_denied_says_so() {
             assert!(!world.command(command).may_be_denied(), "{command}");
         }
     }
-    let world = Written { ask: &["shell(touch)"], ..Written::default() }.world();
+    let world = RuleText { ask: &["shell(touch)"], ..RuleText::default() }.world();
     for command in ["$x a", "touch a", "ls"] {
         let judgement = world.command(command);
         assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, false), "{command}");
@@ -324,15 +325,15 @@ fn m_a6_what_is_asked_because_it_may_be_denied_says_so() {
 
 #[test]
 fn t_a5_a_denied_program_is_found_behind_any_number_of_options() {
-    let world = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() }.world();
+    let world = RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() }.world();
     let command = format!("mapfile {}-C 'curl evil' -c 1 a <<< b", "-t ".repeat(64));
     assert_eq!(world.verdict(&command), Deny, "{:#?}", world.command(&command).parts);
 }
 
 #[test]
-fn t_a5_where_a_script_runs_elsewhere_its_paths_may_be_any() {
+fn t_a5_relative_paths_of_a_script_run_elsewhere_are_unknown() {
     let deny = &["write(/etc/**)", "read(/etc/shadow)"];
-    let world = Written { mode: PolicyMode::All, deny, ..Written::default() }.world();
+    let world = RuleText { mode: PolicyMode::All, deny, ..RuleText::default() }.world();
     for command in [
         "find /etc -maxdepth 1 -name passwd -execdir sh -c 'echo x > passwd' \\;",
         "find /etc -maxdepth 1 -name passwd -okdir sh -c 'echo x > passwd' \\;",
@@ -342,13 +343,13 @@ fn t_a5_where_a_script_runs_elsewhere_its_paths_may_be_any() {
         "sudo -i sh -c 'echo x > passwd'",
         "chroot / sh -c 'echo x > passwd'",
         "pkexec sh -c 'echo x > passwd'",
-        // What `~` means changes, too.
+        // The meaning of `~` changes, too.
         "HOME=/etc; cat < ~/shadow",
         "HOME=/etc sh -c 'cat < ~/shadow'",
         "env HOME=/etc sh -c 'cat < ~/shadow'",
         "export HOME=/etc; cat < ~/shadow",
         "unset HOME; cat < ~/shadow",
-        // An array is read as bash reads words.
+        // Bash reads the contents of an array as words.
         "declare -a 'a=($(< /etc/shadow))'",
         "sudo sh -c 'cat < ~/shadow'",
         "sudo -u x env sh -c 'cat < ~/shadow'",
@@ -372,8 +373,8 @@ fn t_a5_where_a_script_runs_elsewhere_its_paths_may_be_any() {
 }
 
 #[test]
-fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() {
-    let world = Written { allow: &["shell(echo)"], ..Written::default() }.world();
+fn t_a9_every_command_is_judged_and_a_too_long_one_is_not_allowed() {
+    let world = RuleText { allow: &["shell(echo)"], ..RuleText::default() }.world();
     assert_eq!(world.verdict("ec\\\nho a"), Ask);
     assert_eq!(world.verdict("echo a \0"), Ask);
     assert_eq!(world.verdict(&"echo a;".repeat(10_000)), Allow);
@@ -406,7 +407,7 @@ fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() 
     assert_eq!(world.verdict(&format!("{}echo a", "env ".repeat(3_000))), Ask);
     assert_eq!(world.verdict(&"eval ".repeat(2_000)), Ask);
     assert_eq!(world.verdict(&"ssh ".repeat(2_000)), Ask);
-    // Every word may be a script, and every script has such words.
+    // Every word may be a script, and every script contains such words.
     let judgement = world.command(&format!("{}a", "watch ".repeat(16)));
     assert_eq!(judgement.verdict, Ask);
     assert!(judgement.parts.len() < 1_000, "{} parts", judgement.parts.len());
@@ -416,9 +417,9 @@ fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() 
 }
 
 #[test]
-fn deny_beats_ask_beats_allow_beats_the_mode() {
+fn rules_take_precedence_deny_ask_allow_mode() {
     let all = &["shell(git *)", "write"];
-    let words = |mode, allow, ask, deny| Written { mode, allow, ask, deny }.world().verdict("ls a");
+    let words = |mode, allow, ask, deny| RuleText { mode, allow, ask, deny }.world().verdict("ls a");
     let (ls, none): (&[&str], &[&str]) = (&["shell(ls *)"], &[]);
     assert_eq!(words(PolicyMode::Ask, none, none, none), Ask);
     assert_eq!(words(PolicyMode::Ask, ls, none, none), Allow);
@@ -430,12 +431,12 @@ fn deny_beats_ask_beats_allow_beats_the_mode() {
     assert_eq!(words(PolicyMode::All, none, ls, none), Allow);
     assert_eq!(words(PolicyMode::All, none, ls, ls), Deny);
     assert_eq!(words(PolicyMode::Readonly, ls, ls, none), Deny);
-    assert!(Written { deny: all, ..Written::default() }.policy(None).is_ok());
+    assert!(RuleText { deny: all, ..RuleText::default() }.policy(None).is_ok());
 }
 
 #[test]
 fn a_command_is_judged_by_its_worst_part() {
-    let world = Written { allow: &["shell(echo)"], deny: &["shell(rm)"], ..Written::default() }.world();
+    let world = RuleText { allow: &["shell(echo)"], deny: &["shell(rm)"], ..RuleText::default() }.world();
     assert_eq!(world.verdict("echo a; echo b"), Allow);
     assert_eq!(world.verdict("echo a; ls; echo b"), Ask);
     assert_eq!(world.verdict("echo a; ls; rm b"), Deny);
@@ -446,7 +447,7 @@ fn a_command_is_judged_by_its_worst_part() {
 }
 
 #[test]
-fn words_of_a_rule_are_globs_on_literal_words() {
+fn rule_words_are_globs_on_literal_words() {
     let allow = &[
         "shell(git status)",
         "shell(npm run *)",
@@ -454,7 +455,7 @@ fn words_of_a_rule_are_globs_on_literal_words() {
         "shell(/opt/x/run *)",
         "shell([ *)",
     ];
-    let world = Written { allow, ..Written::default() }.world();
+    let world = RuleText { allow, ..RuleText::default() }.world();
     for command in
         ["git status", "npm run dev", "npm run 'a b' $x", "git checkout feature/a/b", "/opt/x/run", "[ -f x ]"]
     {
@@ -471,10 +472,11 @@ fn words_of_a_rule_are_globs_on_literal_words() {
     ] {
         assert_eq!(world.verdict(command), Ask, "{command}");
     }
-    // What is denied may hide behind what is not known.
+    // A denied program may hide behind unknown text.
     let world =
-        Written { mode: PolicyMode::All, deny: &["shell(git push *)", "shell(/bin/x)"], ..Written::default() }.world();
-    // So may another name of the same program.
+        RuleText { mode: PolicyMode::All, deny: &["shell(git push *)", "shell(/bin/x)"], ..RuleText::default() }
+            .world();
+    // It may also be called by another path.
     for command in ["//bin/x", "/bin/./x", "/usr/bin/x", "cd /bin; ./x", "sudo /opt/x"] {
         assert_eq!(world.verdict(command), Ask, "{command}");
     }
@@ -491,7 +493,7 @@ fn words_of_a_rule_are_globs_on_literal_words() {
 
 #[test]
 fn a_tilde_in_a_rule_is_the_home_folder() {
-    let world = Written { allow: &["shell(~/bin/x)", "shell(ls ~/a ~/b*)"], ..Written::default() }.world();
+    let world = RuleText { allow: &["shell(~/bin/x)", "shell(ls ~/a ~/b*)"], ..RuleText::default() }.world();
     let home = world.home.display();
     for command in ["~/bin/x", "~/bin/x a", "ls ~/a ~/bc", &format!("ls {home}/a {home}/b"), &format!("{home}/bin/x")] {
         assert_eq!(world.verdict(command), Allow, "{command}");
@@ -500,7 +502,7 @@ fn a_tilde_in_a_rule_is_the_home_folder() {
         assert_eq!(world.verdict(command), Ask, "{command}");
     }
     let world =
-        Written { mode: PolicyMode::All, deny: &["shell(~/bin/x)", "shell(ls ~)"], ..Written::default() }.world();
+        RuleText { mode: PolicyMode::All, deny: &["shell(~/bin/x)", "shell(ls ~)"], ..RuleText::default() }.world();
     let home = world.home.display();
     for command in ["~/bin/x", "sudo ~/bin/x", &format!("{home}/bin/x a"), "ls ~", &format!("ls {home}")] {
         assert_eq!(world.verdict(command), Deny, "{command}");
@@ -512,8 +514,8 @@ fn a_tilde_in_a_rule_is_the_home_folder() {
         assert_eq!(world.verdict(command), Allow, "{command}");
     }
     for rules in [
-        Written { deny: &["shell(~/x)"], ..Written::default() },
-        Written { ask: &["shell(a ~)"], ..Written::default() },
+        RuleText { deny: &["shell(~/x)"], ..RuleText::default() },
+        RuleText { ask: &["shell(a ~)"], ..RuleText::default() },
     ] {
         assert!(rules.policy(None).unwrap_err().to_string().contains("needs HOME"));
     }
@@ -521,7 +523,7 @@ fn a_tilde_in_a_rule_is_the_home_folder() {
 
 #[test]
 fn a_command_that_leaves_the_workspace_is_asked_for() {
-    let world = Written { allow: &["shell(npm run dev)"], ..Written::default() }.world();
+    let world = RuleText { allow: &["shell(npm run dev)"], ..RuleText::default() }.world();
     let root = world.root.display().to_string();
     fs::create_dir_all(world.root.join("a/b")).unwrap();
     symlink("/", world.root.join("a/out")).unwrap();
@@ -530,7 +532,7 @@ fn a_command_that_leaves_the_workspace_is_asked_for() {
     {
         assert_eq!(world.verdict(command), Allow, "{command}");
     }
-    // Where the second begins depends on the first.
+    // The folder in which the second one begins depends on the first.
     for command in
         ["cd a/out; npm run dev", "cd a; cd out; npm run dev", "cd out; cd a; npm run dev", "cd /; npm run dev"]
     {
@@ -538,7 +540,7 @@ fn a_command_that_leaves_the_workspace_is_asked_for() {
     }
     let judgement = world.command("cd a && npm run dev");
     assert_eq!(judgement.why(), "every part is allowed");
-    // From each of many folders each of many others is looked for.
+    // Each of many folders is resolved from each of many others.
     let many = |count: usize| -> String { (0..count).map(|folder| format!("cd f{folder}; ")).collect() };
     assert_eq!(world.verdict(&format!("{}npm run dev", many(32))), Allow);
     assert_eq!(world.verdict(&format!("{}npm run dev", many(33))), Ask);
@@ -546,7 +548,7 @@ fn a_command_that_leaves_the_workspace_is_asked_for() {
 }
 
 #[test]
-fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
+fn a_too_wide_allow_rule_is_refused() {
     let refused = [
         "shell",
         "shell(*)",
@@ -642,8 +644,8 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "read(~/x)",
     ];
     for rule in refused {
-        let error = Written { allow: &[rule], ..Written::default() }.policy(None).unwrap_err();
-        assert!(error.to_string().starts_with(&format!("the rule `{rule}` can't be kept: ")), "{error}");
+        let error = RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("invalid rule `{rule}`: ")), "{error}");
     }
     let kept = [
         "shell(git status)",
@@ -659,9 +661,9 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "write(a/**)",
     ];
     for rule in kept {
-        Written { allow: &[rule], ..Written::default() }.policy(None).unwrap();
+        RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap();
     }
-    let world = Written { allow: &["shell(wget)", "shell(batcat)"], ..Written::default() }.world();
+    let world = RuleText { allow: &["shell(wget)", "shell(batcat)"], ..RuleText::default() }.world();
     for command in ["wget -q x", "batcat x"] {
         assert_eq!(world.verdict(command), Allow, "{command}");
     }
@@ -669,13 +671,13 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         assert_eq!(world.verdict(&format!("wget {option} y")), Ask, "{option}");
     }
     assert_eq!(world.verdict("batcat --pager=./x y"), Ask);
-    let world = Written { allow: &["shell(sdiff)", "shell(ag)"], ..Written::default() }.world();
+    let world = RuleText { allow: &["shell(sdiff)", "shell(ag)"], ..RuleText::default() }.world();
     for (plain, runs) in [("sdiff x y", "sdiff --diff-program=./x y z"), ("ag x", "ag --pager ./x y")] {
         assert_eq!(world.verdict(plain), Allow, "{plain}");
         assert_eq!(world.verdict(runs), Ask, "{runs}");
     }
     let allow = &["shell(gsort)", "shell(gsplit)", "shell(ginstall)"];
-    let world = Written { allow, ..Written::default() }.world();
+    let world = RuleText { allow, ..RuleText::default() }.world();
     for (plain, runs) in [
         ("gsort -u x", "gsort --compress-program=./x y"),
         ("gsplit -l 5 x", "gsplit --filter=./x y"),
@@ -684,21 +686,23 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         assert_eq!(world.verdict(plain), Allow, "{plain}");
         assert_eq!(world.verdict(runs), Ask, "{runs}");
     }
-    // Denying and asking may be as wide as they like.
-    Written { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..Written::default() }.policy(None).unwrap();
+    // Deny and ask rules may be as wide as the user likes.
+    RuleText { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..RuleText::default() }.policy(None).unwrap();
 }
 
 #[test]
-fn a_rule_that_is_refused_as_too_wide_says_what_this_program_could_be_given() {
-    let said = |rule: &str| Written { allow: &[rule], ..Written::default() }.policy(None).unwrap_err().why;
+fn the_error_for_a_too_wide_rule_names_an_alternative() {
+    let said = |rule: &str| RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap_err().why;
     let with = |name: &str| {
         format!(
-            "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
+            "`{name}` can run other programs: name a subcommand, for example shell({name} SUBCOMMAND *), or write the \
+             whole command"
         )
     };
     let whole = |name: &str| {
         format!(
-            "`{name}` can run other programs by what it is given; write the whole command, without a `*` at its end"
+            "`{name}` can run other programs, depending on its arguments: write the whole command, without a `*` at \
+             the end"
         )
     };
     assert_eq!(said("shell(git)"), with("git"));
@@ -707,11 +711,11 @@ fn a_rule_that_is_refused_as_too_wide_says_what_this_program_could_be_given() {
         let says = if name == "gmake" { with(name) } else { whole(name) };
         assert_eq!(said(&format!("shell({name} *)")), says);
     }
-    Written { allow: &["shell(sed -n 5p a.txt)"], ..Written::default() }.policy(None).unwrap();
+    RuleText { allow: &["shell(sed -n 5p a.txt)"], ..RuleText::default() }.policy(None).unwrap();
 }
 
 #[test]
-fn a_command_that_none_can_match_is_refused_with_what_to_write() {
+fn a_command_pattern_that_matches_nothing_is_refused_with_a_hint() {
     for (written, instead) in [
         ("git push && *", "`git push`"),
         ("git push || *", "`git push`"),
@@ -729,23 +733,20 @@ fn a_command_that_none_can_match_is_refused_with_what_to_write() {
         ("\"git\" push", "`git push`"),
         ("'git push'", "`git push`"),
         ("`ls`", "`ls`"),
-        ("echo $HOME", "what it stands for"),
-        ("echo ${x}", "what it stands for"),
-        ("$EDITOR", "what it stands for"),
+        ("echo $HOME", "write the value itself"),
+        ("echo ${x}", "write the value itself"),
+        ("$EDITOR", "write the value itself"),
     ] {
         for allows in [false, true] {
             let rule = format!("shell({written})");
             let rules = [rule.as_str()];
             let rules = if allows {
-                Written { allow: &rules, ..Written::default() }
+                RuleText { allow: &rules, ..RuleText::default() }
             } else {
-                Written { deny: &rules, ..Written::default() }
+                RuleText { deny: &rules, ..RuleText::default() }
             };
             let error = rules.policy(None).unwrap_err().to_string();
-            assert!(
-                error.starts_with(&format!("the rule `{rule}` can't be kept: ")) && error.contains(instead),
-                "{error}"
-            );
+            assert!(error.starts_with(&format!("invalid rule `{rule}`: ")) && error.contains(instead), "{error}");
         }
     }
     for (written, instead) in
@@ -753,21 +754,22 @@ fn a_command_that_none_can_match_is_refused_with_what_to_write() {
     {
         for tool in ["read", "write_file"] {
             let rule = format!("{tool}({written})");
-            let error = Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
+            let error =
+                RuleText { deny: &[&rule], ..RuleText::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
             assert!(error.why.contains(instead), "{error}");
         }
     }
-    // What a word really has in it, behind a backslash.
+    // A special character that is part of a word, after a backslash.
     let deny = &["shell(curl *\\&*)", "shell(awk \\$1)", "shell(rm [ab])", "shell([ -f *)", "shell(x a=b)"];
-    let world = Written { mode: PolicyMode::All, deny, ..Written::default() }.world();
+    let world = RuleText { mode: PolicyMode::All, deny, ..RuleText::default() }.world();
     for command in ["curl 'a?b&c'", "awk '$1'", "rm b", "[ -f x ]", "x a=b"] {
         assert_eq!(world.verdict(command), Deny, "{command}");
     }
-    Written { deny: &["read(a$b)", "read(a$/x)", "write(\\$x)"], ..Written::default() }.policy(None).unwrap();
+    RuleText { deny: &["read(a$b)", "read(a$/x)", "write(\\$x)"], ..RuleText::default() }.policy(None).unwrap();
 }
 
 #[test]
-fn a_path_that_none_can_match_is_refused_with_what_to_write() {
+fn a_path_pattern_that_matches_nothing_is_refused_with_a_hint() {
     for (written, instead) in [
         ("secrets/", "secrets/**"),
         ("./secrets/.", "secrets/**"),
@@ -782,25 +784,26 @@ fn a_path_that_none_can_match_is_refused_with_what_to_write() {
     ] {
         for tool in ["read", "write_file"] {
             let rule = format!("{tool}({written})");
-            let error = Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
-            let said = format!("the rule `{rule}` can't be kept: no path is written so: write `{instead}`");
+            let error =
+                RuleText { deny: &[&rule], ..RuleText::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
+            let said = format!("invalid rule `{rule}`: no path matches this form: write `{instead}`");
             assert_eq!(error.to_string(), said);
         }
         let rule = format!("read({instead})");
-        Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap();
+        RuleText { deny: &[&rule], ..RuleText::default() }.policy(Some("/home/x".as_ref())).unwrap();
     }
-    Written { deny: &["read(/)", "read(./a)", "read(/**)"], ..Written::default() }.policy(None).unwrap();
+    RuleText { deny: &["read(/)", "read(./a)", "read(/**)"], ..RuleText::default() }.policy(None).unwrap();
 }
 
-fn place(world: &World, tool: &str, path: &str, writes: bool) -> Verdict {
+fn place(world: &PolicyWorkspace, tool: &str, path: &str, writes: bool) -> Verdict {
     let place = Place::resolve(path, &world.root).unwrap();
     let act = if writes { Act::Write(place) } else { Act::Read(place) };
     world.policy.judge(tool, &[act], &world.root).verdict
 }
 
 #[test]
-fn places_are_matched_by_where_they_lead_and_for_deny_by_name_too() {
-    let rules = Written {
+fn paths_are_matched_resolved_and_for_deny_also_as_given() {
+    let rules = RuleText {
         allow: &[
             "write(docs/**)",
             "write(/tmp/out/*)",
@@ -810,7 +813,7 @@ fn places_are_matched_by_where_they_lead_and_for_deny_by_name_too() {
         ],
         ask: &["read(private/**)"],
         deny: &["read(**/.env)", "write(docs/final/**)"],
-        ..Written::default()
+        ..RuleText::default()
     };
     let world = rules.world();
     let (root, home) = (&world.root, &world.home);
@@ -841,11 +844,12 @@ fn places_are_matched_by_where_they_lead_and_for_deny_by_name_too() {
     assert_eq!(read(".env"), Deny);
     assert_eq!(read(home.join("notes/a.md").to_str().unwrap()), Allow);
     assert_eq!(read(home.join("notes/a.txt").to_str().unwrap()), Ask);
-    // A folder may hold what is denied.
+    // A folder may contain a denied file.
     assert_eq!(place(&world, "grep", ".", false), Ask);
     // Redirections are places too.
     let world =
-        Written { allow: &["shell(echo)", "write(docs/**)"], deny: &["write(/etc/**)"], ..Written::default() }.world();
+        RuleText { allow: &["shell(echo)", "write(docs/**)"], deny: &["write(/etc/**)"], ..RuleText::default() }
+            .world();
     fs::create_dir(world.root.join("docs")).unwrap();
     symlink("/proc/self/fd", world.root.join("docs/fd")).unwrap();
     assert_eq!(world.verdict("echo a > docs/x"), Allow);
@@ -858,30 +862,31 @@ fn places_are_matched_by_where_they_lead_and_for_deny_by_name_too() {
 }
 
 #[test]
-fn what_is_opened_to_read_and_to_write_is_both() {
+fn a_file_opened_for_reading_and_writing_is_judged_as_both() {
     let (mode, allow): (_, &[_]) = (PolicyMode::Edits, &["shell(cat)"]);
-    let judge = |deny: &[&str], command| Written { mode, allow, deny, ..Written::default() }.world().verdict(command);
+    let judge = |deny: &[&str], command| RuleText { mode, allow, deny, ..RuleText::default() }.world().verdict(command);
     assert_eq!(judge(&["read(.env)"], "cat <> .env"), Deny);
     assert_eq!(judge(&["write(.env)"], "cat <> .env"), Deny);
     assert_eq!(judge(&["read(.env)"], "cat <> env"), Allow);
 }
 
 #[test]
-fn files_that_depend_on_who_opens_them_are_asked_for_whatever_is_allowed() {
-    let world = Written { allow: &["shell(echo)", "write", "read", "write(~/notes/**)"], ..Written::default() }.world();
+fn files_that_differ_per_process_always_ask() {
+    let world =
+        RuleText { allow: &["shell(echo)", "write", "read", "write(~/notes/**)"], ..RuleText::default() }.world();
     symlink("/proc/self/fd", world.root.join("fd")).unwrap();
     for path in ["fd/1", "/proc/self/fd/1", "/dev/stdout", "/dev/tcp/127.0.0.1/1", "/dev/../proc/self/cwd/x"] {
         assert_eq!(world.verdict(&format!("echo a > {path}")), Ask, "{path}");
     }
-    let world = Written { allow: &["shell(echo)", "write(~/notes/**)"], ..Written::default() }.world();
+    let world = RuleText { allow: &["shell(echo)", "write(~/notes/**)"], ..RuleText::default() }.world();
     assert_eq!(world.verdict("echo a > ~/notes/x"), Allow);
     assert_eq!(world.verdict("echo a > ~/x"), Ask);
 }
 
 #[test]
-fn protected_names_are_asked_for_whatever_is_allowed() {
+fn protected_names_always_ask() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits] {
-        let world = Written { mode, allow: &["write", "shell(echo)", "write_file"], ..Written::default() }.world();
+        let world = RuleText { mode, allow: &["write", "shell(echo)", "write_file"], ..RuleText::default() }.world();
         assert_eq!(place(&world, "write_file", "a", true), Allow);
         assert_eq!(place(&world, "write_file", "/tmp/a", true), Allow);
         for path in [".git/config", "a/.bashrc", ".vscode/x", "/tmp/.ssh/config"] {
@@ -893,28 +898,28 @@ fn protected_names_are_asked_for_whatever_is_allowed() {
 
 #[test]
 fn a_tool_is_judged_by_its_bare_name() {
-    let judge = |rules: Written<'_>, acts: &[Act]| {
+    let judge = |rules: RuleText<'_>, acts: &[Act]| {
         let world = rules.world();
         world.policy.judge("deploy", acts, &world.root).verdict
     };
-    assert_eq!(judge(Written::default(), &[Act::Other]), Ask);
-    assert_eq!(judge(Written { allow: &["deploy"], ..Written::default() }, &[Act::Other]), Allow);
-    assert_eq!(judge(Written { deny: &["deploy"], ..Written::default() }, &[Act::Other]), Deny);
-    assert_eq!(judge(Written { deny: &["deploy"], ..Written::default() }, &[Act::Talk]), Deny);
-    assert_eq!(judge(Written { deny: &["deploy"], ..Written::default() }, &[]), Deny);
-    assert_eq!(judge(Written { ask: &["deploy"], ..Written::default() }, &[]), Ask);
+    assert_eq!(judge(RuleText::default(), &[Act::Other]), Ask);
+    assert_eq!(judge(RuleText { allow: &["deploy"], ..RuleText::default() }, &[Act::Other]), Allow);
+    assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[Act::Other]), Deny);
+    assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[Act::Talk]), Deny);
+    assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[]), Deny);
+    assert_eq!(judge(RuleText { ask: &["deploy"], ..RuleText::default() }, &[]), Ask);
     assert_eq!(
-        judge(Written { allow: &["deploy"], mode: PolicyMode::Readonly, ..Written::default() }, &[Act::Other]),
+        judge(RuleText { allow: &["deploy"], mode: PolicyMode::Readonly, ..RuleText::default() }, &[Act::Other]),
         Deny
     );
 }
 
-/// Whoever writes there writes what may be done.
+/// Writing in these folders would change the rules themselves.
 #[test]
-fn m_e7_our_own_folders_are_asked_for_wherever_they_lie_and_whatever_is_allowed() {
+fn m_e7_writes_to_holdpoints_own_folders_always_ask() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits] {
         let allow = &["write", "write(**)", "write(config/**)", "write(~/ours/**)", "write_file", "shell(echo)"];
-        let mut world = Written { mode, allow, ..Written::default() }.world();
+        let mut world = RuleText { mode, allow, ..RuleText::default() }.world();
         let folders = [world.root.join("config/holdpoint"), world.root.join("run"), world.home.join("ours")];
         world.policy = world.policy.clone().protecting(folders.clone());
         fs::create_dir(world.root.join("config")).unwrap();
@@ -923,7 +928,7 @@ fn m_e7_our_own_folders_are_asked_for_wherever_they_lie_and_whatever_is_allowed(
         let paths =
             ["config/holdpoint/config.toml", "config/holdpoint", "link/holdpoint/config.toml", "a/../run/x", &ours];
         let others = ["config/x", "config/holdpoint.toml", "runs/x", "link/x"];
-        let asked = |world: &World| {
+        let asked = |world: &PolicyWorkspace| {
             for path in paths {
                 assert_eq!(place(world, "write_file", path, true), Ask, "{path}");
                 assert_eq!(world.verdict(&format!("echo a > {path}")), Ask, "{path}");
@@ -933,18 +938,18 @@ fn m_e7_our_own_folders_are_asked_for_wherever_they_lie_and_whatever_is_allowed(
             }
             assert_eq!(place(world, "read_file", paths[0], false), Allow);
         };
-        // Before there is one, and then.
+        // Both before the folder exists and after it was created.
         asked(&world);
         fs::create_dir(&folders[0]).unwrap();
         asked(&world);
-        // A link that is one of ours leads to what is ours.
+        // If one of these folders is a link, its target is protected.
         fs::create_dir(world.root.join("real")).unwrap();
         fs::remove_dir(&folders[0]).unwrap();
         symlink("../real", &folders[0]).unwrap();
         asked(&world);
         assert_eq!(place(&world, "write_file", "real/config.toml", true), Ask);
     }
-    let mut all = Written { mode: PolicyMode::All, ..Written::default() }.world();
+    let mut all = RuleText { mode: PolicyMode::All, ..RuleText::default() }.world();
     all.policy = all.policy.clone().protecting([all.root.join("run")]);
     assert_eq!(place(&all, "write_file", "run/x", true), Allow);
 }

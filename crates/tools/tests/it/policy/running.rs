@@ -1,5 +1,5 @@
-//! Commands that the policy allows, really run: nothing may run that no rule allows or that one denies, nothing be written
-//! elsewhere.
+//! Runs the commands that the policy allows: no program may run without an allow rule or despite a
+//! deny rule, and no file may be written elsewhere.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -19,44 +19,45 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use super::hostile;
-use super::support::World;
+use super::support::PolicyWorkspace;
 use super::tries::tries;
 
-/// What the rules allow to be executed: their programs, and wrappers that are harmless themselves.
+/// The programs that the rules allow to run: their own, and wrappers that are harmless themselves.
 const ALLOWED: [&str; 16] = [
     "bash", "good", "echo", "cat", "printf", "test", "[", "env", "timeout", "nice", "nohup", "setsid", "stdbuf",
     "xargs", "time", "strace",
 ];
 
-/// Words of the grammar that would be programs if bash took them for such.
+/// Words of the grammar that are programs if bash treats them as such.
 const OTHERS: [&str; 22] = [
     "bad", "a", "b", "x", "y", "EOF", "-n", "-v", "-o", "1", "2", "in", "-", "a#b", "a;b", "a b", "%d", "]", "b c",
     "out", "true", "false",
 ];
 
-/// Where commands run: a folder that has `out` and nothing else, and programs of which `bad` leaves a mark.
-struct Place {
-    world: World,
+/// The folder in which commands run, which contains only `out`, and programs, of which `bad` leaves
+/// a mark.
+struct BashSandbox {
+    world: PolicyWorkspace,
     programs: PathBuf,
-    /// The program that leaves a mark, and what is in its file.
+    /// The program that leaves a mark, and the text of its file.
     bad: (PathBuf, String),
     mark: PathBuf,
     _folder: TempDir,
 }
 
-impl Place {
-    /// Where only what rules allow is allowed; all other programs leave a mark.
+impl BashSandbox {
+    /// A place where only the programs of the rules are allowed; all others leave a mark.
     fn allowing() -> Self {
-        // What `>&-bad` would write if it did not run `bad`.
+        // `write(-*)` allows the file that `>&-bad` would write if it did not run `bad`.
         Self::new(hostile::world(&["write(out/**)", "write(-*)"]), |bad| bad.to_owned())
     }
 
-    /// Where all is allowed but `bad`, which alone leaves a mark.
+    /// A place where everything but `bad` is allowed; only `bad` leaves a mark.
     fn denying() -> Self {
         Self::new(hostile::denying(), |_| "/bin/true".into())
     }
 
-    fn new(world: World, other: impl Fn(&Path) -> PathBuf) -> Self {
+    fn new(world: PolicyWorkspace, other: impl Fn(&Path) -> PathBuf) -> Self {
         fs::create_dir(world.root.join("out")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (programs, mark) = (folder.path().join("bin"), folder.path().join("mark"));
@@ -69,7 +70,7 @@ impl Place {
             symlink(other(&bad), programs.join(name)).unwrap();
         }
         symlink("/bin/true", programs.join("good")).unwrap();
-        // `time` is not everywhere, and without options does as `env` does.
+        // `time` is not installed everywhere. Without options, `env` does the same.
         symlink("/usr/bin/env", programs.join("time")).unwrap();
         for name in
             ["cat", "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "bash", "printf", "test", "["]
@@ -82,9 +83,10 @@ impl Place {
         Self { world, programs, bad: (bad, script), mark, _folder: folder }
     }
 
-    /// Runs `command` with bash, through `before`, until all that it started is over; returns its standard error.
+    /// Runs `command` with bash, through `before`, until all its processes have ended. Returns its
+    /// standard error.
     fn run(&self, before: &[&str], command: &str) -> String {
-        // Another command may have written to it.
+        // An earlier command may have overwritten the file.
         fs::write(&self.bad.0, &self.bad.1).unwrap();
         let words: Vec<_> = before.iter().copied().chain(["/bin/bash", "-c", command]).collect();
         let mut child = Command::new(words[0])
@@ -106,7 +108,7 @@ impl Place {
             errors.read_to_end(&mut text).unwrap();
             let _ = send.send(String::from_utf8_lossy(&text).into_owned());
         });
-        // A loop without end is ended: what it does, it has done by then.
+        // An endless loop is killed: by then, it has had all its effects.
         let text = read.recv_timeout(Duration::from_secs(3));
         let group = Pid::from_child(&child);
         let _ = kill_process_group(group, Signal::KILL);
@@ -114,7 +116,7 @@ impl Place {
         text.unwrap_or_default()
     }
 
-    /// What is in the folder now that was not before.
+    /// The new files in the folder since the start.
     fn left(&self) -> BTreeSet<String> {
         let names = fs::read_dir(&self.world.root).unwrap().map(|entry| entry.unwrap().file_name());
         let names = names.map(|name| name.to_string_lossy().into_owned());
@@ -128,14 +130,14 @@ impl Place {
     }
 }
 
-/// What fell is kept here, and played first from then on.
-const KEPT: &str = "tests/it/policy/running.proptest-regressions";
+/// The file of failed cases, which are tried first in every later run.
+const REGRESSIONS: &str = "tests/it/policy/running.proptest-regressions";
 
 #[test]
-fn what_is_allowed_leaves_nothing_that_no_rule_allows() {
-    let place = Place::allowing();
+fn allowed_commands_leave_no_unallowed_files() {
+    let place = BashSandbox::allowing();
     let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
-    let mut runner = TestRunner::new(tries(1_500, 100_000, KEPT));
+    let mut runner = TestRunner::new(tries(1_500, 100_000, REGRESSIONS));
     let result = runner.run(&hostile::command(), |command| {
         judged.set(judged.get() + 1);
         if place.world.verdict(&command) != Verdict::Allow {
@@ -153,13 +155,13 @@ fn what_is_allowed_leaves_nothing_that_no_rule_allows() {
 }
 
 #[test]
-fn what_is_allowed_executes_only_what_a_rule_allows() {
-    let place = Place::allowing();
+fn allowed_commands_execute_only_allowed_programs() {
+    let place = BashSandbox::allowing();
     let trace = place.programs.with_file_name("trace");
     let strace =
         ["/usr/bin/strace", "-f", "-q", "-e", "trace=execve,execveat", "-s", "300", "-o", trace.to_str().unwrap()];
     let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
-    let mut runner = TestRunner::new(tries(300, 20_000, KEPT));
+    let mut runner = TestRunner::new(tries(300, 20_000, REGRESSIONS));
     let result = runner.run(&hostile::command(), |command| {
         judged.set(judged.get() + 1);
         if place.world.verdict(&command) != Verdict::Allow {
@@ -175,7 +177,7 @@ fn what_is_allowed_executes_only_what_a_rule_allows() {
             prop_assert!(ALLOWED.contains(&name), "{command:?}\n{line}");
             names.insert(name);
         }
-        // Else nothing was traced.
+        // Otherwise the command was not traced.
         prop_assert!(names.contains("bash"), "{command:?}\n{traced}");
         Ok(())
     });
@@ -184,10 +186,10 @@ fn what_is_allowed_executes_only_what_a_rule_allows() {
 }
 
 #[test]
-fn what_is_allowed_runs_nothing_that_a_rule_denies() {
-    let place = Place::denying();
+fn allowed_commands_execute_no_denied_program() {
+    let place = BashSandbox::denying();
     let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
-    let mut runner = TestRunner::new(tries(1_500, 100_000, KEPT));
+    let mut runner = TestRunner::new(tries(1_500, 100_000, REGRESSIONS));
     let result = runner.run(&prop_oneof![2 => hostile::command(), 1 => hostile::changes()], |command| {
         judged.set(judged.get() + 1);
         if place.world.verdict(&command) != Verdict::Allow {
@@ -195,17 +197,17 @@ fn what_is_allowed_runs_nothing_that_a_rule_denies() {
         }
         ran.set(ran.get() + 1);
         let errors = place.run(&[], &command);
-        prop_assert!(fs::remove_file(&place.mark).is_err(), "{command:?} has run what is denied\n{errors}");
+        prop_assert!(fs::remove_file(&place.mark).is_err(), "{command:?} has run a denied program\n{errors}");
         Ok(())
     });
     result.unwrap();
     enough(&ran, &judged);
-    // It leaves a mark when it is run.
+    // Checks that `bad` does leave a mark.
     place.run(&[], "bad");
     assert!(place.mark.exists());
 }
 
-/// Of what was judged, enough was run to tell something.
+/// Checks that enough of the judged commands were run to be significant.
 fn enough(ran: &Cell<u32>, judged: &Cell<u32>) {
     let (ran, judged) = (ran.get(), judged.get());
     println!("{ran} of {judged} commands were run");

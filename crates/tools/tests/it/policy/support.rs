@@ -1,4 +1,4 @@
-//! A policy in a folder of its own.
+//! A policy in its own folder.
 
 use std::path::{Path, PathBuf};
 
@@ -7,23 +7,23 @@ use holdpoint_tools::{Act, Judgement, Policy, PolicyError};
 use tempfile::TempDir;
 
 /// A policy, the folder it judges in, and a home folder.
-pub(crate) struct World {
+pub(crate) struct PolicyWorkspace {
     pub(crate) policy: Policy,
     pub(crate) root: PathBuf,
     pub(crate) home: PathBuf,
     _folder: TempDir,
 }
 
-/// Rules as they are written.
+/// The rules of a policy as text.
 #[derive(Clone, Default)]
-pub(crate) struct Written<'a> {
+pub(crate) struct RuleText<'a> {
     pub(crate) mode: PolicyMode,
     pub(crate) allow: &'a [&'a str],
     pub(crate) ask: &'a [&'a str],
     pub(crate) deny: &'a [&'a str],
 }
 
-impl Written<'_> {
+impl RuleText<'_> {
     pub(crate) fn rules(&self) -> PolicyRules {
         let parse = |rules: &[&str]| rules.iter().map(|rule| rule.parse::<Rule>().unwrap()).collect();
         PolicyRules { allow: parse(self.allow), ask: parse(self.ask), deny: parse(self.deny) }
@@ -33,17 +33,17 @@ impl Written<'_> {
         Policy::new(self.mode, &self.rules(), home)
     }
 
-    pub(crate) fn world(&self) -> World {
+    pub(crate) fn world(&self) -> PolicyWorkspace {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let (root, home) = (base.join("work"), base.join("home"));
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(&home).unwrap();
-        World { policy: self.policy(Some(&home)).unwrap(), root, home, _folder: folder }
+        PolicyWorkspace { policy: self.policy(Some(&home)).unwrap(), root, home, _folder: folder }
     }
 }
 
-impl World {
+impl PolicyWorkspace {
     pub(crate) fn command(&self, command: &str) -> Judgement {
         self.policy.judge("shell", &[Act::Command(command.to_owned())], &self.root)
     }

@@ -1,18 +1,19 @@
-//! A substitution that only gives the text of a here-document, and its neighbours, which must not slip through.
+//! Substitutions that only output the text of a here-document, and similar ones that must not slip
+//! through.
 
 use holdpoint_common::{PolicyMode, Verdict};
 
-use super::support::Written;
+use super::support::RuleText;
 use super::traps::{ALLOW, differing};
 
-/// What the rules allow.
+/// Commands that the rules allow.
 const PLAIN: &[&str] = &[
     "echo \"$(cat <<'EOF'\n$(touch S) `touch S` don't \") }\n\nEOF\n)\" b",
     "x=\"$(cat <<\"A\"\na\nA\n)\"; echo \"$x\"",
     "echo a > \"$(cat <<'EOF'\nout/x\nEOF\n)\"",
 ];
 
-/// What must be asked.
+/// Commands that must ask.
 const TRAPS: &[&str] = &[
     "echo \"$(cat <<EOF\na\nEOF\n)\"",
     "echo \"$(cat <<EOF\n$(touch S)\nEOF\n)\"",
@@ -77,7 +78,7 @@ const TRAPS: &[&str] = &[
     "cat() { touch S; }; echo \"$(cat <<'EOF'\na\nEOF\n)\"",
     "alias cat='touch S'; echo \"$(cat <<'EOF'\na\nEOF\n)\"",
     "export PATH=.; echo \"$(cat <<'EOF'\na\nEOF\n)\"",
-    // What the text becomes is judged as if it were written there.
+    // The text is judged as if the command contained it.
     "\"$(cat <<'EOF'\ntouch\nEOF\n)\" S",
     "eval \"$(cat <<'EOF'\ntouch S\nEOF\n)\"",
     "bash -c \"$(cat <<'EOF'\ntouch S\nEOF\n)\"",
@@ -86,30 +87,30 @@ const TRAPS: &[&str] = &[
 ];
 
 #[test]
-fn neighbours_of_a_text_are_asked_for() {
-    let rules = Written { allow: ALLOW, ..Written::default() };
+fn forms_similar_to_a_text_substitution_ask() {
+    let rules = RuleText { allow: ALLOW, ..RuleText::default() };
     assert_eq!(differing(&rules, PLAIN, Verdict::Allow), []);
     assert_eq!(differing(&rules, TRAPS, Verdict::Ask), []);
-    let rules = Written { mode: PolicyMode::Readonly, allow: ALLOW, ..Written::default() };
+    let rules = RuleText { mode: PolicyMode::Readonly, allow: ALLOW, ..RuleText::default() };
     assert_eq!(differing(&rules, &[PLAIN, TRAPS].concat(), Verdict::Deny), []);
 }
 
 #[test]
-fn m_e7_a_text_in_a_substitution_needs_no_rule_and_is_an_argument_like_any_other() {
+fn m_e7_a_text_substitution_is_judged_as_a_literal_argument() {
     let commit = "git commit -m \"$(cat <<'EOF'\nfix: don't \"stop\" $(here)\n\nWhy.\nEOF\n)\"";
-    let rules = Written { allow: &["shell(git commit *)"], ..Written::default() };
+    let rules = RuleText { allow: &["shell(git commit *)"], ..RuleText::default() };
     let all = [commit, &format!("cd . && {commit}"), &format!("{commit} && {commit}")];
     assert_eq!(differing(&rules, &all, Verdict::Allow), []);
     let text = "git commit -m \"$(cat <<'EOF'\nwip\n\nEOF\n)\"";
-    let exact = |allow| Written { allow, ..Written::default() }.world().verdict(text);
+    let exact = |allow| RuleText { allow, ..RuleText::default() }.world().verdict(text);
     assert_eq!(exact(&["shell(git commit -m wip)"]), Verdict::Allow);
     assert_eq!(exact(&["shell(git commit -m other)"]), Verdict::Ask);
-    // A rule about `cat` is about this one, too.
-    let restricted = Written { ask: &["shell(cat)"], ..rules.clone() };
+    // A rule about `cat` applies to this call too.
+    let restricted = RuleText { ask: &["shell(cat)"], ..rules.clone() };
     assert_eq!(differing(&restricted, &[commit], Verdict::Ask), []);
-    let restricted = Written { deny: &["shell(cat)"], ..rules };
+    let restricted = RuleText { deny: &["shell(cat)"], ..rules };
     assert_eq!(differing(&restricted, &[commit], Verdict::Deny), []);
-    let touch = Written { mode: PolicyMode::All, deny: &["shell(touch)"], ..Written::default() };
+    let touch = RuleText { mode: PolicyMode::All, deny: &["shell(touch)"], ..RuleText::default() };
     let runs = [
         "\"$(cat <<'EOF'\ntouch\nEOF\n)\" S",
         "eval \"$(cat <<'EOF'\ntouch S\nEOF\n)\"",

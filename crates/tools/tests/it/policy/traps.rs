@@ -1,9 +1,9 @@
-//! Tables of commands: those that must not slip through, and those that must not be asked for needlessly.
+//! Tables of commands: those that must not slip through, and those that must not ask needlessly.
 
 use holdpoint_common::{PolicyMode, Verdict};
 use holdpoint_tools::Judgement;
 
-use super::support::Written;
+use super::support::RuleText;
 
 pub(super) const ALLOW: &[&str] = &[
     "shell(echo)",
@@ -23,7 +23,7 @@ pub(super) const ALLOW: &[&str] = &[
     "write(out/**)",
 ];
 
-/// What the rules above allow.
+/// Commands that the rules above allow.
 const PLAIN: &[&str] = &[
     "echo",
     "echo a b",
@@ -112,9 +112,9 @@ const PLAIN: &[&str] = &[
     "echo $'a\\x41\\n'",
 ];
 
-/// What must be asked in spite of the rules above.
+/// Commands that must ask despite the rules above.
 const TRAPS: &[&str] = &[
-    // Names that are not the program's.
+    // Names of other programs.
     "echoo",
     "/tmp/echo a",
     "./echo a",
@@ -122,7 +122,7 @@ const TRAPS: &[&str] = &[
     "../echo",
     "ECHO a",
     "\u{2000}echo a",
-    // The program is not known.
+    // The program is unknown.
     "$x a",
     "$(echo echo) a",
     "`echo echo` a",
@@ -135,7 +135,7 @@ const TRAPS: &[&str] = &[
     "\"$x\" a",
     "'' a",
     "$'\\u0065cho' a; touch S",
-    // Other words of a rule.
+    // Words that match no rule.
     "git -c core.pager=x log",
     "git status --porcelain",
     "git",
@@ -143,7 +143,7 @@ const TRAPS: &[&str] = &[
     "git $(echo status)",
     "npm run-script dev",
     "npm install",
-    // What is set before a program.
+    // Variables that are set before a program.
     "PATH=. echo a",
     "LD_PRELOAD=./x echo a",
     "BASH_ENV=x echo",
@@ -154,7 +154,7 @@ const TRAPS: &[&str] = &[
     "DEBIAN_FRONTEND='x; touch S' echo a",
     "DEBIAN_FRONTEND=$x echo a",
     "env DEBIAN_FRONTEND='$(touch S)' echo a",
-    // In some locales these are letters, and a name begins with them.
+    // In some locales, these are letters that can begin a name.
     "echo $é",
     "echo \"$é\"",
     "cat <<EOF\n$é\nEOF",
@@ -180,7 +180,7 @@ const TRAPS: &[&str] = &[
     "local x",
     "for PATH in .; do echo a; done",
     "echo ${PATH:=x}",
-    // Arithmetic runs what variables hold.
+    // Arithmetic runs the contents of variables.
     "echo $((x))",
     "echo $(($x))",
     "echo $[x]",
@@ -217,7 +217,7 @@ const TRAPS: &[&str] = &[
     "let x=1",
     "getopts a b",
     "mapfile -C x -c 1 a",
-    // What changes what words mean.
+    // Commands that change the meaning of words.
     "echo() { touch S; }; echo",
     "function echo { touch S; }",
     "x() { echo a; }",
@@ -244,7 +244,7 @@ const TRAPS: &[&str] = &[
     "fc -s",
     "history -w x",
     "pushd x",
-    // Other shells, and wrappers that are more than that.
+    // Other shells, and wrappers that do more than run a program.
     "bash -c 'echo a'",
     "sh -c 'echo a'",
     "bash <<< 'echo a'",
@@ -268,7 +268,7 @@ const TRAPS: &[&str] = &[
     "/usr/bin/env echo a",
     "timeout $x echo a",
     "timeout -z 5 echo a",
-    // The value of an option is one word, or more than that.
+    // The value of an option may expand to several words.
     "timeout -s $x 5 echo a",
     "timeout -s $(echo KILL 5 touch S) 5 echo a",
     "timeout -s `echo KILL 5 touch S` 5 echo a",
@@ -461,9 +461,9 @@ const TRAPS: &[&str] = &[
     "echo[ ; touch S ]",
 ];
 
-/// What must be asked though whatever is read and written in the workspace is allowed.
+/// Commands that must ask although reading and writing in the workspace is allowed.
 const TRAPS_OF_EDITS: &[&str] = &[
-    // What closes a file ends there, and is no part of a name.
+    // A `-` that closes a file is a word, not part of a name.
     ">&-id",
     ">&-touch echo S",
     "2>&-touch echo S",
@@ -474,40 +474,40 @@ const TRAPS_OF_EDITS: &[&str] = &[
     ">&-\\\ntouch echo S",
     ">&-bash <<< 'touch S'",
     "echo a >&-touch",
-    // It expands the name of such a file twice, whatever quotes it.
+    // Bash expands the name of such a file twice, even if it is quoted.
     "echo a >& 'x$(touch S)'",
     "echo a >& x\\`touch\\ S\\`",
     "echo a 1>& \"x\\$(touch S)\"",
     "echo a >& '$x'",
     "echo a >& ~/'x$(touch S)'",
     "echo a >& '~/x'",
-    // Bash opens connections for what is called so, wherever it leads.
+    // Bash opens a connection for such a name, whatever file the path leads to.
     "echo a > /dev/tcp/127.0.0.1/9/../../../../../tmp/x",
     "echo a > /dev/udp/../../tmp/x",
 ];
 
-/// Those of `commands` of which the policy says something else.
-pub(super) fn differing<'a>(rules: &Written<'_>, commands: &[&'a str], verdict: Verdict) -> Vec<(&'a str, Judgement)> {
+/// The commands with another verdict than `verdict`.
+pub(super) fn differing<'a>(rules: &RuleText<'_>, commands: &[&'a str], verdict: Verdict) -> Vec<(&'a str, Judgement)> {
     let world = rules.world();
     let judged = commands.iter().map(|&command| (command, world.command(command)));
     judged.filter(|(_, judgement)| judgement.verdict != verdict).collect()
 }
 
 #[test]
-fn what_rules_allow_is_not_asked_for() {
-    let rules = Written { allow: ALLOW, ..Written::default() };
+fn allowed_commands_do_not_ask() {
+    let rules = RuleText { allow: ALLOW, ..RuleText::default() };
     assert_eq!(differing(&rules, PLAIN, Verdict::Allow), []);
 }
 
 #[test]
-fn traps_of_bash_are_asked_for() {
-    let rules = Written { allow: ALLOW, ..Written::default() };
+fn bash_traps_ask() {
+    let rules = RuleText { allow: ALLOW, ..RuleText::default() };
     assert_eq!(differing(&rules, TRAPS, Verdict::Ask), []);
 }
 
 #[test]
-fn traps_of_bash_are_asked_for_under_edits_too() {
-    let rules = Written { mode: PolicyMode::Edits, allow: &["shell(echo)", "write(/tmp/**)"], ..Written::default() };
+fn bash_traps_ask_in_mode_edits_too() {
+    let rules = RuleText { mode: PolicyMode::Edits, allow: &["shell(echo)", "write(/tmp/**)"], ..RuleText::default() };
     assert_eq!(differing(&rules, TRAPS_OF_EDITS, Verdict::Ask), []);
     // These are names of files.
     assert_eq!(differing(&rules, &["echo a >&1-touch", "echo a >&12x", "echo a &>-touch"], Verdict::Allow), []);
@@ -515,15 +515,15 @@ fn traps_of_bash_are_asked_for_under_edits_too() {
 
 #[test]
 fn readonly_runs_no_command_whatever_the_rules() {
-    let rules = Written { mode: PolicyMode::Readonly, allow: ALLOW, ..Written::default() };
+    let rules = RuleText { mode: PolicyMode::Readonly, allow: ALLOW, ..RuleText::default() };
     assert_eq!(differing(&rules, &[PLAIN, TRAPS].concat(), Verdict::Deny), []);
 }
 
 #[test]
-fn all_asks_for_what_is_not_clear_only_if_something_is_denied() {
-    let free = Written { mode: PolicyMode::All, ask: &["shell(echo)"], ..Written::default() };
+fn mode_all_asks_about_unclear_commands_only_with_deny_rules() {
+    let free = RuleText { mode: PolicyMode::All, ask: &["shell(echo)"], ..RuleText::default() };
     assert_eq!(differing(&free, &[PLAIN, TRAPS].concat(), Verdict::Allow), []);
-    let rules = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() };
+    let rules = RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() };
     assert_eq!(differing(&rules, PLAIN, Verdict::Allow), []);
     let unclear =
         ["$x", "echo $((x))", "if", "bash", "echo a | sh", "eval \"$x\"", "source x", "bash -c \"$x\"", "env $x"];

@@ -1,9 +1,10 @@
-//! How a property is tried: how often, and where what fell is kept.
+//! The number of cases of a property test, and the file of its failed cases.
 
 use holdpoint_tools::testing::rounds;
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// So many cases, or more where time does not matter. What falls is written to `kept`, and played first from then on.
+/// The configuration of a property test with `everyday` cases, or `at_length` in a full run. Failed
+/// cases are written to `kept` and tried first in every later run.
 pub(crate) fn tries(everyday: u32, at_length: u32, kept: &'static str) -> Config {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     Config {

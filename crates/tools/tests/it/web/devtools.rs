@@ -1,4 +1,4 @@
-//! A second client of a page, as the developer tools of a person's own browser are.
+//! A second client of a page, which does the work of a user's developer tools.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -7,7 +7,6 @@ use holdpoint_tools::testing::patience;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
-/// A connection to a page.
 pub(crate) struct DevTools {
     socket: WebSocket<TcpStream>,
     calls: u64,
@@ -16,7 +15,8 @@ pub(crate) struct DevTools {
 }
 
 impl DevTools {
-    /// Connects to a page. `details` are those of its pause, which name its address.
+    /// Connects to a paused page. `details` are those of its pause, which contain the page's
+    /// address.
     pub(crate) fn of(details: &str) -> Self {
         let (_, address) = details.split_once("?ws=").expect("the address of the developer tools");
         Self::at(address.trim())
@@ -30,7 +30,6 @@ impl DevTools {
         Self { socket, calls: 0, events: VecDeque::new() }
     }
 
-    /// Sends a command.
     pub(crate) fn send(&mut self, method: &str, params: &Value) {
         self.calls += 1;
         let command = json!({"id": self.calls, "method": method, "params": params});

@@ -1,9 +1,9 @@
-//! A display for windows: an X server of its own.
+//! An X server for tests that open windows.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// A display. Ended when dropped.
+/// A running X server, ended when dropped.
 pub(crate) struct Display {
     server: Child,
     name: String,
@@ -23,7 +23,7 @@ impl Display {
         Self { server, name: format!(":{}", number.trim()) }
     }
 
-    /// The variables of what opens windows on it.
+    /// The environment variables for programs that open windows on it.
     pub(crate) fn env(&self) -> Vec<(String, String)> {
         vec![("DISPLAY".to_owned(), self.name.clone())]
     }

@@ -1,4 +1,5 @@
-//! How a browser ends: with its session, with whoever owns it, for want of use; and what an interrupt or its death leaves.
+//! Tests of how a browser ends: with its session, with its process, or when idle; and of the state
+//! that an interrupt or a killed browser leaves.
 
 use holdpoint_common::WebSettings;
 use holdpoint_tools::ToolError;
@@ -10,7 +11,7 @@ use super::devtools::DevTools;
 use super::server::{Answer, Server, html};
 use super::support::{Session, failure, local, pages, pause, resumed, wait_until};
 
-/// Where a call can be found.
+/// The work that a call is doing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
     Starting,
@@ -20,7 +21,7 @@ enum Phase {
     Reading,
 }
 
-/// A server of pages that stay in each phase.
+/// A server whose pages can keep a call in any phase.
 fn server() -> Server {
     Server::start(|path| match path {
         "/loading" => Answer::Silence,
@@ -28,10 +29,10 @@ fn server() -> Server {
     })
 }
 
-/// A call that is in this phase.
+/// Starts a call and waits until it is in `phase`.
 fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
     let path = if phase == Phase::Loading { "/loading" } else { "/" };
-    // Nobody has allowed this one.
+    // Without an approval, this host makes the call ask.
     let host = if phase == Phase::Asking { "127.0.0.2" } else { "127.0.0.1" };
     let url = server.url(path).replace("127.0.0.1", host);
     let pauses = matches!(phase, Phase::Paused | Phase::Reading);
@@ -41,10 +42,11 @@ fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
         Phase::Asking => drop(calling.wait_asked()),
         Phase::Loading => server.wait_asked("/loading"),
         Phase::Paused => drop(calling.wait_asked()),
-        // Nothing can be read of a page whose script never rests.
+        // A page with a busy script can't be read.
         Phase::Reading => {
             let details = pause(calling.wait_asked()).details.unwrap();
-            // The request keeps the page's only thread until it is answered, and the loop for ever.
+            // The request blocks the page's only thread until it is answered, and the loop blocks
+            // it after that.
             let busy = "setTimeout(() => { \
                 const asks = new XMLHttpRequest(); asks.open('GET', '/is-busy', false); asks.send(); \
                 for (;;); }, 50)";
@@ -56,7 +58,8 @@ fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
     calling
 }
 
-/// The first one in a session that has no browser yet; the others go on with the one of the call after that.
+/// `Starting` is first because the session has no browser yet. The later phases share the browser
+/// that the next call starts.
 const PHASES: [Phase; 5] = [Phase::Starting, Phase::Asking, Phase::Loading, Phase::Paused, Phase::Reading];
 
 fn session() -> Session {
@@ -73,18 +76,18 @@ fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
         let called = calling.wait();
         assert!(matches!(called.result, Err(ToolError::Interrupted)), "{phase:?}: {:?}", called.result);
         if phase == Phase::Starting {
-            // Nobody waits for it.
+            // The browser ends because no call has a lease on it.
             session.census.wait_none();
         } else {
             let address = session.browsers.running()[0].debugging.clone();
-            wait_until("its tab is closed", || !pages(&address).contains("\"type\": \"page\""));
+            wait_until("the tab is closed", || !pages(&address).contains("\"type\": \"page\""));
         }
         assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call works");
     }
     session.close();
 }
 
-/// The browser below its supervisor, and none of the commands that its starting script runs first.
+/// The pid of the browser below its supervisor, not of a command that its start script runs first.
 fn just_started(census: &Census) -> u32 {
     let living: Vec<u32> = census.living().into_iter().map(|(pid, _)| pid).collect();
     let below = |pid: &u32| {
@@ -98,7 +101,7 @@ fn just_started(census: &Census) -> u32 {
 }
 
 #[test]
-fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
+fn m_a9_a_killed_browser_is_reported_in_every_phase() {
     let mut session = session();
     for phase in PHASES {
         let server = server();
@@ -108,32 +111,32 @@ fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
             None => just_started(&session.census),
         };
         kill_process(Pid::from_raw(browser.cast_signed()).unwrap(), Signal::KILL).unwrap();
-        // Nobody has to answer for that.
+        // The call ends although its ask has no answer.
         let why = failure(calling.wait());
         let before_it_answered = phase == Phase::Starting && why.contains("did not start");
         assert!(why.contains("browser has ended") || before_it_answered, "{phase:?}: {why}");
-        assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call starts another one");
+        assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call starts a new one");
     }
     session.close();
 }
 
 #[test]
-fn m_e7_web_a_browser_is_for_its_session_alone_and_ends_with_it() {
+fn m_e7_web_a_session_has_its_own_browser_which_ends_with_it() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let server = Server::start(|_| html("<script>document.cookie = 'seen=1; max-age=1000'</script><p>text</p>"));
     let mut session = Session::new();
     session.open(&server.url("/"));
     let folders = session.folders();
     let about = std::fs::metadata(&folders[0]).unwrap();
-    assert_eq!(about.permissions().mode() & 0o777, 0o700, "t-G6: for nobody else");
+    assert_eq!(about.permissions().mode() & 0o777, 0o700, "t-G6: only for this user");
     assert_eq!(about.uid(), rustix::process::geteuid().as_raw());
     let name = folders[0].file_name().unwrap().to_string_lossy().into_owned();
-    assert!(name.len() >= "browser-".len() + 6, "its name can't be guessed: {name}");
+    assert!(name.len() >= "browser-".len() + 6, "the name can't be guessed: {name}");
     session.close();
 }
 
 #[test]
-fn m_e7_web_what_killed_owners_left_is_removed_and_nothing_else() {
+fn m_e7_web_only_folders_of_killed_processes_are_removed() {
     let server = Server::start(|_| html("<p>text</p>"));
     let mut session = Session::new();
     let place = session.place();
@@ -145,7 +148,7 @@ fn m_e7_web_what_killed_owners_left_is_removed_and_nothing_else() {
     std::fs::write(elsewhere.path().join("mine"), "precious").unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), place.join("browser-link")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), place.join("browser-left/link")).unwrap();
-    // In use by somebody who lives.
+    // A folder that another process uses.
     std::fs::create_dir_all(place.join("browser-used")).unwrap();
     let lock = std::fs::File::create(place.join("browser-used/lock")).unwrap();
     lock.lock().unwrap();
@@ -158,7 +161,7 @@ fn m_e7_web_what_killed_owners_left_is_removed_and_nothing_else() {
 }
 
 #[test]
-fn m_e7_web_a_visible_browser_takes_the_place_of_the_other_one() {
+fn m_e7_web_a_visible_browser_replaces_a_headless_one() {
     let server = Server::start(|_| html("<p>text</p>"));
     let display = super::display::Display::start();
     let mut session = Session::new().seen(&display);
@@ -168,7 +171,7 @@ fn m_e7_web_a_visible_browser_takes_the_place_of_the_other_one() {
     wait_until("the first one has ended", || session.browsers.running().len() == 1);
     assert!(session.browsers.running()[0].visible);
     session.open(&server.url("/beside"));
-    assert_eq!(session.browsers.running().len(), 1, "it serves all calls");
+    assert_eq!(session.browsers.running().len(), 1, "one browser serves all calls");
     calling.answer(resumed());
     assert!(calling.wait().result.is_ok());
     session.close();

@@ -1,4 +1,4 @@
-//! Where the browser goes, and whom it asks before.
+//! Tests of the hosts that a browser may reach, and of the asks before it does.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,9 +12,9 @@ use holdpoint_tools::{AskReply, Intent, Tool, ToolError};
 use serde_json::json;
 
 use super::server::{Server, html, status};
-use super::support::{Session, failure, has, local, pause, resumed, said, with_more_and_more_time};
+use super::support::{Session, failure, has, local, pause, resumed, retry_with_more_time, said};
 
-/// Nothing is allowed beforehand.
+/// A session without allowed hosts.
 fn strange() -> Session {
     Session::with(nothing())
 }
@@ -24,14 +24,14 @@ fn nothing() -> WebSettings {
 }
 
 #[test]
-fn m_e7_web_a_private_host_is_asked_for_once_a_session() {
+fn m_e7_web_a_private_host_is_asked_about_once_per_session() {
     let server = Server::start(|_| html("<p>text</p>"));
     let mut session = strange();
     let calling = session.start(json!({"action": "open_page", "url": server.url("/one")}));
     let ask = pause(calling.wait_asked());
     assert_eq!((ask.kind, ask.message.as_str()), (PauseKind::Confirm, "Let the browser reach 127.0.0.1?"));
     assert!(ask.details.unwrap().contains(&server.url("/one")));
-    assert!(server.asked().is_empty(), "nothing is reached before");
+    assert!(server.asked().is_empty(), "the host is not reached before the approval");
     calling.answer(AskReply::Pause(PauseResponse::Denied { reason: Some("not mine".to_owned()) }));
     let error = calling.wait().result.unwrap_err();
     assert!(matches!(&error, ToolError::Denied { reason } if reason.as_deref() == Some("not mine")), "{error}");
@@ -42,7 +42,7 @@ fn m_e7_web_a_private_host_is_asked_for_once_a_session() {
     calling.answer(AskReply::Pause(PauseResponse::Approved));
     assert!(said(calling.wait()).contains("text"));
     let called = session.call(json!({"action": "open_page", "url": server.url("/three")}));
-    assert!(called.asked.is_empty() && called.result.is_ok(), "once is enough");
+    assert!(called.asked.is_empty() && called.result.is_ok(), "one approval is enough");
     session.close();
 
     let mut other = strange();
@@ -54,9 +54,9 @@ fn m_e7_web_a_private_host_is_asked_for_once_a_session() {
     other.close();
 }
 
-/// Where the policy asks about a page, its Confirm says that it is private, too: one yes is for both.
+/// A Confirm of the policy also shows that a page is private, so one approval covers both.
 #[test]
-fn m_e7_web_a_confirm_says_that_a_page_is_private_and_is_enough() {
+fn m_e7_web_one_confirm_covers_a_page_and_its_private_host() {
     let server = Server::start(|_| html("<p>text</p>"));
     let confirm = |session: &mut Session, url: &str| {
         let intent = session.tool().intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
@@ -69,35 +69,39 @@ fn m_e7_web_a_confirm_says_that_a_page_is_private_and_is_enough() {
     let both = confirm(&mut session, &server.url("/"));
     assert!(shown(&both).contains("127.0.0.1 is on this machine or in a private network"), "{both:?}");
     assert!(shown(&confirm(&mut session, "http://localhost:1/")).contains("127.0.0.1, ::1"));
-    // A name is not looked up before anybody has agreed: that would tell it to others.
+    // Before an approval, this name is not looked up, because the lookup would disclose it.
     assert_eq!(shown(&confirm(&mut session, "http://docs.example/")), "http://docs.example/");
 
     session.bench = session.bench.approved(confirm(&mut strange(), "http://127.0.0.2/"));
     let calling = session.start(open.clone());
-    assert_eq!(pause(calling.wait_asked()).message, "Let the browser reach 127.0.0.1?", "this was another host");
+    assert_eq!(
+        pause(calling.wait_asked()).message,
+        "Let the browser reach 127.0.0.1?",
+        "the approval was for another host"
+    );
     calling.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
     assert!(calling.wait().result.is_err());
 
     session.bench = session.bench.approved(both);
     let called = session.call(open);
-    assert!(called.asked.is_empty() && called.result.is_ok(), "it was agreed to: {:?}", called.asked);
-    assert_eq!(shown(&confirm(&mut session, &server.url("/"))), server.url("/"), "once a session");
+    assert!(called.asked.is_empty() && called.result.is_ok(), "the Confirm was the approval: {:?}", called.asked);
+    assert_eq!(shown(&confirm(&mut session, &server.url("/"))), server.url("/"), "asked only once in a session");
     session.close();
 }
 
-/// Every name leads to this machine; those that were looked up are known.
+/// A resolver that maps every name to this machine and records the lookups.
 #[derive(Debug, Default)]
-struct Here {
+struct PrivateNames {
     looked_up: Mutex<Vec<String>>,
     news: Condvar,
 }
 
-impl Here {
+impl PrivateNames {
     fn looked_up(&self) -> usize {
         self.looked_up.lock().unwrap().len()
     }
 
-    /// Waits until so many have been looked up.
+    /// Waits until `times` names have been looked up.
     fn wait(&self, times: usize) {
         let looked_up = self.looked_up.lock().unwrap();
         let waited = self.news.wait_timeout_while(looked_up, patience(), |names| names.len() < times);
@@ -105,7 +109,7 @@ impl Here {
     }
 }
 
-impl Resolve for Here {
+impl Resolve for PrivateNames {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         self.looked_up.lock().unwrap().push(name.to_owned());
         self.news.notify_all();
@@ -113,12 +117,12 @@ impl Resolve for Here {
     }
 }
 
-/// A name that nobody far away can have is looked up before, and its Confirm is enough. Any other one would be told to
-/// them.
+/// A name that only this network can assign is looked up for the Confirm, whose approval is enough.
+/// Any other name would be disclosed by the lookup.
 #[test]
-fn m_e7_web_a_confirm_for_a_name_of_this_network_is_enough() {
+fn m_e7_web_one_confirm_covers_a_local_name() {
     let server = Server::start(|_| html("<p>text</p>"));
-    let names = Arc::new(Here::default());
+    let names = Arc::new(PrivateNames::default());
     let mut session = Session::with_names(nothing(), Arc::clone(&names) as _);
     let open = |host: &str| json!({"action": "open_page", "url": format!("http://{host}:{}/", server.port)});
     let confirm = |session: &mut Session, host: &str| {
@@ -135,17 +139,21 @@ fn m_e7_web_a_confirm_for_a_name_of_this_network_is_enough() {
     assert!(called.asked.is_empty() && called.result.is_ok(), "{:?}", called.asked);
     session.bench = session.bench.approved(AskRequest::Pause(far));
     let calling = session.start(open("app.example"));
-    assert_eq!(pause(calling.wait_asked()).message, "Let the browser reach app.example?", "nobody could know before");
+    assert_eq!(
+        pause(calling.wait_asked()).message,
+        "Let the browser reach app.example?",
+        "the address was unknown before"
+    );
     calling.answer(AskReply::Pause(PauseResponse::Approved));
     assert!(said(calling.wait()).contains("text"));
     session.close();
 }
 
-/// Two pages of one host at the same time: the second one waits for what is said about the first.
+/// With two calls for one host at the same time, the second waits for the answer to the first.
 #[test]
 fn m_e7_web_two_calls_ask_once_about_one_host() {
     let server = Server::start(|_| html("<p>text</p>"));
-    let names = Arc::new(Here::default());
+    let names = Arc::new(PrivateNames::default());
     let mut session = Session::with_names(nothing(), Arc::clone(&names) as _);
     let mut both = || {
         let mut start =
@@ -162,25 +170,25 @@ fn m_e7_web_two_calls_ask_once_about_one_host() {
     assert!(first.wait().result.is_err());
     let _ = second.wait_asked();
     second.cut();
-    assert!(matches!(second.wait().result, Err(ToolError::Interrupted)), "a no is for one page");
+    assert!(matches!(second.wait().result, Err(ToolError::Interrupted)), "a denial covers one page");
 
     let (first, second) = both();
     first.answer(AskReply::Pause(PauseResponse::Approved));
     assert!(said(first.wait()).contains("text"));
-    // Should it have asked, it is not left waiting.
+    // Ends an ask of the second call, in case it wrongly asks.
     second.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
     let second = second.wait();
-    assert!(second.asked.is_empty() && second.result.is_ok(), "a yes is for both: {:?}", second.asked);
+    assert!(second.asked.is_empty() && second.result.is_ok(), "an approval covers both: {:?}", second.asked);
     session.close();
 }
 
 #[test]
-fn m_e7_web_nobody_is_asked_about_what_is_never_opened() {
+fn m_e7_web_pages_that_are_always_refused_raise_no_ask() {
     let settings = WebSettings { deny: vec!["evil.example".to_owned()], ..local() };
     let mut session = Session::with(settings);
     for (url, why) in [
         ("http://169.254.169.254/latest", "never dialled"),
-        ("http://metadata.google.internal/", "keys of its machines"),
+        ("http://metadata.google.internal/", "credentials of its machines"),
         ("https://www.evil.example/", "`evil.example` of `web.deny`"),
     ] {
         let intent = session.tool().intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
@@ -191,9 +199,9 @@ fn m_e7_web_nobody_is_asked_about_what_is_never_opened() {
     session.close();
 }
 
-/// Two pages of one browser at the same time.
+/// Two pages of one browser are open at the same time.
 #[test]
-fn m_e7_web_each_page_is_told_of_its_own_refusals() {
+fn m_e7_web_each_page_lists_its_own_refusals() {
     let server = Server::start(|path| {
         let other = path.trim_start_matches('/');
         html(&format!("<p>text</p><img src='http://{other}:81/'>"))
@@ -209,9 +217,9 @@ fn m_e7_web_each_page_is_told_of_its_own_refusals() {
     for (page, own) in pages.into_iter().zip(hosts) {
         page.answer(resumed());
         let text = said(page.wait());
-        let refused: Vec<_> = text.lines().filter(|line| line.contains("not let through")).collect();
-        let [refused] = refused[..] else { panic!("the browser has asked nobody on its own: {refused:?}") };
-        assert!(refused.starts_with(&format!("[not let through: {own}:81")), "{text}");
+        let refused: Vec<_> = text.lines().filter(|line| line.contains("no connection to")).collect();
+        let [refused] = refused[..] else { panic!("the browser itself contacts no host: {refused:?}") };
+        assert!(refused.starts_with(&format!("[no connection to {own}:81")), "{text}");
     }
     session.close();
 }
@@ -240,12 +248,12 @@ fn t_g5_only_pages_of_http_are_opened() {
         let why = failure(session.call(input));
         assert!(why.contains("can't be opened"), "{url}: {why}");
     }
-    assert!(session.browsers.running().is_empty(), "no browser was started for that");
+    assert!(session.browsers.running().is_empty(), "no browser was started");
 }
 
-/// What a page itself tries ends at Chromium's own walls, or at the guard.
+/// Requests of the page itself are stopped by Chromium or by the guard.
 #[test]
-fn t_g5_nor_does_a_page_get_there() {
+fn t_g5_a_page_can_not_open_other_schemes() {
     let other = Server::start(|_| html("<p>inside</p>"));
     let inside = other.url("/inside").replace("127.0.0.1", "127.0.0.2");
     let server = Server::start(move |path| match path {
@@ -257,24 +265,24 @@ fn t_g5_nor_does_a_page_get_there() {
         )),
         _ => html("<p>text</p>"),
     });
-    // A page that goes where it can't go is never whole.
-    with_more_and_more_time(|session, _| {
+    // A page that navigates to a forbidden address never finishes loading.
+    retry_with_more_time(|session, _| {
         let why = session.open_fails(&server.url("/redirect"));
         has(&why, "127.0.0.2")?;
-        has(&why, "nobody has allowed")?;
+        has(&why, "the user has not approved")?;
         let called = session.call(json!({"action": "open_page", "url": server.url("/file")}));
         assert!(!format!("{:?}", called.result).contains("root:"), "{:?}", called.result);
         let called = session.call(json!({"action": "open_page", "url": server.url("/frames")}));
         let text = called.result.map_err(|error| error.to_string())?.output;
         assert!(!text.contains("root:"), "{text}");
         has(&text, "text")?;
-        has(&text, "not let through: 127.0.0.2")
+        has(&text, "no connection to 127.0.0.2")
     });
-    assert!(other.asked().is_empty(), "judged on the address dialled, each time");
+    assert!(other.asked().is_empty(), "each dialled address is judged");
 }
 
 #[test]
-fn t_g6_nothing_listens_beyond_loopback_and_its_own_ports_are_closed_to_pages() {
+fn t_g6_the_browser_listens_on_loopback_only_and_pages_can_not_reach_its_ports() {
     let server = Server::start(|_| html("<p>text</p>"));
     let mut session = Session::new();
     session.open(&server.url("/"));
@@ -290,7 +298,7 @@ fn t_g6_nothing_listens_beyond_loopback_and_its_own_ports_are_closed_to_pages() 
     let why = session.open_fails(&format!("http://{debugging}/json/list"));
     assert!(why.contains("the browser's own"), "{why}");
 
-    // Nor to those of another session's browser.
+    // Another session can't reach the port either.
     let mut other = session.browsers.of_session("s2".parse().unwrap());
     let visit = json!({"action": "open_page", "url": format!("http://{debugging}/json/list")});
     let why = failure(session.bench.call(other(), visit));
@@ -299,7 +307,7 @@ fn t_g6_nothing_listens_beyond_loopback_and_its_own_ports_are_closed_to_pages() 
     session.close();
 }
 
-/// Sockets that listen: whose, which, where.
+/// Listening sockets, as pid, socket and local address.
 fn listening() -> Vec<(u32, String, String)> {
     let mut sockets = Vec::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -329,22 +337,22 @@ fn listening() -> Vec<(u32, String, String)> {
 }
 
 #[test]
-fn t_g7_the_sandbox_is_on_unless_as_root_or_set_and_then_shown() {
+fn t_g7_the_sandbox_is_on_except_as_root_or_by_setting() {
     let server = Server::start(|_| html("<p>text</p>"));
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
-        println!("skipped: the sandbox on, which root can't have");
+        println!("skipped: the browser sandbox does not work as root");
     }
     for (setting, is_on) in [(None, !is_root), (Some(false), false)] {
         let mut session = Session::with(WebSettings { sandbox: setting, ..local() });
         session.open(&server.url("/"));
         let running = session.browsers.running();
-        assert_eq!(running[0].sandbox, is_on, "it is shown");
+        assert_eq!(running[0].sandbox, is_on, "the state of the sandbox is shown");
         let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", running[0].pid)).unwrap();
         assert_eq!(!arguments.contains("--no-sandbox"), is_on);
         session.close();
     }
-    // Set to on, it is not taken away: as root the browser then does not start, and says why.
+    // The explicit setting is never overridden: as root, the browser fails to start and says why.
     let mut session = Session::with(WebSettings { sandbox: Some(true), ..local() });
     let called = session.call(json!({"action": "open_page", "url": server.url("/")}));
     match called.result {
@@ -355,7 +363,7 @@ fn t_g7_the_sandbox_is_on_unless_as_root_or_set_and_then_shown() {
 }
 
 #[test]
-fn m_e7_web_what_is_asked_before_shows_the_whole_address() {
+fn m_e7_web_an_ask_shows_the_complete_address() {
     let session = &mut Session::new();
     let web = session.tool();
     let intent = |input| web.intent(&input, session.bench.workspace()).unwrap();
@@ -379,7 +387,7 @@ fn m_e7_web_what_is_asked_before_shows_the_whole_address() {
 }
 
 #[test]
-fn m_e7_web_a_missing_browser_says_how_to_get_one() {
+fn m_e7_web_the_error_for_a_missing_browser_has_a_hint() {
     let mut session = Session::with(WebSettings { chromium: Some("/nowhere/chromium".to_owned()), ..local() });
     assert!(session.open_fails("http://127.0.0.1:1/").contains("web.chromium"));
     let mut session = Session::new();
@@ -388,9 +396,9 @@ fn m_e7_web_a_missing_browser_says_how_to_get_one() {
     assert!(why.contains("apt install chromium") && why.contains("web.chromium"), "{why}");
 }
 
-/// Nor are programs that it runs in turn: Debian's is a script.
+/// This also covers the programs that the browser runs: Debian's `chromium` is a script.
 #[test]
-fn t_h2_the_browser_is_never_one_of_the_workspace() {
+fn t_h2_the_browser_is_never_taken_from_the_workspace() {
     let server = Server::start(|_| html("<p>text</p>"));
     let mut session = Session::new();
     let bin = session.bench.root().join("node_modules/.bin");
@@ -407,7 +415,8 @@ fn t_h2_the_browser_is_never_one_of_the_workspace() {
     session.close();
 }
 
-/// The browser makes a socket among its temporary files, and a path to a socket is at most 107 bytes long.
+/// The browser makes a socket in its temporary folder, and the path of a socket has at most 107
+/// bytes.
 #[test]
 fn m_e7_web_the_path_to_the_state_folder_may_be_long() {
     let folder = tempfile::Builder::new().prefix(&"long".repeat(50)).tempdir().unwrap();

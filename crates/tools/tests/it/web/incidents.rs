@@ -1,4 +1,4 @@
-//! What pages do unasked, and servers that do not do what they should.
+//! Tests of unrequested actions of pages, and of misbehaving servers.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use serde_json::json;
 
 use super::devtools::DevTools;
 use super::server::{Answer, Server, html, status, typed};
-use super::support::{Session, has, local, pages, pause, resumed, said, wait_until, with_more_and_more_time};
+use super::support::{Session, has, local, pages, pause, resumed, retry_with_more_time, said, wait_until};
 
 #[test]
-fn m_e7_web_downloads_are_refused_and_told() {
+fn m_e7_web_downloads_are_refused_and_reported() {
     let server = Server::start(|path| match path {
         "/file" => status(
             "200 OK",
             "content-type: application/zip\r\ncontent-disposition: attachment; filename=\"a.zip\"\r\n",
             "PK",
         ),
-        // Which ends when nobody takes it any more, wherever it would be kept.
+        // Endless until the browser stops reading.
         "/endless" => Answer::Endless(
             "HTTP/1.1 200 OK\r\ncontent-type: application/zip\r\ncontent-disposition: attachment\r\n\r\n".to_owned(),
         ),
@@ -39,9 +39,10 @@ fn m_e7_web_downloads_are_refused_and_told() {
     session.close();
 }
 
-/// What a page makes itself needs no server, and so nothing that looks at what comes from one.
+/// A download that the page generates itself involves no server, so a check of responses would miss
+/// it.
 #[test]
-fn t_g5_what_a_page_makes_itself_is_not_downloaded_either() {
+fn t_g5_downloads_created_by_a_script_are_refused() {
     let name = format!("holdpoint-made-{}.txt", std::process::id());
     let link = |script: &str| html(&format!("<a id=a download='{name}'>get</a><script>{script}; a.click()</script>"));
     let (data, blob) =
@@ -53,7 +54,7 @@ fn t_g5_what_a_page_makes_itself_is_not_downloaded_either() {
     });
     let mut session = Session::new();
     for path in ["/data", "/blob"] {
-        // Told of instead of the page, or with it: as it comes.
+        // Reported in the error or in a note beside the page, depending on timing.
         let told = session.call(json!({"action": "open_page", "url": server.url(path)}));
         let told = format!("{:?}", told.result);
         assert!(told.contains(&name) && told.contains("refused"), "{path}: {told}");
@@ -62,7 +63,7 @@ fn t_g5_what_a_page_makes_itself_is_not_downloaded_either() {
     let places = [session.place(), session.bench.root().to_owned(), home.join("Downloads")];
     let left: Vec<_> = places.iter().flat_map(|place| walk(place)).filter(|path| path.contains("-made-")).collect();
     assert!(left.is_empty(), "{left:?}");
-    // Where the user is, or what is temporary: not all that is below is looked at.
+    // These folders are too large to search recursively.
     for folder in [home, std::env::current_dir().unwrap(), std::env::temp_dir()] {
         assert!(!folder.join(&name).exists(), "{}", folder.display());
     }
@@ -81,7 +82,7 @@ fn walk(folder: &std::path::Path) -> Box<dyn Iterator<Item = String>> {
 }
 
 #[test]
-fn m_e7_web_dialogs_are_dismissed_and_told() {
+fn m_e7_web_dialogs_are_dismissed_and_reported() {
     let server = Server::start(|path| match path {
         "/dialogs" => html(
             "<p id=p></p><script>alert('look here'); p.textContent = 'sure: ' + confirm('sure?') + ', ' + prompt('name?')</script>",
@@ -90,19 +91,19 @@ fn m_e7_web_dialogs_are_dismissed_and_told() {
     });
     let mut session = Session::new();
     let text = session.open(&server.url("/dialogs"));
-    assert!(text.contains("sure: false, null"), "none was agreed to: {text}");
+    assert!(text.contains("sure: false, null"), "all dialogs were dismissed: {text}");
     for what in ["(alert), which was dismissed: \"look here\"", "(confirm)", "(prompt)"] {
         assert!(text.contains(what), "{what} is missing: {text}");
     }
     session.close();
 }
 
-/// Asks the person something, and tells the server what they said.
+/// Shows a confirm dialog and reports the answer to the server.
 const ASK: &str = "setTimeout(() => { p.textContent = 'said ' + confirm('yours?'); fetch('/said') }, 0)";
 
-/// A dialog that comes while a person has the page is theirs; one that they leave open keeps nothing up.
+/// During a pause, dialogs are left to the user; one that is still open afterwards is dismissed.
 #[test]
-fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
+fn m_e7_web_the_user_controls_dialogs_during_a_pause() {
     let server = Server::start(|_| html("<p id=p>text</p>"));
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
     for answers in [true, false] {
@@ -126,12 +127,12 @@ fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
 }
 
 #[test]
-fn m_e7_web_further_windows_are_closed_and_told() {
+fn m_e7_web_further_windows_are_closed_and_reported() {
     let (click, clicked) = std::sync::mpsc::channel();
     let clicked = std::sync::Mutex::new(clicked);
     let server = Server::start(move |path| match path {
         "/windows" => html("<p>text</p><script src='/late'></script>"),
-        // What loads until the windows are there.
+        // Keeps the page loading until the windows are open.
         "/late" => {
             clicked.lock().unwrap().recv().unwrap();
             typed("text/javascript", "document.body.append('the end')")
@@ -142,7 +143,7 @@ fn m_e7_web_further_windows_are_closed_and_told() {
     let calling = session.start(json!({"action": "open_page", "url": server.url("/windows")}));
     server.wait_asked("/late");
     let address = session.browsers.running()[0].debugging.clone();
-    // As if by a click each: without one, Chromium lets a page open none.
+    // Simulates a click: without one, Chromium does not let a page open a window.
     let open = json!({"expression": "open('/other') !== null", "userGesture": true});
     let mut person = DevTools::at(&tab(&address));
     for _ in 0..7 {
@@ -152,13 +153,13 @@ fn m_e7_web_further_windows_are_closed_and_told() {
     click.send(()).unwrap();
     let text = said(calling.wait());
     assert!(text.contains("the end"), "{text}");
-    assert_eq!(text.matches("it opened another window, which was closed").count(), 5, "{text}");
-    assert!(text.contains("it did 2 more things of this kind"), "{text}");
+    assert_eq!(text.matches("page action: opened another window, which was closed").count(), 5, "{text}");
+    assert!(text.contains("page action: 2 more actions are not listed"), "{text}");
     wait_until("all are closed", || !pages(&address).contains("\"type\": \"page\""));
     session.close();
 }
 
-/// The address of this browser's one tab.
+/// The address of the browser's only tab.
 fn tab(address: &str) -> String {
     let listed: serde_json::Value = serde_json::from_str(&pages(address)).unwrap();
     let id = listed.as_array().unwrap().iter().find(|tab| tab["type"] == "page").unwrap()["id"].as_str().unwrap();
@@ -166,26 +167,26 @@ fn tab(address: &str) -> String {
 }
 
 #[test]
-fn m_e7_web_a_page_that_would_not_be_left_is() {
+fn m_e7_web_a_page_can_not_prevent_leaving() {
     let server = Server::start(|_| {
         html("<p>stay</p><script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>")
     });
     let mut session = Session::new();
     assert!(session.open(&server.url("/")).contains("stay"));
     let address = session.browsers.running()[0].debugging.clone();
-    wait_until("it is closed", || !pages(&address).contains("\"type\": \"page\""));
+    wait_until("the tab is closed", || !pages(&address).contains("\"type\": \"page\""));
     session.close();
 }
 
 #[test]
-fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
+fn m_e7_web_an_endless_page_is_read_up_to_the_time_limit() {
     let server = Server::start(|path| match path {
         "/silent" => Answer::Silence,
         _ => Answer::Endless(
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>T</title><p>the beginning</p>".to_owned(),
         ),
     });
-    with_more_and_more_time(|session, load_s| {
+    retry_with_more_time(|session, load_s| {
         let called = session.call(json!({"action": "open_page", "url": server.url("/endless")}));
         let text = called.result.map_err(|error| error.to_string())?.output;
         has(&text, "the beginning")?;
@@ -195,7 +196,7 @@ fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
 }
 
 #[test]
-fn m_e7_web_a_slow_page_is_waited_for_as_long_as_the_settings_say() {
+fn m_e7_web_the_load_limit_is_configurable() {
     let late = Duration::from_secs(rounds(1, 35));
     let server = Server::start(move |path| match path {
         "/late" => {
@@ -211,7 +212,7 @@ fn m_e7_web_a_slow_page_is_waited_for_as_long_as_the_settings_say() {
 }
 
 #[test]
-fn m_e7_web_a_dead_server_is_told() {
+fn m_e7_web_an_unreachable_server_is_reported() {
     let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut session = Session::new();
     let why = session.open_fails(&format!("http://{dead}/"));
@@ -223,7 +224,7 @@ fn m_e7_web_a_dead_server_is_told() {
 }
 
 #[test]
-fn m_e7_web_a_page_that_never_rests_is_given_up() {
+fn m_e7_web_a_page_with_an_endless_script_is_an_error() {
     let server = Server::start(|_| html("<p>text</p><script>for (;;);</script>"));
-    with_more_and_more_time(|session, _| has(&session.open_fails(&server.url("/")), "its scripts never rest"));
+    retry_with_more_time(|session, _| has(&session.open_fails(&server.url("/")), "its scripts never stop running"));
 }

@@ -1,4 +1,4 @@
-//! The pause: a page that stays open until the user goes on, and is read after that.
+//! Tests of pauses on a page, which stays open until the user continues and is read after that.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -16,12 +16,12 @@ fn server() -> Server {
     Server::start(|path| html(&format!("<h1>Report</h1><p id=text>as it was served at {path}</p>")))
 }
 
-/// A person's hand: the text becomes another one.
+/// An edit by the user, which replaces the text.
 const EDIT: &str = "document.getElementById('text').textContent = 'as a person left it'";
 
-/// The story that started it all.
+/// The main use of a pause.
 #[test]
-fn m_a9_what_a_person_does_with_a_visible_page_is_what_is_read() {
+fn m_a9_the_page_is_read_with_the_users_changes() {
     let (display, server) = (Display::start(), server());
     let mut session = Session::new().seen(&display);
     let calling = session.start(json!({"action": "open_page", "url": server.url("/report"), "pause": true}));
@@ -35,14 +35,14 @@ fn m_a9_what_a_person_does_with_a_visible_page_is_what_is_read() {
     assert!(details.contains(&running[0].debugging), "{details}");
     let mut person = DevTools::of(&details);
     person.evaluate(EDIT);
-    assert_eq!(person.evaluate("document.visibilityState"), "visible", "it is there to be seen");
+    assert_eq!(person.evaluate("document.visibilityState"), "visible", "the page is visible");
     calling.answer(resumed());
     let text = said(calling.wait());
     assert!(text.contains("as a person left it") && !text.contains("as it was served"), "{text}");
     session.close();
 }
 
-/// What the page at `origin` is answered that wants to speak to the developer tools of these details.
+/// The status line that a WebSocket request from a page at `origin` to these developer tools gets.
 fn knock(details: &str, origin: &str) -> String {
     let (_, socket) = details.split_once("?ws=").unwrap();
     let (host, path) = socket.trim().split_once('/').unwrap();
@@ -56,7 +56,7 @@ fn knock(details: &str, origin: &str) -> String {
 }
 
 #[test]
-fn m_a9_the_developer_tools_are_of_use_in_any_browser_and_to_their_own_pages_only() {
+fn m_a9_the_developer_tools_accept_only_their_own_pages() {
     let server = server();
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
     let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
@@ -64,37 +64,37 @@ fn m_a9_the_developer_tools_are_of_use_in_any_browser_and_to_their_own_pages_onl
     let address = &details[details.find("http://").unwrap()..];
     let own = &address[..address.find("/devtools").unwrap()];
     assert!(knock(address, own).contains(" 101 "), "{address}");
-    assert!(knock(address, &server.url("")).contains(" 403 "), "a page of somebody else's has no business there");
+    assert!(knock(address, &server.url("")).contains(" 403 "), "other pages are refused");
     calling.answer(resumed());
     said(calling.wait());
     session.close();
 }
 
 #[test]
-fn m_a9_matches_and_pictures_are_taken_after_the_answer_too() {
+fn m_a9_searches_and_screenshots_also_run_after_the_answer() {
     let server = server();
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "a person left", "pause": true});
     let calling = session.start(find);
     let ask = pause(calling.wait_asked());
-    assert_eq!(ask.message, format!("Page loaded, to look for \"a person left\": {}", server.url("/")));
-    assert!(!session.browsers.running()[0].visible, "`web.pause_headless` lifts the window");
+    assert_eq!(ask.message, format!("Page loaded, to find \"a person left\": {}", server.url("/")));
+    assert!(!session.browsers.running()[0].visible, "with `web.pause_headless` there is no window");
     DevTools::of(&ask.details.unwrap()).evaluate(EDIT);
     calling.answer(resumed());
     let text = said(calling.wait());
-    assert!(text.contains("is there once"), "{text}");
+    assert!(text.contains("was found once"), "{text}");
 
     let shot = json!({"action": "screenshot", "url": server.url("/"), "pause": true});
     let calling = session.start(shot);
     let ask = pause(calling.wait_asked());
-    assert_eq!(ask.message, format!("Page loaded, to take its picture: {}", server.url("/")));
+    assert_eq!(ask.message, format!("Page loaded, to take a screenshot: {}", server.url("/")));
     let red = "document.body.style = 'background: rgb(200, 0, 0)'; document.body.textContent = ''";
     DevTools::of(&ask.details.unwrap()).evaluate(red);
     calling.answer(resumed());
     let text = said(calling.wait());
-    let path = text.split("The picture is in ").nth(1).unwrap().split(" (").next().unwrap();
+    let path = text.split("Screenshot saved to ").nth(1).unwrap().split(" (").next().unwrap();
     let png = std::fs::read(path).unwrap();
-    assert!(png.starts_with(b"\x89PNG") && png.len() < 20_000, "one colour takes little: {} bytes", png.len());
+    assert!(png.starts_with(b"\x89PNG") && png.len() < 20_000, "a picture in one colour is small: {} bytes", png.len());
     session.close();
 }
 
@@ -122,7 +122,7 @@ fn m_a9_two_sessions_pause_on_two_pages() {
 }
 
 #[test]
-fn m_a9_without_a_display_the_setting_is_named() {
+fn m_a9_the_error_without_a_display_names_the_setting() {
     let server = server();
     let mut session = Session::new();
     for input in [
@@ -132,7 +132,7 @@ fn m_a9_without_a_display_the_setting_is_named() {
         let why = failure(session.call(input));
         assert!(why.contains("no display") && why.contains("web.pause_headless"), "{why}");
     }
-    // A display that is none.
+    // A display that does not exist.
     let mut session = Session::new();
     session.bench = session.bench.display(vec![("DISPLAY".to_owned(), ":7654".to_owned())]);
     let why = failure(session.call(json!({"action": "open_page", "url": server.url("/"), "pause": true})));
@@ -141,25 +141,25 @@ fn m_a9_without_a_display_the_setting_is_named() {
     session.close();
 }
 
-/// It is not waited for what nobody can do any more.
+/// The pause ends because the user can no longer act on the page.
 #[test]
-fn m_a9_a_page_that_is_gone_in_its_pause_ends_it() {
+fn m_a9_the_end_of_a_page_ends_its_pause() {
     let server = server();
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
     for (ends, told) in [("Page.close", "the page was closed"), ("Page.crash", "the page crashed")] {
         let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
         let mut person = DevTools::of(&pause(calling.wait_asked()).details.unwrap());
-        // There may be no page left to answer.
+        // The page may end before it answers.
         person.send(ends, &json!({}));
         let why = failure(calling.wait());
         assert!(why.contains(told), "{why}");
-        assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser goes on");
+        assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser still runs");
     }
     session.close();
 }
 
 #[test]
-fn m_a9_a_page_that_is_never_paused_asks_nothing() {
+fn m_a9_a_page_without_a_pause_raises_no_ask() {
     let server = server();
     let mut session = Session::new();
     let called = session.call(json!({"action": "open_page", "url": server.url("/")}));

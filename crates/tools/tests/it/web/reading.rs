@@ -1,4 +1,4 @@
-//! What is read of pages: text as Markdown, title, links, matches, pictures, results of a search.
+//! Tests of reading pages: text as Markdown, title, links, matches, screenshots and search results.
 
 use holdpoint_common::{WebSearch, WebSearchHtml, WebSettings};
 use holdpoint_tools::ToolError;
@@ -32,15 +32,18 @@ fn m_e7_web_a_page_is_read_as_markdown_with_its_links() {
     });
     let mut session = Session::new();
     let text = session.open(&server.url("/there"));
-    assert!(text.starts_with(&format!("# A page\n{}\n", server.url("/blog/foxes"))), "where it ended up: {text}");
+    assert!(
+        text.starts_with(&format!("# A page\n{}\n", server.url("/blog/foxes"))),
+        "the address after the redirect: {text}"
+    );
     for part in ["## Their _jumps_ measured", "Paragraph 12. The quick", "- one\n- two", "let fox = 1;"] {
         assert!(text.replace("*jumps*", "_jumps_").contains(part), "{part:?} is missing: {text}");
     }
     assert!(!text.contains("imprint") && !text.contains("document.querySelector"), "{text}");
-    assert!(text.contains(&format!("- Read more: {}", server.url("/blog/more"))), "links are whole: {text}");
+    assert!(text.contains(&format!("- Read more: {}", server.url("/blog/more"))), "links are absolute: {text}");
     assert!(text.contains(&format!("- Home: {}", server.url("/home"))));
     let text = session.open(&server.url("/app"));
-    assert!(text.contains("Send") && text.contains("**Bold**"), "what is no article is read whole: {text}");
+    assert!(text.contains("Send") && text.contains("**Bold**"), "a page without an article is read completely: {text}");
     let text = session.open(&server.url("/data.json"));
     assert!(text.contains(r#"{"fox": [1, 2]}"#), "{text}");
     let text = session.open(&server.url("/gone"));
@@ -48,9 +51,9 @@ fn m_e7_web_a_page_is_read_as_markdown_with_its_links() {
     session.close();
 }
 
-/// Its own scripts, and names that stand before those of the document, are not what it is read by.
+/// Neither scripts nor form names that shadow the document's properties change the result.
 #[test]
-fn m_e7_web_a_page_pretends_nothing_to_who_reads_it() {
+fn m_e7_web_page_scripts_can_not_falsify_the_reading() {
     let names = ["body", "documentElement", "links", "implementation"];
     let forms: String = names.map(|name| format!("<form name={name}>form</form>")).concat();
     let pretends = "Object.defineProperty(document, 'title', { get: () => 'another' }); \
@@ -64,13 +67,14 @@ fn m_e7_web_a_page_pretends_nothing_to_who_reads_it() {
     assert!(text.starts_with("# A page\n") && text.contains("its words") && text.contains("the text"), "{text}");
     assert!(text.contains(&format!("- Next: {}", server.url("/next"))), "{text}");
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "the text"});
-    assert!(said(session.call(find)).contains("is there once"));
+    assert!(said(session.call(find)).contains("was found once"));
     session.close();
 }
 
-/// Text is whatever a script makes of it, halves of characters too; pictures are named and not written out.
+/// Text from scripts may contain lone surrogates. Pictures appear by their alternative text, not
+/// their data.
 #[test]
-fn m_e7_web_what_is_no_text_does_no_harm() {
+fn m_e7_web_lone_surrogates_and_inline_pictures_are_handled() {
     let picture = format!("data:image/gif;base64,{}", "A".repeat(3_000));
     let halves = "document.title = 'half \\ud83d'; p.textContent = 'and half \\ud83d of it'; a.textContent = '\\udc4d'";
     let page = format!(
@@ -84,13 +88,13 @@ fn m_e7_web_what_is_no_text_does_no_harm() {
     assert!(text.starts_with("# half \u{fffd}\n") && text.contains("and half \u{fffd} of it"), "{text:.200}");
     assert!(text.contains("![a fox]") && !text.contains("AAAA") && !text.contains("menu"), "{text:.200}");
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "and half"});
-    assert!(said(session.call(find)).contains("is there once"));
+    assert!(said(session.call(find)).contains("was found once"));
     session.close();
 }
 
-/// As much is read of a page as is returned of it, and enough besides to tell its main part.
+/// Only the beginning of a large page is read: enough to find its main part.
 #[test]
-fn m_e7_web_of_a_large_page_the_beginning_is_read() {
+fn m_e7_web_the_beginning_of_a_large_page_is_read() {
     let menu: String = (0..300).map(|n| format!("<li><a href='/section/{n}'>Section {n}</a></li>")).collect();
     let text: String = (0..12_000).map(|n| format!("<p>Paragraph {n} of it. {WORDS}</p>")).collect();
     let empty = "<div><div></div></div>".repeat(40_000);
@@ -103,18 +107,18 @@ fn m_e7_web_of_a_large_page_the_beginning_is_read() {
     let text = session.open(&server.url("/"));
     let (page, links) = text.split_once("Links:").unwrap();
     assert!(page.contains("Paragraph 0 of it") && page.contains("Paragraph 250 of it"), "{text:.500}");
-    assert!(!page.contains("Section 7"), "it is told from what is around it: {text:.500}");
+    assert!(!page.contains("Section 7"), "the main part has no navigation: {text:.500}");
     assert!(page.contains("[cut: these are the first 32768 bytes of a longer page; find_in_page"), "{links}");
     assert!(links.contains("Section 7") && links.contains("The page has 300 links in all."), "{links}");
     let text = session.open(&server.url("/empty"));
     assert!(text.contains("text") && !text.contains("the end") && text.contains("of a longer page"), "{text}");
     let text = session.open(&server.url("/nothing"));
-    assert!(text.contains("[no text is shown there: it may be empty, a picture, or a document"), "{text}");
+    assert!(text.contains("[the page shows no text: it may be empty, a picture, or a document"), "{text}");
     session.close();
 }
 
 #[test]
-fn m_e7_web_what_is_cut_is_told() {
+fn m_e7_web_cut_text_is_marked() {
     let page: String = (0..4_000).map(|n| format!("<p>Line {n} of a long page, with some words in it.</p>")).collect();
     let server = Server::start(move |path| match path {
         "/deep" => html(
@@ -133,16 +137,16 @@ fn m_e7_web_what_is_cut_is_told() {
     assert!(text.contains("Line 5 of") && text.contains("[cut: these are the first") && text.len() < 3_000, "{text}");
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "LINE 3999 of"});
     let text = said(session.call(find));
-    assert!(text.contains("is there once") && text.contains("**Line 3999 of** a long page"), "{text}");
+    assert!(text.contains("was found once") && text.contains("**Line 3999 of** a long page"), "{text}");
     let text = session.open(&server.url("/deep"));
-    assert!(text.contains("top") && text.contains("bottom"), "deeper than any parser goes: {text}");
+    assert!(text.contains("top") && text.contains("bottom"), "deeper than the limit: {text}");
     let text = session.open(&server.url("/hidden"));
-    assert!(text.contains("top") && text.contains("</a>"), "deeper than it looks: {text}");
+    assert!(text.contains("top") && text.contains("</a>"), "deeper than the tags show: {text}");
     session.close();
 }
 
 #[test]
-fn m_e7_web_addresses_are_told_in_brief() {
+fn m_e7_web_long_addresses_are_shortened_in_results() {
     let server = Server::start(|_| {
         html(
             "<p>text</p><a href='#'>x</a><script>history.replaceState(0, '', '/' + 'a'.repeat(1e6));\
@@ -162,30 +166,30 @@ fn m_e7_web_addresses_are_told_in_brief() {
 }
 
 #[test]
-fn m_e7_web_pictures_are_files_for_nobody_else() {
+fn m_e7_web_screenshots_are_private_files() {
     use std::os::unix::fs::PermissionsExt;
     let server = Server::start(|_| html("<div style='height: 3000px'>tall</div>"));
     let mut session = Session::new();
     for (full_page, at_least) in [(false, 300), (true, 3_000)] {
         let shot = json!({"action": "screenshot", "url": server.url("/"), "full_page": full_page});
         let text = said(session.call(shot));
-        let (path, rest) = text.split("The picture is in ").nth(1).unwrap().split_once(" (").unwrap();
-        assert!(text.starts_with("The picture is in "), "clients show the first line: {text}");
+        let (path, rest) = text.split("Screenshot saved to ").nth(1).unwrap().split_once(" (").unwrap();
+        assert!(text.starts_with("Screenshot saved to "), "clients show the first line: {text}");
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
         let png = std::fs::read(path).unwrap();
         let [width, height] = [16, 20].map(|at| u32::from_be_bytes(png[at..at + 4].try_into().unwrap()));
         assert!(rest.starts_with(&format!("{width} × {height} pixels")), "{text}");
         assert!(height >= at_least && (full_page || height < 1_000), "{height} pixels of {full_page}");
     }
-    // On either side it is as large as graphics can hold.
+    // The width and the height are capped at the limit of graphics hardware.
     let server = Server::start(|_| html("<div style='width: 20000px; height: 10px'>wide</div>"));
     let text = said(session.call(json!({"action": "screenshot", "url": server.url("/"), "full_page": true})));
-    assert!(text.contains("(16384 × ") && text.contains("; the page is larger than that)"), "{text}");
+    assert!(text.contains("(16384 × ") && text.contains("; the page is larger)"), "{text}");
     session.close();
 }
 
 #[test]
-fn m_e7_web_searches_by_the_engine_that_is_configured() {
+fn m_e7_web_search_uses_the_configured_engine() {
     let server = Server::start(|path| match path.split_once('?').unwrap_or((path, "")) {
         ("/searx", query) => typed(
             "application/json",
@@ -202,7 +206,7 @@ fn m_e7_web_searches_by_the_engine_that_is_configured() {
         _ => html("nothing of this kind"),
     });
     let search = |url: String, html| WebSettings {
-        // The user has named it: it is not asked for.
+        // The configured search engine needs no approval.
         allow: Vec::new(),
         search: WebSearch { url: Some(url), html },
         ..local()
@@ -215,7 +219,7 @@ fn m_e7_web_searches_by_the_engine_that_is_configured() {
         "{text}"
     );
     assert_eq!(server.asked()[0], "/searx?format=json&q=foxes+%26+%22jumps%22");
-    // What else its host serves was not named.
+    // Other servers on the same host do need one.
     let other = Server::start(|_| html("<p>another server</p>"));
     let calling = session.start(json!({"action": "open_page", "url": other.url("/")}));
     let _ = calling.wait_asked();
@@ -232,8 +236,8 @@ fn m_e7_web_searches_by_the_engine_that_is_configured() {
     session.close();
 
     let mut session = Session::with(search(server.url("/other?q={query}"), None));
-    assert!(failure(session.call(query())).contains("does not answer as SearXNG"));
+    assert!(failure(session.call(query())).contains("not in the format of SearXNG"));
     session.close();
     let mut session = Session::new();
-    assert!(failure(session.call(query())).contains("web.search.url"), "none is configured");
+    assert!(failure(session.call(query())).contains("web.search.url"), "no engine is configured");
 }

@@ -1,4 +1,4 @@
-//! A small server of pages on loopback that knows what it was asked for.
+//! A small page server on loopback that records its requests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use holdpoint_tools::testing::patience;
 
-/// What a path is answered with: the whole answer, head and all; then more of it for ever, or nothing at all.
+/// The answer for a path: a complete HTTP response, one that is continued for ever, or no response.
 #[derive(Clone)]
 pub(crate) enum Answer {
     Whole(String),
@@ -21,7 +21,7 @@ pub(crate) struct Server {
     shared: Arc<Shared>,
 }
 
-/// Whose connections are open.
+/// The open connections with their peers.
 type Connections = Vec<(SocketAddr, TcpStream)>;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ struct Shared {
 }
 
 impl Server {
-    /// One that answers a path, its query included, by this.
+    /// Starts a server that passes each path with its query to `answer`.
     pub(crate) fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -51,12 +51,12 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// Waits until it was asked for this.
+    /// Waits for a request for this path.
     pub(crate) fn wait_asked(&self, path: &str) {
         self.wait(path, |asked, _| asked.iter().any(|known| known == path));
     }
 
-    /// Waits until nothing that it was asked for is taken any more.
+    /// Waits until all connections are closed.
     pub(crate) fn wait_left(&self) {
         self.wait("the end of all connections", |_, connections| connections.is_empty());
     }
@@ -70,10 +70,10 @@ impl Server {
             .unwrap();
         let so_far = asked.0.clone();
         drop(asked);
-        assert!(!late.timed_out(), "{what} did not come, but {so_far:?}");
+        assert!(!late.timed_out(), "{what} is missing; the requests are {so_far:?}");
     }
 
-    /// What it was asked for.
+    /// The paths that were requested so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.shared.asked.lock().unwrap().0.clone()
     }
@@ -87,7 +87,7 @@ impl Drop for Server {
     }
 }
 
-/// A connection that is being served.
+/// A served connection, which is removed from the list when dropped.
 struct Open<'a> {
     shared: &'a Shared,
     peer: SocketAddr,
@@ -100,7 +100,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// A thread whose name says that it is of no product.
+/// Spawns a thread that `leaves.rs` recognizes as the server's by its name.
 fn named(work: impl FnOnce() + Send + 'static) {
     thread::Builder::new().name("server".to_owned()).spawn(work).unwrap();
 }
@@ -136,13 +136,13 @@ fn serve(stream: TcpStream, shared: &Shared, answer: &(dyn Fn(&str) -> Answer + 
                 thread::sleep(Duration::from_millis(20));
             }
         }
-        // Until the other side, or the server, has had enough.
+        // Waits until the client or the server closes the connection.
         Answer::Silence => drop(reader.read_line(&mut line)),
     }
     let _ = writer.shutdown(Shutdown::Both);
 }
 
-/// A page of HTML.
+/// An HTML page with this body.
 pub(crate) fn html(body: &str) -> Answer {
     typed(
         "text/html; charset=utf-8",
@@ -150,12 +150,12 @@ pub(crate) fn html(body: &str) -> Answer {
     )
 }
 
-/// Anything.
+/// A successful response of this content type.
 pub(crate) fn typed(kind: &str, body: &str) -> Answer {
     status("200 OK", &format!("content-type: {kind}\r\n"), body)
 }
 
-/// Any answer, with these lines in its head.
+/// A response with these additional header lines.
 pub(crate) fn status(status: &str, head: &str, body: &str) -> Answer {
     Answer::Whole(format!(
         "HTTP/1.1 {status}\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n{body}",

@@ -1,4 +1,4 @@
-//! What all of these tests stand on: a session with a browser of its own, and a second client of that browser.
+//! The common base of the web tests: a session with its own browser, and helpers for calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use holdpoint_tools::{AskReply, ToolError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A session that uses the web.
+/// A session that uses the web, with its browsers and the census of their processes.
 pub(crate) struct Session {
     pub(crate) bench: Bench,
     pub(crate) browsers: Browsers,
@@ -22,7 +22,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// One that may reach this machine.
+    /// A session that may reach this machine.
     pub(crate) fn new() -> Self {
         Self::with(local())
     }
@@ -31,12 +31,12 @@ impl Session {
         Self::with_names(settings, Arc::new(SystemResolver))
     }
 
-    /// One to which names lead where this says.
+    /// A session whose names are looked up by `names`.
     pub(crate) fn with_names(settings: WebSettings, names: Arc<dyn Resolve>) -> Self {
         Self::within(tempfile::tempdir().unwrap(), settings, names)
     }
 
-    /// One whose browsers' folders are in `web` of this one.
+    /// A session with the browsers' folders in `web` below `folder`.
     pub(crate) fn within(folder: TempDir, settings: WebSettings, names: Arc<dyn Resolve>) -> Self {
         let browsers = Browsers::with_resolver(settings, folder.path().join("web"), names).unwrap();
         let make = browsers.of_session("s1".parse().unwrap());
@@ -45,12 +45,12 @@ impl Session {
         Self { bench, browsers, census, make: Some(Box::new(make)), folder }
     }
 
-    /// The same with a display.
+    /// Adds a display.
     pub(crate) fn seen(self, display: &super::display::Display) -> Self {
         Self { bench: self.bench.display(display.env()), ..self }
     }
 
-    /// One more instance of its tool.
+    /// Makes another instance of the session's tool.
     pub(crate) fn tool(&mut self) -> Web {
         self.make.as_mut().expect("the session is open")()
     }
@@ -64,34 +64,33 @@ impl Session {
         self.start(input).wait()
     }
 
-    /// What opening this page brings.
+    /// The output of opening this page.
     pub(crate) fn open(&mut self, url: &str) -> String {
         said(self.call(json!({"action": "open_page", "url": url})))
     }
 
-    /// Why opening this page fails.
+    /// The error of opening this page.
     pub(crate) fn open_fails(&mut self, url: &str) -> String {
         failure(self.call(json!({"action": "open_page", "url": url})))
     }
 
-    /// Where the browsers' folders are.
+    /// The parent folder of the browsers' folders.
     pub(crate) fn place(&self) -> std::path::PathBuf {
         self.folder.path().join("web")
     }
 
-    /// The browsers' own folders.
     pub(crate) fn folders(&self) -> Vec<std::path::PathBuf> {
         browser_folders(&self.place())
     }
 
-    /// Ends the session, and waits until nothing of it is left.
+    /// Ends the session and checks that its processes and folders are gone.
     pub(crate) fn close(mut self) {
         self.end();
         self.census.wait_none();
-        wait_until("no folder of a browser is left", || self.folders().is_empty());
+        wait_until("no browser folder is left", || self.folders().is_empty());
     }
 
-    /// Ends the session.
+    /// Drops the session's tools and with them its browser.
     pub(crate) fn end(&mut self) {
         self.make = None;
     }
@@ -105,15 +104,15 @@ pub(crate) fn browser_folders(place: &Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-/// Settings under which this machine is reached unasked.
+/// Settings that allow this machine.
 pub(crate) fn local() -> WebSettings {
     WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 300, ..WebSettings::default() }
 }
 
-/// Calls with a session that may take one second for a page, then with one that may take more: what a slow machine does
-/// not manage in the time a page has, it manages in four times as much. Returns what a call found that was enough.
+/// Tries `attempt` with a load limit of 1 s, then with larger ones, because a slow machine may need
+/// more time than a page has. Returns the result of the first attempt that succeeds.
 #[track_caller]
-pub(crate) fn with_more_and_more_time<T>(attempt: impl Fn(&mut Session, u32) -> Result<T, String>) -> T {
+pub(crate) fn retry_with_more_time<T>(attempt: impl Fn(&mut Session, u32) -> Result<T, String>) -> T {
     let mut why = String::new();
     for load_s in [1, 4, 16, 64] {
         let mut session = Session::with(WebSettings { load_s, ..local() });
@@ -127,7 +126,7 @@ pub(crate) fn with_more_and_more_time<T>(attempt: impl Fn(&mut Session, u32) -> 
     panic!("{why}")
 }
 
-/// That this is in the text, or what the text is.
+/// Checks that `text` contains `wanted`; the error shows the text.
 pub(crate) fn has(text: &str, wanted: &str) -> Result<(), String> {
     if text.contains(wanted) { Ok(()) } else { Err(format!("no {wanted:?} in: {text}")) }
 }
@@ -140,8 +139,8 @@ pub(crate) fn said(called: Called) -> String {
 #[track_caller]
 pub(crate) fn failure(called: Called) -> String {
     match called.result {
-        Ok(outcome) => panic!("it went well: {}", outcome.output),
-        Err(ToolError::Interrupted) => panic!("it was interrupted"),
+        Ok(outcome) => panic!("the call succeeded: {}", outcome.output),
+        Err(ToolError::Interrupted) => panic!("the call was interrupted"),
         Err(error) => error.to_string(),
     }
 }
@@ -157,22 +156,21 @@ pub(crate) fn pause(ask: AskRequest) -> PauseRequest {
     }
 }
 
-/// Waits for what nobody tells of.
+/// Polls for a condition that sends no notification.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     let by = std::time::Instant::now() + patience();
     while !is() {
-        assert!(std::time::Instant::now() < by, "not so: {what}");
+        assert!(std::time::Instant::now() < by, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// The browser's list of its pages.
 pub(crate) fn pages(address: &str) -> String {
     get(address, "/json/list")
 }
 
-/// A reply of a browser's debugging port.
+/// The body of a response from a browser's DevTools port.
 fn get(address: &str, path: &str) -> String {
     use std::io::{BufRead, BufReader, Read, Write};
     let mut stream = std::net::TcpStream::connect(address).unwrap();

@@ -1,4 +1,4 @@
-//! What is asked in a session: which keys count, and from when.
+//! Tests of asks in a session: which keys answer them, and from when on.
 
 use holdpoint_common::{Answer, AnsweredBy, Ask, Fact, PauseKind, PromptId, SessionStatus, Timestamp, Who};
 
@@ -11,19 +11,19 @@ use crate::tui::scene::{Scene, ask, pause};
 #[test]
 fn m_a10_keys_count_from_300_ms_after_the_ask_was_drawn() {
     let mut scene = asking();
-    // Not on the screen: whatever the time, nothing is approved.
+    // An ask that was not drawn is never approved.
     assert_eq!(scene.later(10_000).press("y"), []);
     scene.screen(80, 24);
     assert_eq!(scene.later(299).press("y"), []);
-    // Nor from a key that did not count: somebody types.
+    // Nor is it after an ignored key: the user is typing.
     assert_eq!(scene.later(299).press("y"), []);
     assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
-    // It is answered once.
+    // An ask is answered once.
     assert_eq!(scene.press("y n"), []);
 }
 
 #[test]
-fn m_a10_what_lay_over_an_ask_makes_it_appear_anew() {
+fn m_a10_closing_an_overlay_restarts_the_guard_of_an_ask() {
     let mut scene = asking();
     scene.screen(80, 24);
     scene.later(1000).press("ctrl+x ?");
@@ -35,10 +35,10 @@ fn m_a10_what_lay_over_an_ask_makes_it_appear_anew() {
 }
 
 #[test]
-fn m_a10_what_there_was_no_room_to_read_is_not_approved() {
+fn m_a10_an_unreadable_ask_is_not_approved() {
     let mut hub = Scene::hub();
     let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
-    hub.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "late");
+    hub.reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "late");
     hub.press("tab");
     for mut scene in [asking(), hub] {
         for (width, height) in [(9, 24), (80, 3), (80, 4)] {
@@ -47,7 +47,7 @@ fn m_a10_what_there_was_no_room_to_read_is_not_approved() {
         }
         scene.screen(80, 24);
         assert_eq!(scene.later(299).press("y"), []);
-        // It is gone again before the key.
+        // The ask is out of sight again before the key.
         scene.screen(80, 3);
         assert_eq!(scene.later(1000).press("y"), []);
         scene.screen(80, 24);
@@ -57,7 +57,7 @@ fn m_a10_what_there_was_no_room_to_read_is_not_approved() {
 }
 
 #[test]
-fn m_a10_who_comes_back_to_the_screen_has_a_guard_of_their_own() {
+fn m_a10_returning_to_the_screen_restarts_the_guard() {
     for (keys, leaves) in [("ctrl+x e", Command::Edit { text: String::new() }), ("ctrl+z", Command::Suspend)] {
         let mut scene = asking();
         scene.screen(80, 24);
@@ -83,14 +83,14 @@ fn m_a10_the_next_ask_has_a_guard_of_its_own() {
 }
 
 #[test]
-fn m_a10_no_key_reaches_the_draft_while_something_is_asked() {
+fn m_a10_no_key_reaches_the_draft_during_an_ask() {
     let mut scene = Scene::session();
     scene.turn("Go.").types("a draft");
     scene.confirms("touch made");
     scene.screen(80, 24);
     scene.later(1000);
     assert_eq!(scene.press("x q enter tab backspace ctrl+w ctrl+u"), []);
-    scene.tell(Message::Paste("y\ny".to_owned()));
+    scene.send(Message::Paste("y\ny".to_owned()));
     assert_eq!(draft(&scene), "a draft");
     scene.press("n");
     scene.snapshot.asks.clear();
@@ -98,9 +98,9 @@ fn m_a10_no_key_reaches_the_draft_while_something_is_asked() {
     assert_eq!(draft(&scene), "a draft!");
 }
 
-/// Whoever is about to press a key for it does not mean the prompt when somebody else was faster.
+/// Keys for an ask that another client closes first are not meant for the prompt.
 #[test]
-fn m_a10_what_was_meant_for_an_ask_that_somebody_else_closes_goes_nowhere() {
+fn m_a10_keys_for_an_ask_closed_elsewhere_are_dropped() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     scene.types("half");
@@ -115,36 +115,36 @@ fn m_a10_what_was_meant_for_an_ask_that_somebody_else_closes_goes_nowhere() {
         }
         assert_eq!(scene.later(299).press("enter"), []);
         assert_eq!(scene.later(299).press("ctrl+w"), []);
-        scene.tell(Message::Paste("pasted".to_owned()));
+        scene.send(Message::Paste("pasted".to_owned()));
         assert_eq!(draft(&scene), "half");
         assert!(matches!(scene.press("ctrl+c")[..], [Command::Interrupt { .. }]));
         scene.later(300);
     }
     scene.types("!");
     assert_eq!(draft(&scene), "half!");
-    // However it has ended, by whomever: the next keys were pressed for it, perhaps.
+    // However the ask was closed, the next keys may have been meant for it.
     for keys in ["esc", "y"] {
         scene.confirms("rm x").screen(80, 24);
         assert_eq!(scene.later(300).press(keys).len(), 1);
         scene.snapshot.asks.clear();
         scene.delta(holdpoint_common::Delta::SavedAgain).types("?");
         assert_eq!(scene.press("enter"), []);
-        scene.tell(Message::Other);
+        scene.send(Message::Other);
         assert_eq!(scene.later(299).press("enter"), []);
         assert_eq!(draft(&scene), "half!");
     }
-    // These act at any time.
+    // Esc and the hold key always work.
     assert!(matches!(scene.press("esc")[..], [Command::Interrupt { .. }]));
     assert!(matches!(scene.press("ctrl+x p")[..], [Command::ToggleHold { .. }]));
 }
 
-/// An answer needs a pause after any input, also after input that is no key.
+/// An answer needs a pause after any input, even if it is not a key.
 #[test]
-fn m_a10_any_other_input_puts_off_the_keys_that_answer() {
+fn m_a10_other_input_delays_the_answer_keys() {
     let inputs: [fn(&mut Scene); 6] = [
-        |scene| _ = scene.tell(Message::Other),
-        |scene| _ = scene.tell(Message::Focus(true)),
-        |scene| _ = scene.tell(Message::Paste("y".to_owned())),
+        |scene| _ = scene.send(Message::Other),
+        |scene| _ = scene.send(Message::Focus(true)),
+        |scene| _ = scene.send(Message::Paste("y".to_owned())),
         |scene| _ = scene.press("alt+x"),
         |scene| _ = scene.press("pgup"),
         |scene| _ = scene.press("ctrl+v"),
@@ -160,7 +160,7 @@ fn m_a10_any_other_input_puts_off_the_keys_that_answer() {
     }
 }
 
-/// Somebody else answers the first ask.
+/// Another client approves the first ask.
 fn approved(scene: &mut Scene) {
     let answered = scene.snapshot.asks.remove(0).id;
     let by = AnsweredBy::Client(Who { name: "approve".to_owned(), pid: Some(9) });
@@ -168,7 +168,7 @@ fn approved(scene: &mut Scene) {
 }
 
 #[test]
-fn m_a10_words_for_an_ask_that_somebody_else_closes_are_dropped_and_it_is_said() {
+fn m_a10_words_for_an_ask_closed_elsewhere_are_dropped_with_a_notice() {
     let mut scene = Scene::session();
     scene.turn("Go.").types("half");
     scene.confirms("rm x").confirms("rm y").screen(80, 24);
@@ -180,13 +180,13 @@ fn m_a10_words_for_an_ask_that_somebody_else_closes_are_dropped_and_it_is_said()
         assert!(screen.contains(shown), "{shown}: {screen}");
     }
     assert!(!screen.contains("> hunt"), "{screen}");
-    // The rest of them, and Enter, are for no other ask and for no prompt.
+    // The rest of the words, and Enter, go to no other ask and no prompt.
     for key in ["e", "r", "2", "enter", "y"] {
         assert_eq!(scene.later(299).press(key), []);
     }
     assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
     assert_eq!(draft(&scene), "half");
-    // Without words, it is said all the same.
+    // The close is reported even if no words were typed.
     let mut scene = asking();
     scene.screen(80, 24);
     approved(&mut scene);
@@ -195,7 +195,7 @@ fn m_a10_words_for_an_ask_that_somebody_else_closes_are_dropped_and_it_is_said()
         screen.contains("shell: answered from the command line (pid 9)") && !screen.contains("your words"),
         "{screen}"
     );
-    // This user's own answer needs no such line.
+    // This user's own answer is not reported.
     let mut scene = asking();
     scene.screen(80, 24);
     scene.later(300).press("y");
@@ -225,7 +225,7 @@ fn m_a10_two_questions_are_answered_back_and_forth() {
     assert_eq!(scene.later(300).press("esc"), []);
     scene.press("backtab");
     scene.screen(80, 24);
-    // Skipped, and answered after all.
+    // A skipped question can still be answered.
     scene.later(300).press("s");
     scene.screen(80, 24);
     scene.later(300).press("backtab");
@@ -255,7 +255,7 @@ fn m_a10_always_is_pressed_twice() {
     assert_eq!(answers(&scene.later(700).press("a")), [&Answer::Approve { always: true }]);
 }
 
-/// The keys that are typed around an ask: all but those that act at any time.
+/// Keys that are typed around an ask: all but those that always work.
 fn typed() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "y",
@@ -282,8 +282,8 @@ fn typed() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    /// An ask appears and closes amid a user's typing, by another client or by its call: no key is a prompt, changes the
-    /// draft, or answers.
+    /// However an ask appears and closes amid typing, no key is sent as a prompt, changes the draft
+    /// or answers the ask.
     #[test]
     fn m_a10_no_key_around_a_close_is_a_prompt_a_draft_or_an_answer(
         before in prop::collection::vec((typed(), 0..300_u64), 0..12),
@@ -306,8 +306,8 @@ proptest! {
             }
             scene.later(*gap);
             let commands = match *key {
-                "other" => scene.tell(Message::Other),
-                "paste" => scene.tell(Message::Paste("y\n".to_owned())),
+                "other" => scene.send(Message::Other),
+                "paste" => scene.send(Message::Paste("y\n".to_owned())),
                 key => scene.press(key),
             };
             prop_assert_eq!(commands, []);
@@ -315,7 +315,7 @@ proptest! {
         }
     }
 
-    /// A key that answers is pressed again and again, as by a finger that stays on it.
+    /// An answering key is repeated, as if it were held down.
     #[test]
     fn m_a10_a_key_that_is_pressed_twice_answers_once_and_sends_nothing(gaps in prop::collection::vec(0..300_u64, 1..6)) {
         use holdpoint_common::{AskRequest, Question, QuestionRequest};
@@ -357,16 +357,16 @@ fn m_a10_esc_and_ctrl_c_interrupt_the_turn_that_is_shown() {
         }] {
             let turn = scene.snapshot.turn;
             assert!(turn.is_some());
-            // At once, drawn or not.
+            // Interrupting needs no pause, drawn or not.
             assert_eq!(scene.press(key), [Command::Interrupt { turn }], "{key}");
         }
     }
 }
 
 #[test]
-fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed() {
+fn m_a10_a_long_ask_can_be_read_and_answered() {
     use holdpoint_common::{AskRequest, Question, QuestionReply, QuestionRequest};
-    // What is remembered is as long as the command.
+    // The "always" rule is as long as the command.
     let line = format!("{}finis", "word ".repeat(360));
     let script = format!("{}finis", "one more line\n".repeat(40));
     for details in [line, script] {
@@ -375,11 +375,11 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
             let always = Some(format!("shell in /code/project: {details}"));
             scene.turn("Go.");
             scene.snapshot.asks = vec![Ask { always, ..ask(9, pause(PauseKind::Confirm, &details), Timestamp(0)) }];
-            // It has the room that the rest would take.
+            // Other parts of the screen leave their rows to the ask.
             let queued = |number| holdpoint_common::QueuedPrompt { prompt: PromptId(number), text: "x".into() };
             scene.snapshot.queue = (1..=5).map(queued).collect();
             scene.delta(holdpoint_common::Delta::SavedAgain);
-            scene.tell(Message::Failed("word ".repeat(100)));
+            scene.send(Message::Failed("word ".repeat(100)));
             for size in ["usual", "large"] {
                 let screen = scene.screen(width, height);
                 assert!(screen.contains("Run this command?"), "{size}: {screen}");
@@ -389,7 +389,7 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
                 let screen = scene.screen(width, height);
                 assert!(screen.contains("finis"), "{size}: {screen}");
                 assert!(screen.contains("Run this command?"), "{size}: {screen}");
-                // Whatever its size, one is where one was.
+                // Changing the size keeps the scroll position.
                 scene.press("up up tab");
                 assert!(!scene.screen(width, height).contains("lines 1-"), "{size}");
                 scene.press("home");
@@ -413,7 +413,7 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
 }
 
 #[test]
-fn m_a10_the_guard_counts_from_when_the_ask_or_its_keys_appeared_and_from_nothing_later() {
+fn m_a10_the_guard_starts_when_the_ask_or_its_keys_appear() {
     let mut scene = asking();
     scene.screen(80, 24);
     scene.later(300).press("r");
@@ -421,14 +421,14 @@ fn m_a10_the_guard_counts_from_when_the_ask_or_its_keys_appeared_and_from_nothin
     scene.types("x");
     assert_eq!(scene.press("esc"), []);
     scene.screen(80, 24);
-    assert_eq!(scene.press("n"), [], "typed on, it was meant for the words");
+    assert_eq!(scene.press("n"), [], "too soon, it was meant for the reason");
     scene.later(300);
     scene.screen(80, 24);
     assert_eq!(answers(&scene.press("n")), [&Answer::Deny { reason: None }]);
 }
 
 #[test]
-fn words_for_an_ask_are_there_as_long_as_it_is_open() {
+fn words_for_an_ask_are_kept_while_it_is_open() {
     let mut scene = asking();
     scene.screen(80, 24);
     scene.later(300).press("r");
@@ -438,17 +438,18 @@ fn words_for_an_ask_are_there_as_long_as_it_is_open() {
     assert!(!scene.screen(80, 24).contains("not today"));
     scene.later(300).press("r");
     assert!(scene.screen(80, 24).contains("> not today"));
-    // Left for the hub, and come back to.
+    // The session is left for the hub and opened again.
     let asked = scene.snapshot.asks[0].clone();
     scene.press("ctrl+x s d");
     assert!(scene.state.session.is_none());
-    scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene
+        .reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
     let come_back = |scene: &mut Scene| {
         scene.press("esc");
         scene.types("alpha");
-        let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+        let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
         let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
-        scene.tell(Message::Attached { attachment, id, snapshot });
+        scene.send(Message::Attached { attachment, id, snapshot });
         scene.screen(80, 24);
         // A second Enter sends nothing.
         assert_eq!(scene.press("enter"), []);
@@ -456,9 +457,9 @@ fn words_for_an_ask_are_there_as_long_as_it_is_open() {
         scene.screen(80, 24)
     };
     assert!(come_back(&mut scene).contains("> not today"));
-    // Somebody else has answered it, and something else is asked.
+    // Another client has answered the ask, and a new one is open.
     scene.press("ctrl+x s d");
-    scene.hears(|_| {}, "alpha");
+    scene.reports_session(|_| {}, "alpha");
     scene.snapshot.asks = vec![ask(90, pause(PauseKind::Confirm, "ls"), Timestamp(0))];
     assert!(!come_back(&mut scene).contains("not today"));
 }

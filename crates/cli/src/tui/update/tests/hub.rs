@@ -1,4 +1,4 @@
-//! Keys of the hub.
+//! Tests of the hub's keys.
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
@@ -10,32 +10,32 @@ use crate::tui::message::{Command, Message};
 use crate::tui::scene::{Scene, ask, pause, snapshot, standing};
 
 #[test]
-fn m_a3_what_was_chosen_last_is_shown_however_late_the_one_before_comes() {
+fn m_a3_the_last_choice_is_shown_even_if_the_earlier_one_answers_late() {
     let mut scene = Scene::hub();
-    scene.hears(|_| {}, "alpha").hears(|_| {}, "beta");
+    scene.reports_session(|_| {}, "alpha").reports_session(|_| {}, "beta");
     scene.types("alpha");
-    let [Command::Open { attachment: early, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    let [Command::Open { attachment: early, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
     scene.press("esc");
     scene.types("beta");
-    let [Command::Open { attachment: late, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    let [Command::Open { attachment: late, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
     assert!(!scene.state.awaits(early) && scene.state.awaits(late));
-    scene.tell(Message::NotOpened { attachment: early, why: "gone".to_owned() });
-    assert!(scene.state.awaits(late), "that is of the one before");
+    scene.send(Message::NotOpened { attachment: early, why: "gone".to_owned() });
+    assert!(scene.state.awaits(late), "the error belongs to the earlier attachment");
     assert!(!scene.screen(80, 24).contains("gone"));
     let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
-    scene.tell(Message::Attached { attachment: late, id, snapshot });
+    scene.send(Message::Attached { attachment: late, id, snapshot });
     assert!(!scene.state.awaits(early) && scene.state.awaits(late));
     scene.press("ctrl+x d");
     assert!(!scene.state.awaits(late));
 }
 
 #[test]
-fn m_e1_resume_is_this_folders_newest_in_which_something_was_said() {
+fn m_e1_resume_opens_the_newest_used_session_of_this_folder() {
     let mut scene = Scene::hub();
     let last = |outcome| Some(holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None });
     let said = |scene: &mut Scene, name: &str, since, folder: &str, said: bool| {
         let folder = folder.to_owned();
-        scene.hears(
+        scene.reports_session(
             |session| {
                 (session.since, session.workspace) = (Timestamp(since), folder);
                 session.last_turn = if said { last(Outcome::Done) } else { None };
@@ -56,11 +56,14 @@ fn m_e1_resume_is_this_folders_newest_in_which_something_was_said() {
 }
 
 #[test]
-fn the_hubs_first_row_waits_the_longest_and_is_answered_from_there() {
+fn the_longest_waiting_ask_is_first_and_answered_in_the_hub() {
     let mut scene = Scene::hub();
     for (name, since) in [("late", 50), ("early", 10)] {
         let asked = ask(since, pause(PauseKind::Confirm, "ls"), Timestamp(since));
-        scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), name);
+        scene.reports_session(
+            |session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused),
+            name,
+        );
     }
     let waiting: Vec<_> = scene.state.hub.waiting().iter().map(|session| session.name.clone()).collect();
     assert_eq!(waiting, ["early", "late"]);
@@ -71,11 +74,12 @@ fn the_hubs_first_row_waits_the_longest_and_is_answered_from_there() {
     assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{commands:?}");
 }
 
-/// The hub, with an ask under its cursor.
+/// The hub, with an ask in the panel.
 fn hub_asking(request: holdpoint_common::AskRequest) -> Scene {
     let mut scene = Scene::hub();
     let asked = ask(10, request, Timestamp(10));
-    scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene
+        .reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
     scene.press("tab");
     scene
 }
@@ -84,38 +88,39 @@ fn hub_asking(request: holdpoint_common::AskRequest) -> Scene {
 fn m_c5_esc_and_ctrl_c_in_the_hub_interrupt_the_turn_that_asks() {
     for key in ["esc", "ctrl+c"] {
         let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
-        // At once, drawn or not.
+        // Interrupting needs no pause, drawn or not.
         let ask = "alpha.10".parse().unwrap();
         assert_eq!(scene.press(key), [Command::InterruptOther { ask }], "{key}");
-        scene.hears(|_| {}, "alpha");
-        assert!(scene.state.hub.asking.is_none() && scene.state.notice.is_none());
+        scene.reports_session(|_| {}, "alpha");
+        assert!(scene.state.hub.panel_ask.is_none() && scene.state.notice.is_none());
     }
 }
 
 #[test]
-fn m_a10_what_is_pasted_in_the_hub_are_words_for_what_is_asked() {
+fn m_a10_a_paste_in_the_hub_goes_into_the_open_answer() {
     let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
     scene.screen(80, 24);
-    scene.later(1000).tell(Message::Paste("y\ny".to_owned()));
+    scene.later(1000).send(Message::Paste("y\ny".to_owned()));
     assert_eq!(scene.later(300).press("r"), []);
     scene.screen(80, 24);
-    scene.tell(Message::Paste("not\ntoday".to_owned()));
+    scene.send(Message::Paste("not\ntoday".to_owned()));
     let commands = scene.later(1000).press("enter");
     assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
-    assert_eq!(scene.state.hub.filter, "", "none of it is a filter");
+    assert_eq!(scene.state.hub.filter, "", "nothing was pasted into the filter");
 }
 
-/// Somebody else has closed it: neither the filter nor what stands under the cursor is meant.
+/// After another client closes the ask, keys go neither to the filter nor to the row under the
+/// cursor.
 #[test]
-fn m_a10_what_was_meant_for_an_ask_in_the_hub_that_somebody_else_closes_goes_nowhere() {
+fn m_a10_keys_for_a_hub_ask_closed_elsewhere_are_dropped() {
     let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
     scene.screen(80, 24);
     scene.later(1000).press("x");
-    scene.hears(|_| {}, "alpha");
+    scene.reports_session(|_| {}, "alpha");
     for letter in " yes, do".chars() {
         scene.later(100).types(&letter.to_string());
     }
-    scene.tell(Message::Paste("pasted".to_owned()));
+    scene.send(Message::Paste("pasted".to_owned()));
     assert_eq!(scene.later(299).press("enter"), []);
     assert_eq!(scene.state.hub.filter, "");
     scene.later(300).types("al");
@@ -125,14 +130,14 @@ fn m_a10_what_was_meant_for_an_ask_in_the_hub_that_somebody_else_closes_goes_now
     let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
     scene.screen(80, 24);
     assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
-    assert_eq!(scene.hears(|_| {}, "alpha").press("y enter"), []);
+    assert_eq!(scene.reports_session(|_| {}, "alpha").press("y enter"), []);
     assert_eq!(scene.state.hub.filter, "");
     scene.later(300).types("al");
     assert_eq!(scene.state.hub.filter, "al");
 }
 
 #[test]
-fn m_a10_words_in_the_hub_for_an_ask_that_somebody_else_closes_are_dropped_and_it_is_said() {
+fn m_a10_words_for_a_hub_ask_closed_elsewhere_are_dropped_with_a_notice() {
     let next = ask(20, pause(PauseKind::Confirm, "rm y"), Timestamp(20));
     for next in [None, Some(&next)] {
         let mut scene = hub_asking(pause(PauseKind::Confirm, "rm x"));
@@ -142,15 +147,15 @@ fn m_a10_words_in_the_hub_for_an_ask_that_somebody_else_closes_are_dropped_and_i
         let mut summary = SessionSummary::from(&snapshot("alpha"));
         summary.waits_for = next.cloned();
         let ask: AskId = "alpha.10".parse().unwrap();
-        let commands = scene.tell(Message::News(SessionNews::Session(Box::new(summary))));
+        let commands = scene.send(Message::SessionChanged(SessionNews::Session(Box::new(summary))));
         assert_eq!(commands, [Command::ReadAskEnd { ask: ask.clone() }]);
         let screen = scene.screen(80, 24);
-        assert!(screen.contains("alpha: shell: answered, or closed, elsewhere; your words were not sent"), "{screen}");
-        // Then its session reports how, once.
+        assert!(screen.contains("alpha: shell: answered or closed elsewhere; your words were not sent"), "{screen}");
+        // Then the session reports once how the ask was closed.
         let ended = |ask: &str, how: &str| Message::AskEnded { ask: ask.parse().unwrap(), how: how.to_owned() };
-        assert_eq!(scene.tell(ended("alpha.9", "of another")), []);
-        assert_eq!(scene.tell(ended("alpha.10", "answered from the command line (pid 9)")), []);
-        assert_eq!(scene.tell(ended("alpha.10", "again")), []);
+        assert_eq!(scene.send(ended("alpha.9", "of another")), []);
+        assert_eq!(scene.send(ended("alpha.10", "answered from the command line (pid 9)")), []);
+        assert_eq!(scene.send(ended("alpha.10", "again")), []);
         let screen = scene.screen(80, 24);
         let how = "alpha: shell: answered from the command line (pid 9); your words were not sent";
         assert!(screen.contains(how), "{screen}");
@@ -164,7 +169,7 @@ fn m_a10_words_in_the_hub_for_an_ask_that_somebody_else_closes_are_dropped_and_i
 }
 
 #[test]
-fn m_b9_how_a_turn_ended_is_said_whole_however_narrow_the_hub_is() {
+fn m_b9_a_narrow_hub_never_cuts_an_outcome() {
     for (live, width, said) in [
         (true, 80, "idle (interrupted)"),
         (true, 40, " interrupted "),
@@ -174,7 +179,7 @@ fn m_b9_how_a_turn_ended_is_said_whole_however_narrow_the_hub_is() {
         let mut scene = Scene::hub();
         let outcome = Outcome::Interrupted;
         let ended = holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None };
-        scene.hears(|session| (session.live, session.last_turn) = (live, Some(ended)), "alpha");
+        scene.reports_session(|session| (session.live, session.last_turn) = (live, Some(ended)), "alpha");
         let screen = scene.screen(width, 12);
         assert!(screen.contains(said) && !screen.contains("inter…") && !screen.contains("interrupt…"), "{screen}");
     }
@@ -186,7 +191,7 @@ fn m_b9_a_long_ask_is_read_and_answered_in_the_hub() {
         let mut scene = hub_asking(pause(PauseKind::Confirm, &format!("{}finis", "one more line\n".repeat(40))));
         let screen = scene.screen(width, height);
         assert!(screen.contains("[Y] Approve [N] Deny") && screen.contains("Run this command?"), "{screen}");
-        assert!(screen.contains("of 42: ↑ ↓ ─"), "Tab is the way back here: {screen}");
+        assert!(screen.contains("of 42: ↑ ↓ ─"), "Tab must not be offered for scrolling: {screen}");
         scene.press("end");
         assert!(scene.screen(width, height).contains("│ finis"));
         assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
@@ -203,64 +208,65 @@ fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other
             session.status = SessionStatus::Paused;
         }
     };
-    scene.hears(asked(10, 1), "alpha");
-    assert!(scene.screen(80, 24).contains("| 1 waits for you"));
-    scene.hears(asked(10, 2), "alpha");
+    scene.reports_session(asked(10, 1), "alpha");
+    assert!(scene.screen(80, 24).contains("| 1 ask needs you"));
+    scene.reports_session(asked(10, 2), "alpha");
     let screen = scene.screen(80, 24);
-    assert!(screen.contains("| 2 wait for you") && screen.contains("touch 10 (1 more)"), "{screen}");
+    assert!(screen.contains("| 2 asks need you") && screen.contains("touch 10 (1 more)"), "{screen}");
     assert_eq!(scene.state.title(), "(2) holdpoint");
     assert_eq!(scene.press("tab"), []);
-    assert!(scene.screen(80, 24).contains("⏸ alpha: shell, 1 more waits"));
+    assert!(scene.screen(80, 24).contains("⏸ alpha: shell, 1 more waiting"));
     let answered = scene.later(300).press("y");
     assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{answered:?}");
-    scene.hears(asked(11, 1), "alpha");
-    // The next one has a guard of its own, and no key of it is for the list.
+    scene.reports_session(asked(11, 1), "alpha");
+    // The next ask has its own guard, and no key for it reaches the list.
     assert_eq!(scene.press("y"), []);
     let screen = scene.screen(80, 24);
-    assert!(screen.contains("│ touch 11") && screen.contains("| 1 waits for you"), "{screen}");
+    assert!(screen.contains("│ touch 11") && screen.contains("| 1 ask needs you"), "{screen}");
     assert_eq!(scene.later(299).press("y"), []);
     let answered = scene.later(300).press("y");
     assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
-    scene.hears(|_| {}, "alpha");
-    assert!(scene.state.hub.asking.is_none());
+    scene.reports_session(|_| {}, "alpha");
+    assert!(scene.state.hub.panel_ask.is_none());
     assert_eq!(scene.state.hub.filter, "");
     assert_eq!(scene.state.title(), "holdpoint");
 }
 
-/// The hub, with a session that was answered from it and works on.
+/// The hub, with a running session whose ask was answered in the panel.
 fn hub_working() -> Scene {
     let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
     scene.screen(80, 24);
     assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
-    scene.hears(|session| session.status = SessionStatus::Running, "alpha");
+    scene.reports_session(|session| session.status = SessionStatus::Running, "alpha");
     scene
 }
 
-/// The session asks again.
+/// The session raises another ask.
 fn asks_again(scene: &mut Scene) {
     let asked = ask(11, pause(PauseKind::Confirm, "touch made"), Timestamp(20));
-    scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene
+        .reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
 }
 
 #[test]
-fn m_b9_the_panel_stays_on_a_session_that_works_and_shows_its_next_ask() {
+fn m_b9_the_panel_stays_on_a_running_session_until_its_next_ask() {
     let mut scene = hub_working();
     let screen = scene.screen(80, 24);
     assert!(screen.contains("alpha: running") && screen.contains("Tab back to the list"), "{screen}");
     // However late, no key or paste is a filter or opens anything.
-    scene.later(1000).tell(Message::Paste("y".to_owned()));
+    scene.later(1000).send(Message::Paste("y".to_owned()));
     assert_eq!(scene.press("y enter n up ctrl+d"), []);
     assert_eq!((&*scene.state.hub.filter, &scene.state.overlay), ("", &None));
-    scene.hears(|session| (session.status, session.asks) = (SessionStatus::Running, 0), "alpha");
+    scene.reports_session(|session| (session.status, session.asks) = (SessionStatus::Running, 0), "alpha");
     asks_again(&mut scene);
     assert!(scene.screen(80, 24).contains("│ touch made"));
     assert_eq!(scene.later(299).press("y"), []);
     let answered = scene.later(300).press("y");
     assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
-    scene.hears(|session| session.status = SessionStatus::Running, "alpha");
+    scene.reports_session(|session| session.status = SessionStatus::Running, "alpha");
     assert!(scene.screen(80, 24).contains("alpha: running"));
-    // The turn ends: the list is back, and keys that were meant for the panel go nowhere.
-    scene.later(1000).hears(|_| {}, "alpha");
+    // The turn ends: the list is back, and keys that were meant for the panel have no effect.
+    scene.later(1000).reports_session(|_| {}, "alpha");
     let screen = scene.screen(80, 24);
     assert!(!screen.contains("Tab back") && screen.contains("Enter open"), "{screen}");
     assert_eq!(scene.later(299).press("y enter"), []);
@@ -270,7 +276,7 @@ fn m_b9_the_panel_stays_on_a_session_that_works_and_shows_its_next_ask() {
 }
 
 #[test]
-fn m_b9_the_panel_of_a_session_that_works_is_left_by_keys_of_its_own() {
+fn m_b9_esc_and_tab_leave_the_panel_of_a_running_session() {
     for key in ["esc", "tab", "ctrl+c", "ctrl+x s", "ctrl+x i"] {
         let mut scene = hub_working();
         scene.later(1000);
@@ -282,9 +288,9 @@ fn m_b9_the_panel_of_a_session_that_works_is_left_by_keys_of_its_own() {
         assert_eq!(scene.state.hub.filter, "al", "{key}");
         // The panel is closed: the next ask waits in the list.
         asks_again(&mut scene);
-        assert!(scene.state.hub.asking.is_none(), "{key}");
+        assert!(scene.state.hub.panel_ask.is_none(), "{key}");
     }
-    // Held, interrupted or gone, nothing follows by itself.
+    // The panel does not follow a session that was held, interrupted or deleted.
     for change in [
         |session: &mut SessionSummary| {
             (session.hold, session.status) = (standing(HoldCause::Restored), SessionStatus::Paused);
@@ -292,27 +298,28 @@ fn m_b9_the_panel_of_a_session_that_works_is_left_by_keys_of_its_own() {
         |session: &mut SessionSummary| session.status = SessionStatus::Interrupted,
     ] {
         let mut scene = hub_working();
-        scene.hears(change, "alpha");
+        scene.reports_session(change, "alpha");
         assert!(!scene.screen(80, 24).contains("Tab back"));
     }
     let mut scene = hub_working();
-    scene.tell(Message::News(SessionNews::Deleted("alpha".parse().unwrap())));
+    scene.send(Message::SessionChanged(SessionNews::Deleted("alpha".parse().unwrap())));
     assert!(!scene.screen(80, 24).contains("Tab back"));
 }
 
-/// Esc leaves a session that works, and interrupts one that asks: pressed as the ask appears, it was meant for the first.
+/// Esc leaves the panel of a running session, but interrupts one with an ask. Pressed just as an
+/// ask appears, it was meant to leave.
 #[test]
 fn m_a10_esc_that_was_meant_to_leave_the_panel_interrupts_nothing() {
     for key in ["esc", "ctrl+c"] {
         let mut scene = hub_working();
         asks_again(&mut scene);
         assert_eq!(scene.later(1000).press(key), [], "not drawn: {key}");
-        assert!(scene.state.hub.asking.is_none());
+        assert!(scene.state.hub.panel_ask.is_none());
         let mut scene = hub_working();
         asks_again(&mut scene);
         scene.screen(80, 24);
         assert_eq!(scene.later(299).press(key), [], "not read: {key}");
-        assert!(scene.state.hub.asking.is_none());
+        assert!(scene.state.hub.panel_ask.is_none());
         let mut scene = hub_working();
         asks_again(&mut scene);
         scene.screen(80, 24);
@@ -322,31 +329,31 @@ fn m_a10_esc_that_was_meant_to_leave_the_panel_interrupts_nothing() {
 }
 
 #[test]
-fn the_terminal_calls_only_where_it_is_not_looked_at() {
+fn the_bell_rings_only_without_focus() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     let ask = ask(9, pause(PauseKind::Confirm, "ls"), Timestamp(0));
     scene.snapshot.asks.push(ask.clone());
-    let happened = |scene: &Scene| Message::Happened {
+    let happened = |scene: &Scene| Message::Events {
         attachment: 1,
         events: vec![],
         snapshot: std::sync::Arc::new(scene.snapshot.clone()),
     };
-    scene.tell(Message::Focus(false));
+    scene.send(Message::Focus(false));
     let message = happened(&scene);
-    let commands = scene.tell(message);
-    assert!(matches!(&commands[..], [Command::Notify { text }] if text == "alpha: shell asks"), "{commands:?}");
-    // Once.
+    let commands = scene.send(message);
+    assert!(matches!(&commands[..], [Command::Notify { text }] if text == "alpha needs you: shell"), "{commands:?}");
+    // One ask alerts once.
     let message = happened(&scene);
-    assert_eq!(scene.tell(message), []);
-    scene.tell(Message::Focus(true));
+    assert_eq!(scene.send(message), []);
+    scene.send(Message::Focus(true));
     scene.snapshot.asks[0].id.seq = 10;
     let message = happened(&scene);
-    assert_eq!(scene.tell(message), []);
+    assert_eq!(scene.send(message), []);
 }
 
 #[test]
-fn m_e1_whoever_types_a_name_finds_it_before_what_else_is_like_that() {
+fn m_e1_a_typed_name_is_found_before_other_matches() {
     let mut scene = Scene::hub();
     let said = |since, title: &'static str| {
         move |session: &mut holdpoint_common::SessionSummary| {
@@ -355,16 +362,19 @@ fn m_e1_whoever_types_a_name_finds_it_before_what_else_is_like_that() {
     };
     let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
     scene
-        .hears(said(1, "the first"), "api")
-        .hears(said(2, "another"), "api-tests")
-        .hears(said(3, "mends the api"), "zeta")
-        .hears(said(4, "the newest"), "old-api")
-        .hears(|session| (session.title, session.waits_for) = ("asks of the api".to_owned(), Some(asked)), "waits");
+        .reports_session(said(1, "the first"), "api")
+        .reports_session(said(2, "another"), "api-tests")
+        .reports_session(said(3, "mends the api"), "zeta")
+        .reports_session(said(4, "the newest"), "old-api")
+        .reports_session(
+            |session| (session.title, session.waits_for) = ("asks of the api".to_owned(), Some(asked)),
+            "waits",
+        );
     let names = |scene: &Scene| {
         let rows = scene.state.hub.rows();
         rows.iter().filter_map(|row| row.session()).map(ToString::to_string).collect::<Vec<_>>()
     };
-    assert_eq!(names(&scene)[0], "waits", "what is urgent comes first, where nothing is typed");
+    assert_eq!(names(&scene)[0], "waits", "without a filter, the most urgent row is first");
     scene.types("API");
     assert_eq!(names(&scene)[..3], ["api", "api-tests", "waits"]);
     let opened = scene.press("enter");
@@ -372,27 +382,27 @@ fn m_e1_whoever_types_a_name_finds_it_before_what_else_is_like_that() {
 }
 
 #[test]
-fn why_nothing_was_opened_is_told_until_the_next_key() {
+fn an_open_error_is_shown_until_the_next_key() {
     let mut scene = Scene::hub();
-    scene.hears(|_| {}, "alpha");
-    let why = || "10 sessions are live, the limit".to_owned();
+    scene.reports_session(|_| {}, "alpha");
+    let why = || "too many live sessions: the limit is 10".to_owned();
     let refused = |scene: &mut Scene| {
-        let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("nothing is opened") };
-        scene.tell(Message::NotOpened { attachment, why: why() });
+        let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("no session is opened") };
+        scene.send(Message::NotOpened { attachment, why: why() });
         assert!(scene.screen(80, 24).contains(&why()));
     };
     refused(&mut scene);
     scene.press("down");
     let screen = scene.screen(80, 24);
     assert!(!screen.contains(&why()) && screen.contains("Enter open"), "{screen}");
-    // Nor does a key that tries again leave it standing.
+    // A key that tries again also removes it.
     refused(&mut scene);
     scene.press("ctrl+x n");
     assert!(!scene.screen(80, 24).contains(&why()));
 }
 
 #[test]
-fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
+fn words_for_a_hub_ask_are_kept_while_it_is_left() {
     let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
     scene.screen(80, 24);
     scene.later(300).press("r");
@@ -400,7 +410,7 @@ fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
     scene.press("tab tab");
     let screen = scene.screen(80, 24);
     assert!(screen.contains("[R] Deny and say why"), "{screen}");
-    // It appears anew, with the guard of what does.
+    // The ask appears again, with a new guard.
     assert_eq!(scene.later(299).press("r y"), []);
     scene.later(300).press("r");
     scene.types("ay");
@@ -409,10 +419,10 @@ fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
 }
 
 #[test]
-fn t_u5_a_session_with_a_damaged_row_says_so_in_the_list() {
+fn t_u5_the_list_marks_a_damaged_session() {
     let mut scene = Scene::hub();
-    scene.hears(|_| {}, "whole");
-    scene.hears(|session| session.gaps = [Gap { from: 3, to: 5 }].into_iter().collect(), "torn");
+    scene.reports_session(|_| {}, "whole");
+    scene.reports_session(|session| session.gaps = [Gap { from: 3, to: 5 }].into_iter().collect(), "torn");
     let screen = scene.screen(80, 24);
     assert_eq!(screen.matches("damaged, idle").count(), 1, "{screen}");
     scene.types("torn");

@@ -1,4 +1,4 @@
-//! What is typed, chosen and read in a session.
+//! Tests of typing, selecting and reading in a session.
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Hold, HoldCause, HoldShown, Outcome, SessionSummary, Timestamp, TurnId};
@@ -12,13 +12,13 @@ use crate::tui::scene::{Scene, standing, user};
 fn m_d1_a_toggle_carries_what_was_shown() {
     let mut scene = asking();
     let toggle = |shown| vec![Command::ToggleHold { shown }];
-    // Above any prompt.
+    // The hold key works while a prompt is being typed or an ask is open.
     assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Off));
     scene.hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
     assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Requested));
     scene.hold(standing(HoldCause::Restored));
     assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Standing));
-    // Without a session it does nothing.
+    // Without a session it has no effect.
     assert_eq!(Scene::hub().press("ctrl+x p"), []);
 }
 
@@ -47,29 +47,29 @@ fn prompts_are_sent_and_come_back_if_they_are_refused() {
         text: "do it\nnow".to_owned(),
         why: "queue full".to_owned(),
     };
-    scene.tell(refused("alpha"));
+    scene.send(refused("alpha"));
     assert_eq!(draft(&scene), "do it\nnow");
     assert!(scene.screen(80, 24).contains("queue full"));
     scene.press("esc");
     assert_eq!(scene.press("enter"), []);
     scene.types("next");
-    scene.tell(refused("alpha"));
+    scene.send(refused("alpha"));
     assert_eq!(draft(&scene), "do it\nnow\nnext");
-    // Of another session, it is typed again there.
-    scene.tell(refused("beta"));
+    // A refused prompt of another session goes back into that session's prompt.
+    scene.send(refused("beta"));
     assert_eq!(draft(&scene), "do it\nnow\nnext");
     assert!(scene.screen(80, 24).contains("beta: queue full"));
-    scene.hears(|_| {}, "beta").press("esc esc");
+    scene.reports_session(|_| {}, "beta").press("esc esc");
     scene.types("beta");
-    let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
     let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
-    scene.tell(Message::Attached { attachment, id, snapshot });
+    scene.send(Message::Attached { attachment, id, snapshot });
     assert_eq!(draft(&scene), "do it\nnow");
     assert_eq!(scene.state.drafts, []);
 }
 
 #[test]
-fn m_c5_what_is_handed_back_is_typed_again_unless_something_else_is() {
+fn m_c5_returned_prompts_go_back_into_an_empty_input() {
     use holdpoint_common::{Fact, PromptId, Who};
     for typed in ["", "else"] {
         let mut scene = Scene::session();
@@ -89,10 +89,10 @@ fn m_c5_what_is_handed_back_is_typed_again_unless_something_else_is() {
 }
 
 #[test]
-fn what_went_wrong_is_told_whole() {
+fn long_errors_are_shown_in_full() {
     let mut scene = Scene::session();
     let why = format!("there is no key for openai; {}at the very end", "set it somewhere ".repeat(8));
-    scene.tell(Message::Failed(why));
+    scene.send(Message::Failed(why));
     for (width, height) in [(80, 24), (40, 12)] {
         let screen = scene.screen(width, height);
         assert!(screen.contains("there is no key"), "{screen}");
@@ -100,10 +100,10 @@ fn what_went_wrong_is_told_whole() {
         assert!(screen.contains("holdpoint | alpha") || screen.contains("alpha"), "{screen}");
     }
     let mut hub = Scene::hub();
-    hub.tell(Message::Watching);
-    hub.tell(Message::Failed("word ".repeat(30) + "end."));
+    hub.send(Message::Watching);
+    hub.send(Message::Failed("word ".repeat(30) + "end."));
     let screen = hub.screen(80, 24);
-    assert!(screen.contains("end.") && !screen.contains("looking for"), "{screen}");
+    assert!(screen.contains("end.") && !screen.contains("loading sessions"), "{screen}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn commands_are_typed_and_paths_are_prompts() {
     let mut idle = Scene::session();
     idle.types("/interrupt");
     assert_eq!(idle.press("enter"), []);
-    assert!(idle.screen(80, 24).contains("nothing runs"));
+    assert!(idle.screen(80, 24).contains("nothing is running"));
     assert_eq!(run("/nonsense"), []);
     assert_eq!(run("/quit"), []);
 }
@@ -158,23 +158,24 @@ fn calls_are_chosen_and_opened_one_by_one() {
     scene.screen(80, 24);
     let inside = |scene: &mut Scene, text: &str| scene.screen(80, 24).contains(text);
     scene.press("ctrl+up ctrl+up");
-    assert_eq!(scene.press("enter"), [], "it opens the call, and sends nothing");
+    assert_eq!(scene.press("enter"), [], "Enter opens the call and sends nothing");
     assert!(inside(&mut scene, "│ more 29") && !inside(&mut scene, "│ more 30"));
     scene.press("ctrl+o");
     assert!(!inside(&mut scene, "│ more 29"));
-    // As far up as there are calls, and always in sight.
+    // Up to the first call, which is always scrolled into view.
     scene.press(&["alt+up"; 40].join(" "));
     scene.press("enter");
     assert!(inside(&mut scene, "│ more 1\n"));
     scene.press("ctrl+down enter");
     assert!(inside(&mut scene, "│ more 2\n"));
-    // What is typed goes to the prompt, and Enter sends again.
+    // Typed keys go to the prompt, and Enter sends again.
     scene.types("!");
     assert_eq!(scene.press("enter"), [Command::Prompt { text: "draft!".to_owned() }]);
-    // All of them, but what was opened before is as all are.
+    // Opening all calls also resets the calls that were opened one by one.
     scene.press("ctrl+o");
     assert!(inside(&mut scene, "│ more 30") && inside(&mut scene, "│ more 29"));
-    // Behind the last one none is chosen; and Esc first leaves the choice, then the session.
+    // Nothing is selected after the last call. Esc first clears the selection, then leaves the
+    // session.
     scene.press("ctrl+up ctrl+down");
     assert!(!inside(&mut scene, "choose"));
     scene.press("ctrl+up");
@@ -212,20 +213,20 @@ fn scrolling_stays_put_while_text_arrives() {
 }
 
 #[test]
-fn older_facts_are_fetched_at_the_first_line_and_take_its_place() {
+fn scrolling_to_the_first_line_fetches_older_facts() {
     let mut scene = Scene::session();
-    // As if only the newest had come.
+    // As if only the newest facts had arrived.
     scene.state.session.as_mut().unwrap().older = true;
     scene.turn("Go.").said(1, "The first that came.");
     scene.screen(80, 24);
     let commands = scene.press("pgup");
     let [Command::Open { attachment: 2, limit, .. }] = &commands[..] else { panic!("{commands:?}") };
-    assert!(*limit > crate::tui::session::PAST);
-    // What comes of the one before is no longer of interest, and what is there stays until all has come.
+    assert!(*limit > crate::tui::session::INITIAL_FACTS);
+    // Events of the old attachment are ignored, and the old entries stay until the replay ends.
     scene.said(9, "of the old stream");
     assert!(!scene.screen(80, 24).contains("of the old stream"));
     assert!(scene.screen(80, 24).contains("The first that came."));
-    scene.tell(Message::Live { attachment: 2 });
+    scene.send(Message::ReplayEnded { attachment: 2 });
     assert!(!scene.screen(80, 24).contains("The first that came."));
 }
 
@@ -239,10 +240,10 @@ fn commands_that_change_nothing_say_so() {
     };
     let requested = || Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) };
     let held = || standing(HoldCause::Restored);
-    assert!(told(held(), "/hold").contains("it is held already"));
-    assert!(told(requested(), "/pause").contains("it is held at the next boundary already"));
-    assert!(told(Hold::Off, "/release").contains("it is not held"));
-    assert!(told(Hold::Off, "/model rehearsal").contains("rehearsal is its model"));
+    assert!(told(held(), "/hold").contains("the session is already held"));
+    assert!(told(requested(), "/pause").contains("a hold at the next boundary is already requested"));
+    assert!(told(Hold::Off, "/release").contains("the session is not held"));
+    assert!(told(Hold::Off, "/model rehearsal").contains("the model is already rehearsal"));
     let mut scene = Scene::session();
     scene.turn("Go.").hold(requested()).types("/play");
     assert_eq!(scene.press("enter"), [Command::Release]);
@@ -254,15 +255,15 @@ fn a_hold_that_lets_a_turn_reach_its_boundary_is_noted_once() {
     let requested = || Hold::Requested { cause: HoldCause::Restored, since: Timestamp(0) };
     let counts = |scene: &mut Scene| {
         let screen = scene.screen(80, 24);
-        ["⏸ PAUSED (restored)", "▶ no longer held"].map(|note| screen.matches(note).count())
+        ["⏸ PAUSED (restored)", "▶ released"].map(|note| screen.matches(note).count())
     };
     let mut scene = Scene::session();
     scene.turn("Go.").hold(restored()).hold(requested()).hold(restored());
     assert_eq!(counts(&mut scene), [1, 0]);
-    // Behind something else it is noted again: a run's iteration may go on for long.
+    // After another entry it is noted again: a run's iteration may take long.
     scene.hold(requested()).said(1, "So much is done.").hold(restored());
     assert_eq!(counts(&mut scene), [2, 0]);
-    // Released on the way to its boundary.
+    // Released before its boundary.
     scene.hold(requested()).hold(Hold::Off);
     assert_eq!(counts(&mut scene), [2, 1]);
     // Held again.
@@ -275,7 +276,7 @@ fn a_hold_that_lets_a_turn_reach_its_boundary_is_noted_once() {
 }
 
 #[test]
-fn older_facts_bring_no_prompt_into_the_history_twice() {
+fn fetching_older_facts_duplicates_no_history_entry() {
     let mut scene = Scene::session();
     scene.state.session.as_mut().unwrap().limit = 1;
     let said = |scene: &mut Scene, texts: &[&str]| {
@@ -296,11 +297,11 @@ fn older_facts_bring_no_prompt_into_the_history_twice() {
     );
     scene.state.session.as_mut().unwrap().older = true;
     scene.screen(80, 24);
-    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else { panic!("nothing older is fetched") };
+    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else { panic!("no older facts are fetched") };
     let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
-    scene.tell(Message::Attached { attachment, id, snapshot });
+    scene.send(Message::Attached { attachment, id, snapshot });
     said(&mut scene, &["zero", "one", "two"]);
-    scene.tell(Message::Live { attachment });
+    scene.send(Message::ReplayEnded { attachment });
     let all: Vec<_> = (1..=4).map(|times| recall(&mut scene, times)).collect();
     assert_eq!(all, ["two", "one", "zero", "zero"]);
 }
@@ -310,7 +311,7 @@ fn a_closed_session_can_be_read_and_left_by_commands() {
     let run = |text: &str| {
         let mut scene = Scene::session();
         scene.turn("Go.").ended(Outcome::Done, None);
-        scene.tell(Message::Closed { attachment: 1 });
+        scene.send(Message::Closed { attachment: 1 });
         scene.types(text);
         let commands = scene.press("enter");
         (commands, scene)
@@ -322,12 +323,12 @@ fn a_closed_session_can_be_read_and_left_by_commands() {
 }
 
 #[test]
-fn m_b4_a_closed_session_is_opened_again_by_enter_or_when_somebody_else_opens_it() {
+fn m_b4_enter_or_another_client_reopens_a_closed_session() {
     let closed = || {
         let mut scene = Scene::session();
-        scene.hears(|_| {}, "alpha").turn("say one").ended(Outcome::Done, None);
-        scene.tell(Message::Closed { attachment: 1 });
-        scene.hears(|session| session.live = false, "alpha");
+        scene.reports_session(|_| {}, "alpha").turn("say one").ended(Outcome::Done, None);
+        scene.send(Message::Closed { attachment: 1 });
+        scene.reports_session(|session| session.live = false, "alpha");
         scene
     };
     let opens = |commands: &[Command]| match commands {
@@ -335,36 +336,36 @@ fn m_b4_a_closed_session_is_opened_again_by_enter_or_when_somebody_else_opens_it
         other => panic!("{other:?}"),
     };
     let mut scene = closed();
-    // What is not new, or of another one, is nothing.
-    assert!(scene.screen(80, 24).contains("Enter open it again"));
-    scene.hears(|_| {}, "beta");
+    // Old news, or news of another session, has no effect.
+    assert!(scene.screen(80, 24).contains("Enter open again"));
+    scene.reports_session(|_| {}, "beta");
     assert_eq!(scene.state.attachments, 1);
     let summary = SessionSummary::from(&scene.snapshot);
     let news = SessionNews::Session(Box::new(SessionSummary { live: true, ..summary }));
-    // By news it is only reached: the client that opened it may have closed it again.
-    let attachment = match &scene.tell(Message::News(news.clone()))[..] {
-        [Command::Detach, Command::Reach { id, attachment, .. }] if id.as_str() == "alpha" => *attachment,
+    // News alone does not open it: the other client may have closed it again.
+    let attachment = match &scene.send(Message::SessionChanged(news.clone()))[..] {
+        [Command::Detach, Command::ShowLive { id, attachment, .. }] if id.as_str() == "alpha" => *attachment,
         other => panic!("{other:?}"),
     };
-    assert_eq!(scene.tell(Message::News(news)), [], "it is reached once");
-    scene.tell(Message::Closed { attachment });
-    assert!(scene.screen(80, 24).contains("Enter open it again"), "it stays closed");
+    assert_eq!(scene.send(Message::SessionChanged(news)), [], "a second report has no effect");
+    scene.send(Message::Closed { attachment });
+    assert!(scene.screen(80, 24).contains("Enter open again"), "the session stays closed");
     for typed in ["", "/rename it", "say more"] {
         let mut scene = closed();
-        // There is no more of it without that.
+        // The older past can't be fetched without opening it.
         scene.state.session.as_mut().unwrap().older = true;
         scene.screen(80, 24);
         assert_eq!(scene.press("pgup ctrl+home"), []);
         scene.types(typed);
         let refused = opens(&scene.press("enter"));
-        scene.tell(Message::NotOpened { attachment: refused, why: "no room".to_owned() });
+        scene.send(Message::NotOpened { attachment: refused, why: "no room".to_owned() });
         let screen = scene.screen(80, 24);
         assert!(screen.contains("no room") && screen.contains("say one") && screen.contains("closed"), "{screen}");
         assert_eq!(opens(&scene.press("enter")), attachment + 1);
         let (id, snapshot) = (scene.snapshot.settings.id.clone(), std::sync::Arc::new(scene.snapshot.clone()));
-        scene.tell(Message::Attached { attachment: attachment + 1, id, snapshot });
+        scene.send(Message::Attached { attachment: attachment + 1, id, snapshot });
         scene.turn("say one").ended(Outcome::Done, None);
-        scene.tell(Message::Live { attachment: attachment + 1 });
+        scene.send(Message::ReplayEnded { attachment: attachment + 1 });
         let screen = scene.screen(80, 24);
         assert!(!screen.contains("closed") && screen.matches("say one").count() == 1, "{screen}");
         assert_eq!(draft(&scene), typed);
@@ -372,9 +373,9 @@ fn m_b4_a_closed_session_is_opened_again_by_enter_or_when_somebody_else_opens_it
 }
 
 #[test]
-fn all_of_a_long_prompt_is_seen_that_breaks_at_words() {
+fn a_long_wrapped_prompt_is_shown_in_full() {
     let mut scene = Scene::session();
-    // Of 20 letters: no two stand on a row of 38.
+    // No two words of 20 letters fit on a row of 38.
     let words: Vec<_> = (1..=6).map(|number| format!("{number}{}", "x".repeat(19))).collect();
     scene.types(&words.join(" "));
     let screen = scene.screen(40, 24);
@@ -382,20 +383,20 @@ fn all_of_a_long_prompt_is_seen_that_breaks_at_words() {
 }
 
 #[test]
-fn m_d6_the_clock_stands_while_there_is_no_connection() {
+fn m_d6_the_clock_stops_without_a_connection() {
     let mut scene = Scene::session();
-    scene.turn("Go.").later(5_000).tell(Message::Tick);
+    scene.turn("Go.").later(5_000).send(Message::Tick);
     let bar = |scene: &mut Scene| scene.screen(80, 24).lines().nth(22).unwrap().to_owned();
     let before = bar(&mut scene);
     assert!(before.contains("00:00:05"), "{before}");
-    scene.tell(Message::Lost { attachment: 1 });
-    scene.later(3_000).tell(Message::Lost { attachment: 1 });
-    // Another way to the daemon may be there already.
-    scene.tell(Message::Daemon { here: true });
+    scene.send(Message::Lost { attachment: 1 });
+    scene.later(3_000).send(Message::Lost { attachment: 1 });
+    // Another connection to the daemon may be up already.
+    scene.send(Message::Daemon { running: true });
     assert_eq!(bar(scene.later(60_000)), before);
-    assert_eq!(scene.state.next_tick(), None, "nothing of it moves");
+    assert_eq!(scene.state.next_tick(), None, "no animation is left");
     let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
-    scene.tell(Message::Attached { attachment: 1, id, snapshot });
+    scene.send(Message::Attached { attachment: 1, id, snapshot });
     assert!(bar(&mut scene).contains("00:01:08"), "{}", bar(&mut scene));
     assert!(scene.state.next_tick().is_some());
 }

@@ -1,7 +1,8 @@
-//! Reads the events of Anthropic's messages.
+//! Reads the events of Anthropic's messages API.
 //!
-//! A message is a list of blocks: text, thoughts, calls, each opened, written and stopped under its index. Its input is
-//! counted when it starts, its output when it ends: in the `message_delta` that has a stop reason.
+//! A message is a list of blocks (texts, thoughts, calls), each of which is opened, written and
+//! stopped under its index. The start of a message counts its input; the `message_delta` with a
+//! stop reason counts its output.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,12 @@ use serde_json::value::RawValue;
 
 use super::{REDACTED, SIGNED};
 use crate::model::provider::remote::{
-    Arguments, Count, Counts, End, Finish, Held, Lenient, OpenCall, Pieces, Reader, Text, is_fault, is_no_input,
+    Arguments, Count, Counts, End, Finish, HeldBytes, Lenient, OpenCall, Pieces, Reader, Text, is_fault, is_no_input,
     malformed, object,
 };
 use crate::model::{ModelError, ModelEvent};
 
-/// An event. Its parts are read by its type, for an unknown one may hold anything.
+/// An event. Its parts are parsed by its type, because those of an unknown type may hold anything.
 #[derive(Debug, Deserialize)]
 struct Event<'a> {
     #[serde(default)]
@@ -32,14 +33,14 @@ struct Event<'a> {
     usage: Lenient<Usage>,
 }
 
-/// A message as it starts. The rest of it is empty by then.
+/// The message in `message_start`. All of it but the usage is still empty.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Start {
     usage: Lenient<Usage>,
 }
 
-/// A whole message, as a server sends it that was not asked for a stream.
+/// A whole message, from a server that does not stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Message {
@@ -49,7 +50,7 @@ struct Message {
     usage: Lenient<Usage>,
 }
 
-/// A block as it opens.
+/// The start of a block.
 #[derive(Debug, Deserialize)]
 struct Block {
     r#type: String,
@@ -69,7 +70,7 @@ struct Block {
     input: Arguments,
 }
 
-/// A piece of a block, in the field that its type says.
+/// A piece of a block, in the field that matches its type.
 #[derive(Debug, Deserialize)]
 struct Delta {
     r#type: String,
@@ -83,7 +84,7 @@ struct Delta {
     partial_json: Text,
 }
 
-/// How a message ends.
+/// The end of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Ending {
@@ -110,7 +111,7 @@ struct Usage {
 #[derive(Debug)]
 enum Open {
     Text,
-    /// A kind that is not read: among others, calls of tools that the provider runs itself.
+    /// A kind that is not read, for example a call of a tool that the provider runs itself.
     Other,
     Thought {
         signature: String,
@@ -120,7 +121,7 @@ enum Open {
     },
     Call {
         call: OpenCall,
-        /// The input that came when it opened, which is used if none is written.
+        /// The input from the start of the block, which is used if no other follows.
         announced: String,
     },
 }
@@ -129,11 +130,11 @@ enum Open {
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     open: BTreeMap<u64, Open>,
-    held: Held,
-    /// A block has opened.
+    held: HeldBytes,
+    /// Whether a block has opened.
     begun: bool,
     lost_call: bool,
-    /// What the start of the message counted.
+    /// The usage from the start of the message.
     start: Usage,
 }
 
@@ -141,10 +142,10 @@ impl Reader for Events {
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
         let Some(event) = object::<Event<'_>>(frame)? else { return Ok(None) };
         let kind = event.r#type.filled().unwrap_or_default();
-        let index = || event.index.0.ok_or_else(|| malformed(format!("`{kind}` names no block's index")));
+        let index = || event.index.0.ok_or_else(|| malformed(format!("`{kind}` has no block index")));
         match kind.as_str() {
             "message_start" => {
-                // Some gateways start no message, and no usage fails an answer.
+                // Some gateways send no message here, and a bad usage must not fail an answer.
                 let start =
                     event.message.map(|message| serde_json::from_str::<Start>(message.get()).unwrap_or_default());
                 self.start = start.and_then(|start| start.usage.0).unwrap_or_default();
@@ -159,7 +160,7 @@ impl Reader for Events {
             }
             "content_block_stop" => self.stop(index()?, pieces)?,
             "message_delta" => {
-                // Only one with a reason is the end.
+                // Only a delta with a reason ends the message.
                 let Some(delta) = event.delta else { return Ok(None) };
                 let ending: Ending = part(Some(delta), &kind)?;
                 if let Some(reason) = ending.stop_reason.0 {
@@ -171,7 +172,7 @@ impl Reader for Events {
                 let message = object::<Message>(frame)?.unwrap_or_default();
                 return self.whole(message, pieces).map(Some);
             }
-            // `ping`, `message_stop`, and what is not known.
+            // `ping`, `message_stop` and unknown events.
             _ => {}
         }
         Ok(None)
@@ -179,10 +180,10 @@ impl Reader for Events {
 }
 
 impl Events {
-    /// A block opens, with what it begins with.
+    /// Opens a block, which may already have content.
     fn open(&mut self, index: u64, block: Block, pieces: &mut Pieces) -> Result<(), ModelError> {
         if self.open.contains_key(&index) {
-            return Err(malformed(format!("block {index} opens twice")));
+            return Err(malformed(format!("block {index} was opened twice")));
         }
         let open = match block.r#type.as_str() {
             "text" => {
@@ -200,8 +201,8 @@ impl Events {
                 call.name(block.name.filled().unwrap_or_default(), &mut self.held)?;
                 Open::Call { call, announced: block.input.0 }
             }
-            // Another model took over: what it says does not continue what was said.
-            "fallback" if self.begun => return Err(malformed("another model took over in the middle of it")),
+            // The text of another model does not continue the text so far.
+            "fallback" if self.begun => return Err(malformed("another model took over in the middle of the answer")),
             "fallback" => return self.insert(index, Open::Other),
             _ => Open::Other,
         };
@@ -220,10 +221,10 @@ impl Events {
         Ok(())
     }
 
-    /// A piece of a block. Some gateways do not say that a block of text or thought opens.
+    /// Adds a piece to a block. Some gateways do not announce a block of text or thought.
     fn write(&mut self, index: u64, delta: Delta, pieces: &mut Pieces) -> Result<(), ModelError> {
         let Delta { r#type: kind, text, thinking, signature, partial_json } = delta;
-        let piece = |Text(piece): Text| piece.ok_or_else(|| malformed(format!("`{kind}` brings no text")));
+        let piece = |Text(piece): Text| piece.ok_or_else(|| malformed(format!("`{kind}` has no text")));
         match (kind.as_str(), self.open.get_mut(&index)) {
             ("text_delta", open) => {
                 pieces.text(&piece(text)?);
@@ -249,14 +250,14 @@ impl Events {
             // The input of a tool that the provider runs.
             ("input_json_delta", Some(Open::Other)) => {}
             ("input_json_delta", _) => {
-                return Err(malformed(format!("input comes for block {index}, which takes none")));
+                return Err(malformed(format!("block {index} received input but accepts none")));
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// A block is complete.
+    /// Completes a block.
     fn stop(&mut self, index: u64, pieces: &mut Pieces) -> Result<(), ModelError> {
         match self.open.remove(&index).ok_or_else(|| not_open(index))? {
             Open::Thought { signature } if !signature.is_empty() => {
@@ -265,18 +266,18 @@ impl Events {
             Open::Redacted { data } if !data.is_empty() => {
                 pieces.add(ModelEvent::ThoughtSignature(format!("{REDACTED}{data}")));
             }
-            // An empty block is ignored: the reason to end says whether a call was wanted.
+            // An empty call is ignored; the stop reason says whether a call was expected.
             Open::Call { call, announced } if call.is_empty() && is_no_input(&announced) => {}
             Open::Call { call, announced } => self.lost_call |= !call.end(announced, pieces),
             Open::Text | Open::Other | Open::Thought { .. } | Open::Redacted { .. } => {}
         }
         if self.open.is_empty() {
-            self.held = Held::default();
+            self.held = HeldBytes::default();
         }
         Ok(())
     }
 
-    /// The message ends, and with it every block that is still open.
+    /// Ends the message, and with it every open block.
     fn end(&mut self, finish: Finish, counts: Counts, pieces: &mut Pieces) -> Result<End, ModelError> {
         while let Some(index) = self.open.keys().next().copied() {
             self.stop(index, pieces)?;
@@ -294,12 +295,12 @@ impl Events {
         self.end(finish, counts, pieces)
     }
 
-    /// What was counted: at the end, and at the start what the end does not repeat.
+    /// The counts from the end of the message, or from its start where the end has none.
     fn counts(&self, end: Usage) -> Counts {
         let counted = |end: Count, start: Count| end.0.or(start.0);
         let cached = counted(end.cache_read_input_tokens, self.start.cache_read_input_tokens);
         let cache_written = counted(end.cache_creation_input_tokens, self.start.cache_creation_input_tokens);
-        // Some gateways end with a zero for what they do not know.
+        // Some gateways end with a zero for a count that they do not know.
         let uncached = end.input_tokens.0.filter(|tokens| *tokens > 0).or(self.start.input_tokens.0);
         let beside = cached.unwrap_or(0).saturating_add(cache_written.unwrap_or(0));
         let input = uncached.map(|tokens| tokens.saturating_add(beside));
@@ -311,13 +312,13 @@ fn not_open(index: u64) -> ModelError {
     malformed(format!("block {index} is not open"))
 }
 
-/// Reads a part of an event.
+/// Parses a part of an event.
 fn part<'a, T: Deserialize<'a>>(part: Option<&'a RawValue>, kind: &str) -> Result<T, ModelError> {
-    let part = part.ok_or_else(|| malformed(format!("`{kind}` lacks its part")))?;
+    let part = part.ok_or_else(|| malformed(format!("`{kind}` lacks its content")))?;
     serde_json::from_str(part.get()).map_err(|error| malformed(format!("`{kind}`: {error}")))
 }
 
-/// What a stop reason means.
+/// The meaning of a stop reason.
 fn finish(reason: String, details: Lenient<StopDetails>) -> Finish {
     match reason.as_str() {
         "end_turn" | "stop_sequence" | "pause_turn" => Finish::Stop,

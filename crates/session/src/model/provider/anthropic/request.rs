@@ -1,7 +1,8 @@
-//! A conversation as Anthropic's messages have it.
+//! A conversation as a request to Anthropic's messages API.
 //!
-//! Roles alternate: results and the user's words after them are one message, results first. Thoughts go back as they
-//! came, where they came, signed; those that are not were cut, or are another provider's, and stay here.
+//! Roles alternate: tool results and the user's text after them share one message, results first.
+//! Signed thoughts are sent back unchanged, at their place. Unsigned ones were cut or belong to
+//! another provider, and are left out.
 
 use std::borrow::Cow;
 
@@ -13,10 +14,11 @@ use super::{REDACTED, SIGNED};
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
-/// The most tokens of an answer, which has to be said: what every model that is sold allows.
+/// The default for `max_tokens`, which the API requires: the maximum that every current model
+/// allows.
 const MAX_TOKENS: u64 = 32_000;
 
-/// A request.
+/// The body of a request.
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,
@@ -33,7 +35,7 @@ pub(super) struct Body<'a> {
     stream: bool,
 }
 
-/// What one side said in its turn.
+/// Consecutive content of one role.
 #[derive(Serialize)]
 struct Turn<'a> {
     role: Role,
@@ -81,7 +83,7 @@ enum Block<'a> {
     },
 }
 
-/// Says that the request up to here is worth keeping in the provider's cache.
+/// Marks the end of a prefix that the provider should cache.
 #[derive(Clone, Copy, Serialize)]
 struct Marker {
     r#type: &'static str,
@@ -110,17 +112,18 @@ struct OutputConfig<'a> {
     effort: &'a str,
 }
 
-/// The most tokens of an answer: `max_output`, else at most half of the window, or enough for the thoughts and an answer.
+/// The maximum number of tokens of an answer: `max_output`, or else at most half of the window, but
+/// enough for the thoughts and an answer.
 pub(super) fn max_tokens(settings: &ModelSettings) -> u64 {
     let half = settings.window.map_or(MAX_TOKENS, |window| window / 2);
-    // The budget for thoughts is a part of it, and must leave something to say.
+    // The budget for thoughts is a part of the maximum, and must leave room for an answer.
     let thoughts = settings.thinking.map_or(0, |budget| budget.saturating_add(1024));
     settings.max_output.unwrap_or(MAX_TOKENS.min(half).max(thoughts))
 }
 
 impl<'a> Body<'a> {
-    /// The request to this endpoint.
-    pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
+    /// Builds the request to this endpoint.
+    pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let settings = &endpoint.settings;
         let thinking = settings.thinking.map(|budget_tokens| match budget_tokens {
             0 => Thinking::Disabled,
@@ -130,7 +133,7 @@ impl<'a> Body<'a> {
             model: &endpoint.model,
             max_tokens: max_tokens(settings),
             system: Some(request.system.as_ref()).filter(|text| !text.is_empty()).map(text).into_iter().collect(),
-            messages: turns(&request.messages, &CallIds::of(endpoint, &request.messages)),
+            messages: turns(&request.messages, &CallIds::new(endpoint, &request.messages)),
             tools: request.tools.iter().map(tool).collect(),
             thinking,
             output_config: settings.effort.as_deref().map(|effort| OutputConfig { effort }),
@@ -140,8 +143,9 @@ impl<'a> Body<'a> {
         body
     }
 
-    /// Marks what the next request begins with, too: tools and system prompt, and the conversation up to its end.
-    /// The user's turn before the last is marked as it was, where a cache may lie that the last one is too far from.
+    /// Marks the prefixes that the next request shares: the tools and system prompt, and the
+    /// conversation up to its end. The user's turn before the last is marked again, because a cache
+    /// entry may end there that is too far from the last turn to be found.
     fn mark(&mut self) {
         match (self.system.last_mut(), self.tools.last_mut()) {
             (Some(system), _) => system.cache_control = MARKER,
@@ -160,7 +164,7 @@ fn turns<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Turn<'a>> {
     for message in messages {
         let (role, content) = match message {
             Message::User(words) => (Role::User, vec![text(words)]),
-            Message::Assistant(answer) => (Role::Assistant, said(answer, ids)),
+            Message::Assistant(answer) => (Role::Assistant, answer_blocks(answer, ids)),
             Message::Tool(result) => {
                 let block = Block::ToolResult {
                     tool_use_id: ids.get(result.call),
@@ -179,7 +183,7 @@ fn turns<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Turn<'a>> {
     turns
 }
 
-fn said<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Content<'a>> {
+fn answer_blocks<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Content<'a>> {
     let part = |part| match part {
         Part::Block(said) => block(said),
         Part::Call(ToolCall { id, name, input, .. }) => {

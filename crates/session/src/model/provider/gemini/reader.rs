@@ -1,7 +1,8 @@
 //! Reads the chunks of Gemini's `streamGenerateContent`.
 //!
-//! A chunk has candidates, of which the first one is ours, and its content has parts: text, thoughts and whole calls.
-//! An answer ends with the body, for a round of a hosted tool may give a finish reason before more content comes.
+//! A chunk has candidates, of which only the first is read. Its content has parts: texts, thoughts
+//! and whole calls. An answer ends with the body, because a round of a hosted tool may give a
+//! finish reason before more content follows.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -59,7 +60,7 @@ struct Feedback {
 }
 
 impl Feedback {
-    /// The error for a prompt that was blocked.
+    /// The error, if the prompt was blocked.
     fn blocked(self) -> Option<ModelError> {
         let reason = self.block_reason.0.filter(|reason| !reason.is_empty() && !reason.ends_with("_UNSPECIFIED"))?;
         let words = self.block_reason_message.filled().map(|words| format!(": {words}")).unwrap_or_default();
@@ -67,7 +68,7 @@ impl Feedback {
     }
 }
 
-/// The name of an enum's value; its number where the server does not know the name.
+/// The name of an enum's value, or its number if the server does not know the name.
 #[derive(Debug, Default)]
 struct Name(Option<String>);
 
@@ -93,7 +94,7 @@ struct Usage {
 }
 
 impl Usage {
-    /// A count that is zero is left out.
+    /// Converts the usage. Gemini leaves out counts of zero.
     fn counts(&self) -> Counts {
         let sum = |one: Count, other: Count| Some(one.0.unwrap_or(0).saturating_add(other.0.unwrap_or(0)));
         Counts {
@@ -108,16 +109,16 @@ impl Usage {
 /// Reads the chunks of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
-    /// The latest reason: an earlier one was a round's.
+    /// The newest finish reason. An earlier one belonged to a round of a hosted tool.
     finish: Option<String>,
     counts: Counts,
     calls: WholeCalls,
     last: Last,
-    /// The signature of the text that is still being said, or one that came before anything else.
+    /// The signature of the text that is still streaming, or one that preceded every part.
     signature: Option<String>,
 }
 
-/// What the last part was.
+/// The kind of the last part.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Last {
     #[default]
@@ -141,9 +142,9 @@ impl Reader for Chunks {
         let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
         parts.into_iter().flatten().for_each(|part| self.part(part, pieces));
         let Name(Some(reason)) = candidate.finish_reason else { return Ok(None) };
-        let goes_on = matches!(finish(&reason), Finish::Stop | Finish::Limit);
+        let may_continue = matches!(finish(&reason), Finish::Stop | Finish::Limit);
         self.finish = Some(reason);
-        Ok(if goes_on { None } else { self.close(pieces) })
+        Ok(if may_continue { None } else { self.close(pieces) })
     }
 
     fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
@@ -154,8 +155,9 @@ impl Reader for Chunks {
 }
 
 impl Chunks {
-    /// Reads a part. The signature of a thought or a call comes with it; that of a text is reported after all of it,
-    /// and one that comes alone belongs to the part before, or to the first part.
+    /// Reads a part. A thought or a call has its signature with it. The signature of a text is
+    /// reported after the whole text. A signature that arrives alone belongs to the part before it,
+    /// or else to the first part.
     fn part(&mut self, part: Part, pieces: &mut Pieces) {
         let Part { text, thought, thought_signature, function_call } = part;
         let (is_thought, signature) = (thought.0 == Some(true), thought_signature.filled());
@@ -186,7 +188,7 @@ impl Chunks {
         }
     }
 
-    /// Ends the part before another one, and returns the signature of that one.
+    /// Ends the part before the next one, and returns the signature of the next one.
     fn end_part(&mut self, next: Last, signature: Option<String>, pieces: &mut Pieces) -> Option<String> {
         let kept = self.signature.take();
         if std::mem::replace(&mut self.last, next) == Last::Nothing {
@@ -197,15 +199,14 @@ impl Chunks {
     }
 }
 
-/// Reports a signature.
 fn sign(signature: Option<String>, pieces: &mut Pieces) {
     if let Some(signature) = signature {
         pieces.add(ModelEvent::ThoughtSignature(format!("{SIGNED}{signature}")));
     }
 }
 
-/// What a finish reason means. All that is neither the end nor the most tokens is a fault: a call that came out wrong,
-/// a recitation, what the model can't say.
+/// The meaning of a finish reason. Reasons that are not listed are faults, such as a malformed call
+/// or a recitation.
 fn finish(reason: &str) -> Finish {
     match reason {
         "STOP" => Finish::Stop,
@@ -234,7 +235,7 @@ mod tests {
         format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}],"role":"model"}}}}]}}"#)
     }
 
-    /// That these parts bring these events, in one chunk and in a chunk each.
+    /// Checks that these parts bring these events, in one chunk and in a chunk each.
     #[track_caller]
     fn brings(all: &[&str], said: &[ModelEvent]) {
         ends::<Chunks>(&[&parts(&all.join(",")), STOP], said, &Finish::Stop);
@@ -304,7 +305,7 @@ mod tests {
             ),
             (vec![think, r#"{"text":"","thought":true,"thoughtSignature":"s"}"#], vec![thought("hm"), s.clone()]),
             (vec![think, alone, say], vec![thought("hm"), s.clone(), text("a")]),
-            // Of a text, after all of it.
+            // The signature of a text follows the whole text.
             (vec![r#"{"text":"a","thoughtSignature":"s"}"#, say, go], vec![text("aa"), s.clone(), call("a", "{}")]),
             (vec![say, alone, say], vec![text("aa"), s.clone()]),
             (vec![think, empty, say, go], vec![thought("hm"), text("a"), s.clone(), call("a", "{}")]),
@@ -313,13 +314,13 @@ mod tests {
                 vec![text("a"), s.clone(), text("b"), t.clone()],
             ),
             (vec![r#"{"text":"a","thoughtSignature":"s"}"#, think], vec![text("a"), s.clone(), thought("hm")]),
-            // Of a call, with it.
+            // The signature of a call is part of the call.
             (
                 vec![r#"{"functionCall":{"name":"a"},"thoughtSignature":"s"}"#, go],
                 vec![signed("a", "{}", "gemini:s"), call("a", "{}")],
             ),
             (vec![go, alone], vec![call("a", "{}"), s.clone()]),
-            // Of what has yet to come.
+            // A signature that arrives first belongs to the next part.
             (vec![alone, go], vec![signed("a", "{}", "gemini:s")]),
             (vec![alone, think], vec![thought("hm"), s.clone()]),
             (vec![alone, say], vec![text("a"), s.clone()]),
@@ -349,7 +350,7 @@ mod tests {
             let last = format!(r#"{{"candidates":[{{"finishReason":{reason}}}]}}"#);
             ends::<Chunks>(&[&a, &last], &[text("a")], &finish);
         }
-        // A round's reason is not the answer's.
+        // The reason of a round is not that of the answer.
         ends::<Chunks>(&[STOP, &a, r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#], &[text("a")], &Finish::Limit);
         ends::<Chunks>(&[r#"{"candidates":[{"finishReason":null}]}"#, STOP], &[], &Finish::Stop);
     }
@@ -405,7 +406,7 @@ mod tests {
         assert_eq!(counted(&[one, STOP, all]), expected);
         assert_eq!(counted(&[one, all, STOP, r#"{"usageMetadata":null}"#]), expected);
         assert_eq!(counted(&[STOP]), Counts::default());
-        // Zeros are left out.
+        // Counts of zero are left out.
         assert_eq!(counted(&[one, STOP]), Counts { input: Some(5), output: Some(0), ..Counts::default() });
     }
 }

@@ -1,7 +1,8 @@
-//! A conversation as Gemini's contents have it.
+//! A conversation as a request to Gemini.
 //!
-//! Responses to calls are a content of their own, and the user's words after them another, for Gemini answers poorly
-//! where they share one. What Gemini signed goes back as it came; thoughts themselves do not.
+//! Responses to calls are one content, and the user's text after them is another, because Gemini
+//! answers poorly if they share one. Signed parts are sent back unchanged; unsigned thoughts are
+//! left out.
 
 use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Part as Said, ToolStatus};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use super::SIGNED;
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
-/// A request.
+/// The body of a request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Body<'a> {
@@ -115,22 +116,22 @@ struct ThinkingConfig<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// The request to this endpoint.
-    pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
+    /// Builds the request to this endpoint.
+    pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let generation = generation(&endpoint.model);
         let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
         let settings = &endpoint.settings;
-        // Models before 2.5 have no thoughts, and refuse to be asked for them.
+        // Models before 2.5 have no thoughts, and refuse a request for them.
         let thinks = generation.is_none_or(|generation| generation >= (2, 5));
         let thinking_config = thinks.then_some(ThinkingConfig {
-            // Vertex AI refuses to be asked for the thoughts of a model that is not to think.
+            // Vertex AI refuses a request for the thoughts of a model that should not think.
             include_thoughts: settings.thinking != Some(0),
             thinking_budget: settings.thinking,
             thinking_level: settings.effort.as_deref(),
         });
-        // Models before 3 take no ids.
+        // Models before 3 accept no ids.
         let with_ids = generation.is_none_or(|(major, _)| major >= 3);
-        let ids = with_ids.then(|| CallIds::of(endpoint, &request.messages));
+        let ids = with_ids.then(|| CallIds::new(endpoint, &request.messages));
         Self {
             contents: contents(&request.messages, ids.as_ref()),
             system_instruction: (!request.system.is_empty())
@@ -141,10 +142,10 @@ impl<'a> Body<'a> {
     }
 }
 
-/// `ids`: those that calls and their responses carry, if any.
+/// Converts the messages. `ids` has the ids of calls and their responses, if they carry any.
 fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Content<'a>> {
     let id = |call: CallId| ids.map(|ids| ids.get(call));
-    // The tool of each call, which a response must name too.
+    // The tool of each call, which the response has to name as well.
     let mut tools: HashMap<CallId, &str> = HashMap::new();
     let mut contents: Vec<Content<'a>> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -152,7 +153,7 @@ fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Conte
             Message::User(words) => (Role::User, vec![Part { text: Some(words), ..Part::default() }]),
             Message::Assistant(answer) => {
                 tools.extend(answer.calls.iter().map(|call| (call.id, call.name.as_str())));
-                (Role::Model, said(answer, id))
+                (Role::Model, answer_parts(answer, id))
             }
             Message::Tool(result) => {
                 let text = result_text(result);
@@ -177,7 +178,7 @@ fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Conte
     contents
 }
 
-fn said<'a>(answer: &'a AssistantMessage, id: impl Fn(CallId) -> Option<Cow<'a, str>>) -> Vec<Part<'a>> {
+fn answer_parts<'a>(answer: &'a AssistantMessage, id: impl Fn(CallId) -> Option<Cow<'a, str>>) -> Vec<Part<'a>> {
     let part = |part| match part {
         Said::Block(said) => block(said),
         Said::Call(call) => Some(Part {
@@ -204,7 +205,8 @@ fn declaration(spec: &holdpoint_tools::ToolSpec) -> Declaration<'_> {
     Declaration { name: &spec.name, description: &spec.description, parameters_json_schema: &spec.schema }
 }
 
-/// Which generation a model is of, as `gemini-2.5-pro` says it; nothing for a name without one, which is the newest.
+/// The generation in a model's name, such as `gemini-2.5-pro`; `None` for a name without one, which
+/// means the newest.
 pub(in crate::model::provider) fn generation(model: &str) -> Option<(u32, u32)> {
     let version = model.strip_prefix("gemini-")?.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));

@@ -1,8 +1,8 @@
-//! Reads the records of Ollama's chat: one JSON value a line, the last one `done`.
+//! Reads the records of Ollama's chat: one JSON value per line, the last of which is `done`.
 
 use serde::Deserialize;
 
-use super::think::Split;
+use super::think::ThinkTagParser;
 use crate::model::ModelError;
 use crate::model::provider::remote::{
     Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, is_fault, object,
@@ -27,7 +27,7 @@ struct Message {
     tool_calls: Option<Vec<Call>>,
 }
 
-/// A call, always whole.
+/// A call, which is always whole.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Call {
@@ -45,7 +45,7 @@ struct Function {
 /// Reads the records of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    split: Split,
+    split: ThinkTagParser,
     calls: WholeCalls,
 }
 
@@ -71,7 +71,7 @@ impl Reader for Records {
 impl Records {
     fn message(&mut self, message: Message, pieces: &mut Pieces) {
         if let Some(thought) = message.thinking.filled() {
-            // A model whose thoughts come apart has none in its text.
+            // A model that sends its thoughts separately has none in its text.
             self.split.end(pieces);
             pieces.thought(&thought);
         }
@@ -87,7 +87,7 @@ impl Records {
     }
 }
 
-/// What a reason means.
+/// The meaning of a done reason.
 fn finish(reason: String) -> Finish {
     match reason.as_str() {
         "stop" => Finish::Stop,
@@ -136,7 +136,7 @@ mod tests {
             let each: Vec<_> = content.chars().map(|char| says(&char.to_string())).collect();
             brings(&each, &said);
         }
-        // Nothing is kept back that can't be a tag.
+        // Only text that may begin a tag is held back.
         let (mut records, mut pieces) = (Records::default(), Pieces::default());
         records.read(&says("<think>hm </th"), &mut pieces).unwrap();
         assert_eq!(pieces.pop(), Some(thought("hm")));

@@ -1,4 +1,4 @@
-//! A conversation as Ollama's chat has it.
+//! A conversation as a request to Ollama's chat API.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
-/// A request.
+/// The body of a request.
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Body<'a> {
     options: Options,
 }
 
-/// Whether the model thinks, or how much.
+/// Whether the model should think, or how much.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Think<'a> {
@@ -33,7 +33,7 @@ enum Think<'a> {
 
 #[derive(Serialize)]
 struct Options {
-    /// The daemon cuts what is beyond its window without a word, and its own default is small.
+    /// Ollama silently cuts input beyond its window, and its default window is small.
     #[serde(skip_serializing_if = "Option::is_none")]
     num_ctx: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,16 +89,16 @@ struct Definition<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// The request to this endpoint.
-    pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
+    /// Builds the request to this endpoint.
+    pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let system = (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
-        // The tool of each call, which a result must name too.
+        // The tool of each call, which the result has to name as well.
         let calls = request.messages.iter().filter_map(|message| match message {
             Message::Assistant(answer) => Some(&answer.calls),
             Message::User(_) | Message::Tool(_) => None,
         });
         let tools: HashMap<CallId, &str> = calls.flatten().map(|call| (call.id, call.name.as_str())).collect();
-        let ids = CallIds::of(endpoint, &request.messages);
+        let ids = CallIds::new(endpoint, &request.messages);
         let entry = |message: &'a Message| match message {
             Message::User(content) => Some(Entry::User { content }),
             Message::Assistant(answer) => assistant(answer, &ids),
@@ -109,7 +109,7 @@ impl<'a> Body<'a> {
             }),
         };
         let settings = &endpoint.settings;
-        // It knows no budget.
+        // Ollama has no budget for thoughts.
         let thinks = settings.thinking.map(|tokens| tokens > 0);
         Self {
             model: &endpoint.model,
@@ -122,7 +122,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// An answer as it is sent; nothing for one that says nothing.
+/// The entry for an answer; `None` if it has neither text nor calls.
 fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Option<Entry<'a>> {
     let thoughts = answer.blocks.iter().filter(|block| block.kind == BlockKind::Thought);
     let calls = answer.calls.iter().map(|call| Call {

@@ -1,16 +1,18 @@
-//! Splits thoughts off the text of models that think aloud, between tags at the beginning of their answer.
+//! Separates thoughts from the text of models that write them between tags at the start of their
+//! answer.
 
 use crate::model::provider::remote::Pieces;
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// Where the split is.
+/// The position in the answer.
 #[derive(Debug)]
-pub(super) enum Split {
-    /// Nothing but white space and the beginning of the tag has come, which is kept.
+pub(super) enum ThinkTagParser {
+    /// Only white space and the beginning of the tag have arrived, which are kept.
     Opening(String),
-    /// In the thoughts. `kept`: white space and the beginning of the tag at their end. `begun`: some were reported.
+    /// Inside the thoughts. `kept` is white space and the beginning of the closing tag at their
+    /// end, and `begun` says whether any thought was reported.
     Inside { kept: String, begun: bool },
     /// After the thoughts: white space before the text is dropped.
     After,
@@ -18,14 +20,14 @@ pub(super) enum Split {
     Text,
 }
 
-impl Default for Split {
+impl Default for ThinkTagParser {
     fn default() -> Self {
         Self::Opening(String::new())
     }
 }
 
-impl Split {
-    /// Adds content, as the thoughts and the text that it holds.
+impl ThinkTagParser {
+    /// Adds content, and reports the thoughts and the text in it.
     pub(super) fn add(&mut self, content: &str, pieces: &mut Pieces) {
         match self {
             Self::Text => pieces.text(content),
@@ -63,7 +65,7 @@ impl Split {
         }
     }
 
-    /// What comes from now on is text: what is kept was no tag.
+    /// Reports everything that was kept. All later content is text.
     pub(super) fn end(&mut self, pieces: &mut Pieces) {
         match std::mem::replace(self, Self::Text) {
             Self::Opening(kept) => pieces.text(&kept),
@@ -73,7 +75,8 @@ impl Split {
     }
 }
 
-/// Reports a piece of thought, without white space at the beginning of all of them. Whether something is left of it.
+/// Reports a piece of thought, without the white space before the first one. Returns whether
+/// anything was left to report.
 fn report(thought: &str, begun: bool, pieces: &mut Pieces) -> bool {
     let thought = if begun { thought } else { thought.trim_start() };
     pieces.thought(thought);

@@ -1,14 +1,14 @@
-//! The calls of a chat completion, put together from their fragments.
+//! The calls of a chat completion, assembled from their fragments.
 //!
-//! Servers tell calls apart by an index, by an id, or by nothing but their order; some use one index for all calls, and
-//! some send a new id with every fragment of the same call.
+//! Servers identify calls by an index, by an id, or only by their order. Some use one index for all
+//! calls, and some send a new id with every fragment of the same call.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::EXTRA;
-use crate::model::provider::remote::{Arguments, Count, Held, OpenCall, Pieces, Text, is_no_input};
-use crate::model::{MOST_CALLS, ModelError};
+use crate::model::provider::remote::{Arguments, Count, HeldBytes, OpenCall, Pieces, Text, is_no_input};
+use crate::model::{MAX_CALLS, ModelError};
 
 /// A fragment of a call, or a whole one.
 #[derive(Debug, Default, Deserialize)]
@@ -17,12 +17,12 @@ pub(super) struct Fragment {
     index: Count,
     id: Id,
     function: Option<Function>,
-    /// Gemini's data of its own, which go back with the call.
+    /// Gemini's own data, which are sent back with the call.
     extra_content: Option<Box<RawValue>>,
 }
 
 impl Fragment {
-    /// The same, at this index.
+    /// The same fragment at this index.
     pub(super) fn at(self, index: u64) -> Self {
         Self { index: Count(Some(index)), ..self }
     }
@@ -35,7 +35,8 @@ struct Function {
     arguments: Option<Arguments>,
 }
 
-/// The id of a call, as text or as a number. Some servers send an empty one, or `"null"`, for none.
+/// The id of a call, as text or as a number. Some servers send an empty one or `"null"` if they
+/// have none.
 #[derive(Debug, Default)]
 struct Id(Option<String>);
 
@@ -55,12 +56,12 @@ impl<'de> Deserialize<'de> for Id {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: Vec<Tagged>,
-    held: Held,
-    /// A call that ended names no tool.
+    held: HeldBytes,
+    /// Whether a call that ended names no tool.
     lost: bool,
 }
 
-/// A call, and what its fragments are known by.
+/// A call, with the index and the id that identify its fragments.
 #[derive(Debug, Default)]
 struct Tagged {
     index: Option<u64>,
@@ -76,7 +77,7 @@ impl Calls {
     /// Adds a fragment to its call.
     ///
     /// # Errors
-    /// [`ModelError::Malformed`] if too much is kept that no event reported.
+    /// [`ModelError::Malformed`] if too much data is held that no event has reported.
     pub(super) fn add(&mut self, fragment: Fragment, pieces: &mut Pieces) -> Result<(), ModelError> {
         let Fragment { index: Count(index), id: Id(id), function, extra_content } = fragment;
         let Function { name, arguments } = function.unwrap_or_default();
@@ -84,10 +85,10 @@ impl Calls {
         let extra = extra_content.filter(|extra| extra.get().starts_with('{'));
         let at = match self.find(index, id.as_deref(), name.as_deref(), !arguments.trim().is_empty()) {
             Some(at) => at,
-            // A fragment that says nothing begins no call: the reason to end says whether one was wanted.
+            // An empty fragment begins no call; the finish reason says whether a call was expected.
             None if id.is_none() && name.is_none() && extra.is_none() && is_no_input(&arguments) => return Ok(()),
             None => {
-                if self.open.len() >= MOST_CALLS {
+                if self.open.len() >= MAX_CALLS {
                     return Err(ModelError::too_many_calls());
                 }
                 self.held.add(size_of::<Tagged>())?;
@@ -115,12 +116,15 @@ impl Calls {
         if index.is_some() {
             let at = self.open.iter().rposition(|open| open.index == index)?;
             let Tagged { id: known, call, .. } = &self.open[at];
-            // Another id is another call, unless it is only another fragment of the same one.
+            // A new id means a new call, unless it only belongs to another fragment of the same
+            // call.
             let other = id.is_some() && known.is_some() && id != known.as_deref();
             let begins = match name {
                 _ if id.is_some() && id == known.as_deref() => false,
                 Some(_) if other => true,
-                // One index for all calls, and no ids: a whole call is before it. A name alone may be its own, repeated.
+                // All calls may share one index and have no ids. A name then begins a call if the
+                // one before is complete. A name without arguments may only repeat that of the call
+                // before.
                 Some(name) => !call.name.is_empty() && call.is_complete() && (writes || name != call.name),
                 None => other && writes && call.is_complete() && !call.has_no_input(),
             };
@@ -137,7 +141,7 @@ impl Calls {
         (!begins).then_some(self.open.len() - 1)
     }
 
-    /// Ends all calls. `true`: one of them names no tool.
+    /// Ends all calls. Returns `true` if one of them names no tool.
     pub(super) fn end(&mut self, pieces: &mut Pieces) -> bool {
         for Tagged { call, .. } in std::mem::take(&mut self.open) {
             self.lost |= !call.end(String::new(), pieces);
@@ -150,7 +154,7 @@ impl Calls {
 mod tests {
     use super::*;
 
-    /// One more than an answer may have is an error at once: the rest is not read.
+    /// One call too many is an error at once: the rest is not read.
     #[test]
     fn the_calls_of_an_answer_are_bounded_while_they_are_read() {
         for number in [
@@ -160,9 +164,9 @@ mod tests {
         ] {
             let (mut calls, mut pieces) = (Calls::default(), Pieces::default());
             let mut add = |n| calls.add(serde_json::from_str(&number(n)).unwrap(), &mut pieces);
-            (0..MOST_CALLS).for_each(|n| add(n).unwrap());
-            let error = add(MOST_CALLS).unwrap_err();
-            assert_eq!(error.to_string(), "the model's answer can't be read: it has over 1000 calls");
+            (0..MAX_CALLS).for_each(|n| add(n).unwrap());
+            let error = add(MAX_CALLS).unwrap_err();
+            assert_eq!(error.to_string(), "the model's answer can't be read: it has more than 1000 calls");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Reads the chunks of a chat completion.
 //!
-//! A chunk has choices, of which the first one is ours, and a choice has a delta of the message. An answer ends with a
-//! finish reason; its usage may come in the same chunk or in a later one, until `[DONE]` or the end of the body. Some
-//! gateways send the message whole instead, as a server does that was not asked for a stream.
+//! A chunk has choices, of which only the first is read, and a choice has a delta of the message.
+//! An answer ends with a finish reason. Its usage may be in the same chunk or a later one, up to
+//! `[DONE]` or the end of the body. Some gateways send the whole message instead, as if no stream
+//! was requested.
 
 use std::fmt;
 
@@ -36,7 +37,7 @@ struct Choice {
     delta: Option<Message>,
     message: Option<Box<Message>>,
     finish_reason: Text,
-    /// Where Moonshot has it.
+    /// Moonshot sends the usage here.
     usage: Lenient<Usage>,
 }
 
@@ -46,14 +47,14 @@ struct Choice {
 struct Message {
     content: Option<Content>,
     refusal: Text,
-    // A server that sends its thoughts under several keys sends the same ones.
+    // A server that sends thoughts under several keys sends the same thoughts under each.
     reasoning_content: Text,
     reasoning: Text,
     reasoning_text: Text,
     tool_calls: Option<Vec<Fragment>>,
-    /// Gemini's data of its own, which go back with the answer.
+    /// Gemini's own data, which are sent back with the answer.
     extra_content: Option<Box<RawValue>>,
-    /// A call as it was before there were tools: its presence is all that is read.
+    /// A call in the form that predates tools. Only its presence is read.
     function_call: Option<IgnoredAny>,
 }
 
@@ -76,7 +77,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     type Value = Content;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text or its parts")
+        f.write_str("a text or a list of parts")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Content, E> {
@@ -98,7 +99,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
 struct Part {
     text: Text,
     refusal: Text,
-    /// A thought, as Mistral has it.
+    /// A thought in Mistral's form.
     thinking: Option<Thinking>,
 }
 
@@ -133,7 +134,7 @@ struct Usage {
     prompt_tokens_details: Lenient<Details>,
     /// Mistral's name for cached tokens.
     num_cached_tokens: Count,
-    /// DeepSeek's.
+    /// DeepSeek's name for cached tokens.
     prompt_cache_hit_tokens: Count,
 }
 
@@ -165,13 +166,13 @@ pub(crate) struct Chunks {
     counts: Counts,
     finish: Option<Finish>,
     lost_call: bool,
-    /// The field of the thought that is being thought.
+    /// The field of the thought that is streaming.
     thinks_in: Option<&'static str>,
-    /// A thought has come.
+    /// Whether a thought has arrived.
     thought: bool,
-    /// The field of thoughts that came and was empty.
+    /// The field of a thought that arrived empty.
     empty_in: Option<&'static str>,
-    /// A chunk has come.
+    /// Whether a chunk has arrived.
     begun: bool,
 }
 
@@ -179,7 +180,7 @@ impl Reader for Chunks {
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
         if frame.trim() == DONE {
             if self.finish.is_none() && self.begun {
-                // Some servers say no reason.
+                // Some servers give no finish reason.
                 self.finish = Some(if self.calls.is_empty() { Finish::Stop } else { Finish::Calls });
             }
             return Ok(self.close(pieces));
@@ -188,11 +189,11 @@ impl Reader for Chunks {
         self.chunk(chunk, pieces)
     }
 
-    /// A stream that ends after a finish reason has ended: some servers do not send `[DONE]`.
+    /// A stream that ends after a finish reason is complete: some servers do not send `[DONE]`.
     fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
         let finish = self.finish.take()?;
         self.end_thought(pieces);
-        // DeepSeek wants the field back with a call, even if it was empty.
+        // DeepSeek expects the field back with a call, even if it was empty.
         if let Some(field) = self.empty_in.filter(|_| !self.thought && !self.calls.is_empty()) {
             sign(field, pieces);
         }
@@ -229,7 +230,7 @@ impl Chunks {
         Ok(self.close(pieces))
     }
 
-    /// `whole`: each of its calls is another one.
+    /// Reads a message. If it is `whole`, each of its fragments is a separate call.
     fn message(&mut self, message: Message, whole: bool, pieces: &mut Pieces) -> Result<(), ModelError> {
         let thoughts = [
             ("reasoning_content", message.reasoning_content),
@@ -268,7 +269,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Says in which field the thought came that ends here.
+    /// Ends the thought that is streaming, and reports its field.
     fn end_thought(&mut self, pieces: &mut Pieces) {
         if let Some(field) = self.thinks_in.take() {
             sign(field, pieces);
@@ -276,7 +277,7 @@ impl Chunks {
     }
 }
 
-/// Reports in which field a thought came.
+/// Reports the field in which a thought arrived.
 fn sign(field: &str, pieces: &mut Pieces) {
     pieces.add(ModelEvent::ThoughtSignature(format!("{FIELD}{field}")));
 }
@@ -291,7 +292,7 @@ impl Part {
     }
 }
 
-/// What a finish reason means, in OpenAI's words and in those of compatible servers.
+/// The meaning of a finish reason, from OpenAI or a compatible server.
 fn finish(reason: String) -> Finish {
     match reason.as_str() {
         "stop" | "end" | "eos" | "end_turn" | "stop_sequence" => Finish::Stop,

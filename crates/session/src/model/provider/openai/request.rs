@@ -1,7 +1,8 @@
-//! A conversation as chat completions have it.
+//! A conversation as a request for a chat completion.
 //!
-//! A model that thinks gets its thoughts back in the field in which they came: those of the turn that is under way, and
-//! those before a call. DeepSeek, Kimi and GLM refuse a conversation without them, and no other model is sent them.
+//! A model gets its own thoughts back in the field in which they arrived: those of the open turn,
+//! and those before a call. DeepSeek, Kimi and GLM refuse a conversation without them. Thoughts are
+//! never sent to another model.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use super::{EXTRA, FIELD};
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
-/// A request.
+/// The body of a request.
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,
@@ -27,10 +28,10 @@ pub(super) struct Body<'a> {
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
-    /// OpenAI's own name for the most tokens of an answer.
+    /// OpenAI's own name for the maximum number of tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
-    /// The name that compatible servers know.
+    /// The name that compatible servers use.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
 }
@@ -40,7 +41,7 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-// Text goes as one string, never as a list of parts, which older servers refuse.
+// Text is sent as one string, never as a list of parts, which older servers refuse.
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 enum Entry<'a> {
@@ -52,7 +53,7 @@ enum Entry<'a> {
     },
     Assistant {
         content: Option<String>,
-        /// A thought, by the name of its field.
+        /// The thoughts, by the names of their fields.
         #[serde(flatten)]
         thoughts: BTreeMap<&'a str, String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,8 +97,8 @@ struct Definition<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// The request to this endpoint.
-    pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
+    /// Builds the request to this endpoint.
+    pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let system = (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
         let settings = &endpoint.settings;
         let (most, field) = (settings.max_output, settings.max_tokens_field);
@@ -110,13 +111,17 @@ impl<'a> Body<'a> {
             MaxTokensField::MaxCompletionTokens => (most, None),
             MaxTokensField::MaxTokens => (None, most),
         };
-        let ids = CallIds::of(endpoint, &request.messages);
+        let ids = CallIds::new(endpoint, &request.messages);
         let turn = request.messages.iter().rposition(Message::is_prompt).unwrap_or(0);
         let entry = |(at, message): (usize, &'a Message)| match message {
             Message::User(content) => Some(Entry::User { content }),
             Message::Assistant(answer) => {
-                let whose = if endpoint.answered(answer) { Whose::Own { of_turn: at > turn } } else { Whose::Others };
-                assistant(answer, &ids, whose)
+                let origin = if endpoint.answered(answer) {
+                    AnswerOrigin::Own { of_turn: at > turn }
+                } else {
+                    AnswerOrigin::Others
+                };
+                assistant(answer, &ids, origin)
             }
             Message::Tool(result) => {
                 Some(Entry::Tool { tool_call_id: ids.get(result.call), content: result_text(result) })
@@ -135,18 +140,18 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Which model gave an answer.
+/// Whether an answer is from the model that the request goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    /// The one that the request goes to. `of_turn`: in the turn that is under way.
+enum AnswerOrigin {
+    /// From that model. `of_turn` says whether the answer belongs to the open turn.
     Own { of_turn: bool },
-    /// Another one, or it is not known.
+    /// From another model, or an unknown one.
     Others,
 }
 
-/// An answer as it is sent; nothing for one that says nothing.
-fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: Whose) -> Option<Entry<'a>> {
-    let extra = |signature: &'a Option<String>| extra(signature.as_deref().filter(|_| whose != Whose::Others)?);
+/// The entry for an answer; `None` if it has neither text nor calls.
+fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: AnswerOrigin) -> Option<Entry<'a>> {
+    let extra = |signature: &'a Option<String>| extra(signature.as_deref().filter(|_| whose != AnswerOrigin::Others)?);
     let calls = answer.calls.iter().map(|call| Call {
         id: ids.get(call.id),
         r#type: "function",
@@ -157,15 +162,15 @@ fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: Whose) 
     let content = (!text.trim().is_empty()).then_some(text);
     let extra_content = answer.blocks.iter().rev().find_map(|block| extra(&block.signature));
     let thinks = match whose {
-        Whose::Own { of_turn } => of_turn || !tool_calls.is_empty(),
-        Whose::Others => false,
+        AnswerOrigin::Own { of_turn } => of_turn || !tool_calls.is_empty(),
+        AnswerOrigin::Others => false,
     };
     let thoughts = if thinks { thoughts(&answer.blocks) } else { BTreeMap::new() };
     let says = content.is_some() || !tool_calls.is_empty();
     says.then_some(Entry::Assistant { content, thoughts, tool_calls, extra_content })
 }
 
-/// The thoughts of an answer, each whole in its field.
+/// The thoughts of an answer, joined for each field.
 fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
     let mut thoughts: BTreeMap<&str, String> = BTreeMap::new();
     for block in blocks.iter().filter(|block| block.kind == BlockKind::Thought) {
@@ -176,7 +181,7 @@ fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
     thoughts
 }
 
-/// Gemini's `extra_content`, unchanged.
+/// Gemini's `extra_content` in a signature, unchanged.
 fn extra(signature: &str) -> Option<&RawValue> {
     serde_json::from_str(signature.strip_prefix(EXTRA)?).ok()
 }

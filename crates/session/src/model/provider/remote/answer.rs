@@ -1,4 +1,4 @@
-//! An answer as it streams: the events of its frames, then what its end means.
+//! The stream of an answer: the events of its frames, and then a verdict on its end.
 
 use std::sync::Arc;
 
@@ -8,13 +8,14 @@ use reqwest::Request;
 
 use super::client::{HttpClient, Slot};
 use super::http::{self, Body};
-use super::reader::{Counts, End, Finish, Pieces, Reader, says_nothing};
+use super::reader::{Counts, End, Finish, Pieces, Reader, no_content_error};
 use super::surrogates::{marked, unmarked};
-use super::{MOST_EVENT, Protocol, error, fault};
+use super::{MAX_EVENT_BYTES, Protocol, error, fault};
 use crate::model::{ModelError, ModelEvent, ModelStream};
 
-/// The answer to a request, which is sent when the stream is first polled. Dropping the stream drops the connection.
-/// `slot` has the client for later requests. `bytes_in`: the size of what the request asks.
+/// Streams the answer to a request, which is sent when the stream is first polled. Dropping the
+/// stream drops the connection. `slot` has the client for later requests, and `bytes_in` is the
+/// size of the request's content.
 pub(super) fn stream<P: Protocol>(
     slot: Arc<Slot>,
     client: HttpClient,
@@ -34,7 +35,7 @@ pub(super) fn stream<P: Protocol>(
     Box::pin(sent.try_flatten_stream())
 }
 
-/// One answer, and what came of it so far.
+/// One answer, and the progress of reading it.
 struct Answer<R> {
     body: Body,
     reader: R,
@@ -42,30 +43,30 @@ struct Answer<R> {
     state: State,
     /// Bytes of frames since the last event.
     silent: usize,
-    said: Said,
+    seen: SeenContent,
     key: String,
-    /// For an estimate, should the provider send no count.
+    /// For an estimate, if the provider sends no counts.
     bytes_in: u64,
     bytes_out: u64,
 }
 
 enum State {
     Reading,
-    /// All was read: how the answer ended.
+    /// The answer was read to its end, or has failed.
     Read(Result<End, ModelError>),
-    /// The usage was reported, and this is left to report.
+    /// The usage was reported, and only this is left to report.
     Judged(Option<Result<ModelEvent, ModelError>>),
 }
 
-/// Which kinds of things an answer has brought.
+/// The kinds of content that an answer has brought.
 #[derive(Clone, Copy, Default)]
-struct Said {
+struct SeenContent {
     text: bool,
     thought: bool,
     call: bool,
 }
 
-impl Said {
+impl SeenContent {
     fn add(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Text(text) => self.text |= !text.trim().is_empty(),
@@ -88,7 +89,7 @@ impl<R: Reader> Answer<R> {
             pieces: Pieces::default(),
             state: State::Reading,
             silent: 0,
-            said: Said::default(),
+            seen: SeenContent::default(),
             key,
             bytes_in,
             bytes_out: 0,
@@ -111,7 +112,7 @@ impl<R: Reader> Answer<R> {
             if !matches!(event, ModelEvent::Writing { .. }) {
                 self.bytes_out += event.bytes() as u64;
             }
-            self.said.add(&event);
+            self.seen.add(&event);
             return Some(Ok(event));
         }
         match std::mem::replace(&mut self.state, State::Judged(None)) {
@@ -122,12 +123,13 @@ impl<R: Reader> Answer<R> {
             }
             State::Read(Err(error)) => Some(Err(error::without_key(error, &self.key))),
             State::Judged(last) => last,
-            // Reading goes on until there is an event.
+            // Reading continues until there is an event.
             State::Reading => None,
         }
     }
 
-    /// Reads the next frame, or waits for more bytes. `false`: none come at once, and there are pieces to hand over.
+    /// Reads the next frame, or waits for more bytes. Returns `false` if no more bytes are
+    /// available and there are pieces to hand over.
     async fn advance(&mut self) -> Result<bool, ModelError> {
         if let Some(frame) = self.body.frame()? {
             self.read(&frame)?;
@@ -147,8 +149,9 @@ impl<R: Reader> Answer<R> {
         Ok(true)
     }
 
-    /// More bytes, if they are here. What came in one read is brought piece by piece, each after the connection's task
-    /// ran: so that task has its turn before an event is handed over, and the whole read is one event.
+    /// More bytes, if they are available. The bytes of one read arrive piece by piece, each after
+    /// the connection's task has run. Yielding to that task before an event is handed over makes
+    /// the whole read one event.
     async fn more_at_once(&mut self) -> Option<Result<bool, ModelError>> {
         if let Some(more) = self.body.more().now_or_never() {
             return Some(more);
@@ -167,13 +170,13 @@ impl<R: Reader> Answer<R> {
         self.silent = if self.pieces.added() > before { 0 } else { self.silent + frame.len() };
         if let Some(end) = end {
             self.state = State::Read(Ok(end));
-        } else if self.silent > MOST_EVENT {
-            return Err(says_nothing());
+        } else if self.silent > MAX_EVENT_BYTES {
+            return Err(no_content_error());
         }
         Ok(())
     }
 
-    /// The body is over.
+    /// Handles the end of the body.
     fn close(&mut self) -> Result<(), ModelError> {
         let rest = self.body.close();
         for frame in &rest.frames {
@@ -185,14 +188,14 @@ impl<R: Reader> Answer<R> {
         let end = self.reader.close(&mut self.pieces);
         self.state = State::Read(end.ok_or_else(|| match rest.is_whole {
             true => error::failed(&rest.frames.concat(), &self.key),
-            false => ModelError::Connection { message: "it ended before the answer did".into() },
+            false => ModelError::Connection { message: "it was closed before the answer ended".into() },
         }));
         Ok(())
     }
 
     fn usage(&self, counts: &Counts) -> Usage {
         let estimate = Usage::estimate(self.bytes_in, self.bytes_out);
-        // No request is nothing: a provider that counts it so has not counted.
+        // A request is never empty: a provider that reports zero tokens has not counted them.
         let input = counts.input.filter(|tokens| *tokens > 0);
         let output = counts.output.filter(|tokens| *tokens > 0 || input.is_some());
         Usage {
@@ -205,7 +208,8 @@ impl<R: Reader> Answer<R> {
         }
     }
 
-    /// Whether an answer that ended is whole: nothing, or what is to be said of it.
+    /// Checks whether an answer that ended is complete. Returns the event to end it with, if there
+    /// is one.
     fn judge(&self, end: End) -> Result<Option<ModelEvent>, ModelError> {
         let failed = |message: String| Err(error::without_key(ModelError::Failed { message }, &self.key));
         let calls = end.finish == Finish::Calls;
@@ -216,20 +220,18 @@ impl<R: Reader> Answer<R> {
             }
             Finish::Limit => return Ok(Some(ModelEvent::OutputLimit)),
             Finish::Fault(reason) => return failed(format!("the provider ended the answer with `{reason}`")),
-            Finish::Other(reason) if !self.said.anything() => {
+            Finish::Other(reason) if !self.seen.anything() => {
                 return failed(format!("the provider ended the answer with `{reason}`"));
             }
             Finish::Other(_) | Finish::Stop | Finish::Calls => {}
         }
-        // A call that is lost without a word would let the turn end as if all were done.
-        if end.lost_call || (calls && !self.said.call) {
-            return failed("it wants a tool called, but the call can't be read".into());
+        // A call that is lost silently would let the turn end as if everything were done.
+        if end.lost_call || (calls && !self.seen.call) {
+            return failed("it requested a tool call that can't be read".into());
         }
-        match self.said {
-            Said { text: false, call: false, thought: false } => failed("it ended without a word".into()),
-            Said { text: false, call: false, thought: true } => {
-                failed("it thought, and ended without an answer".into())
-            }
+        match self.seen {
+            SeenContent { text: false, call: false, thought: false } => failed("the answer was empty".into()),
+            SeenContent { text: false, call: false, thought: true } => failed("it thought but did not answer".into()),
             _ => Ok(None),
         }
     }

@@ -1,23 +1,24 @@
-//! A call whose arguments are still being written.
+//! A tool call with arguments that are still streaming.
 
-use super::reader::{Held, Pieces, is_no_input};
+use super::reader::{HeldBytes, Pieces, is_no_input};
 use crate::model::{ModelError, ModelEvent};
 
-/// A call in the making.
+/// A call under construction.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCall {
     pub(crate) name: String,
     id: Option<String>,
     signature: Option<String>,
     arguments: String,
-    /// Bytes of `arguments` that no [`ModelEvent::Writing`] reported.
+    /// Bytes of `arguments` that no [`ModelEvent::Writing`] has reported.
     unreported: usize,
     nesting: Nesting,
 }
 
 impl OpenCall {
-    /// Names the tool. A call keeps the first name it is given: some servers repeat it in every fragment.
-    pub(crate) fn name(&mut self, name: String, held: &mut Held) -> Result<(), ModelError> {
+    /// Sets the name of the tool. The first name counts, because some servers repeat it in every
+    /// fragment.
+    pub(crate) fn name(&mut self, name: String, held: &mut HeldBytes) -> Result<(), ModelError> {
         if self.name.is_empty() {
             held.add(name.len())?;
             self.name = name;
@@ -25,8 +26,9 @@ impl OpenCall {
         Ok(())
     }
 
-    /// The provider's name for the call. It keeps the first: some servers send another one with every fragment.
-    pub(crate) fn id(&mut self, id: String, held: &mut Held) -> Result<(), ModelError> {
+    /// Sets the provider's id of the call. The first id counts, because some servers send another
+    /// one with every fragment.
+    pub(crate) fn id(&mut self, id: String, held: &mut HeldBytes) -> Result<(), ModelError> {
         if self.id.is_none() && !id.is_empty() {
             held.add(id.len())?;
             self.id = Some(id);
@@ -34,15 +36,15 @@ impl OpenCall {
         Ok(())
     }
 
-    /// Data that go back to the provider with the call; the last counts.
-    pub(crate) fn sign(&mut self, signature: String, held: &mut Held) -> Result<(), ModelError> {
+    /// Sets the data that are sent back with the call. The last value counts.
+    pub(crate) fn sign(&mut self, signature: String, held: &mut HeldBytes) -> Result<(), ModelError> {
         held.add(signature.len())?;
         self.signature = Some(signature);
         Ok(())
     }
 
     /// Appends a piece of the arguments, and reports it once the call has a name.
-    pub(crate) fn write(&mut self, piece: &str, pieces: &mut Pieces, held: &mut Held) -> Result<(), ModelError> {
+    pub(crate) fn write(&mut self, piece: &str, pieces: &mut Pieces, held: &mut HeldBytes) -> Result<(), ModelError> {
         // Some gateways send `null` or `{}` before the real arguments.
         if !piece.trim().is_empty() && self.has_no_input() {
             self.arguments.clear();
@@ -60,17 +62,17 @@ impl OpenCall {
         Ok(())
     }
 
-    /// Whether the call has no id, no name and no arguments so far.
+    /// Whether the call has no id, name, signature or arguments so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.id.is_none() && self.name.is_empty() && self.signature.is_none() && self.has_no_input()
     }
 
-    /// Whether there are no arguments, or a placeholder that real ones may replace.
+    /// Whether there are no arguments, or only a placeholder that real ones may replace.
     pub(crate) fn has_no_input(&self) -> bool {
         is_no_input(&self.arguments)
     }
 
-    /// Whether arguments came.
+    /// Whether any arguments have arrived.
     pub(crate) fn is_begun(&self) -> bool {
         !self.arguments.trim().is_empty()
     }
@@ -80,14 +82,15 @@ impl OpenCall {
         self.nesting.is_closed()
     }
 
-    /// Ends the call, with `announced` for arguments if none were written. `false`: it names no tool, and is lost.
+    /// Ends the call, with `announced` as its arguments if none were written. Returns `false` if
+    /// the call names no tool and is lost.
     pub(crate) fn end(self, announced: String, pieces: &mut Pieces) -> bool {
         let arguments = if self.is_begun() { self.arguments } else { announced };
         pieces.call(self.id, self.name, arguments, self.signature)
     }
 }
 
-/// Follows the brackets of JSON text as it is written, so that no piece is looked at twice.
+/// Follows the brackets of JSON text as it streams, so that no piece is scanned twice.
 #[derive(Debug, Default)]
 pub(super) struct Nesting {
     depth: usize,
@@ -142,7 +145,7 @@ mod tests {
             (r#" {"a":{"b":["]"]}} "#, true),
         ] {
             for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
-                let (mut call, mut pieces, mut held) = (OpenCall::default(), Pieces::default(), Held::default());
+                let (mut call, mut pieces, mut held) = (OpenCall::default(), Pieces::default(), HeldBytes::default());
                 for piece in [&text[..cut], &text[cut..]] {
                     call.write(piece, &mut pieces, &mut held).unwrap();
                 }

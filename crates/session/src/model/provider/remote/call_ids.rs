@@ -1,4 +1,5 @@
-//! The names of calls on a wire: the model's own, else nine letters and digits, which every provider takes.
+//! The ids of tool calls in requests: the provider's own, or else nine letters and digits, which
+//! every provider accepts.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,15 +9,17 @@ use holdpoint_common::{CallId, ToolIds};
 use super::{Endpoint, Provider};
 use crate::model::Message;
 
-/// Bytes of a provider's name for a call that are sent back. Some gateways put a signed thought into it.
+/// The most bytes of a provider's id that are sent back. Some gateways put a signed thought into
+/// it.
 const LONGEST: usize = 64 * 1024;
 
-/// The names of a conversation's calls.
+/// The ids of a conversation's calls.
 pub(crate) struct CallIds<'a>(HashMap<CallId, &'a str>);
 
 impl<'a> CallIds<'a> {
-    /// The names that this endpoint is sent: its own where its model made the call, and no two the same.
-    pub(crate) fn of(endpoint: &Endpoint, messages: &'a [Message]) -> Self {
+    /// The ids for requests to this endpoint: the provider's own where its model made the call, and
+    /// no two the same.
+    pub(crate) fn new(endpoint: &Endpoint, messages: &'a [Message]) -> Self {
         if endpoint.settings.tool_ids == Some(ToolIds::Own) {
             return Self(HashMap::new());
         }
@@ -27,31 +30,31 @@ impl<'a> CallIds<'a> {
         let mut taken = HashSet::new();
         let named = answers.flatten().filter_map(|call| {
             let id = call.provider_id.as_deref()?;
-            let usable = !id.is_empty() && id.len() <= LONGEST && !is_ours(id) && is_legal(endpoint.provider, id);
+            let usable = !id.is_empty() && id.len() <= LONGEST && !is_own_id(id) && is_legal(endpoint.provider, id);
             (usable && taken.insert(id)).then_some((call.id, id))
         });
         Self(named.collect())
     }
 
-    /// The name of a call.
+    /// The id of a call in requests.
     pub(crate) fn get(&self, call: CallId) -> Cow<'a, str> {
-        self.0.get(&call).map_or_else(|| Cow::Owned(ours(call)), |id| Cow::Borrowed(*id))
+        self.0.get(&call).map_or_else(|| Cow::Owned(own_id(call)), |id| Cow::Borrowed(*id))
     }
 }
 
-/// Bytes of a name in Anthropic's protocol.
+/// The most bytes of an id in Anthropic's protocol.
 const ANTHROPIC_LONGEST: usize = 64;
 
-/// Whether the protocol allows this name. Gateways give other ones in Anthropic's protocol, which Anthropic itself refuses
-/// when the same model is reached without the gateway.
+/// Whether the protocol allows this id. In Anthropic's protocol, gateways use ids that Anthropic
+/// itself refuses when the same model is later reached without the gateway.
 fn is_legal(provider: Provider, id: &str) -> bool {
     let of_anthropic = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     provider != Provider::Anthropic || id.len() <= ANTHROPIC_LONGEST && id.bytes().all(of_anthropic)
 }
 
-/// Our own name for a call: `c` and its number in base 36, with zeros before it. Mistral takes exactly nine letters and
-/// digits; a number beyond them makes a longer name.
-fn ours(CallId(mut number): CallId) -> String {
+/// Our own id of a call: `c` and its number in base 36, padded with zeros. Mistral accepts exactly
+/// nine letters and digits; a number that does not fit makes a longer id.
+fn own_id(CallId(mut number): CallId) -> String {
     let mut digits = Vec::with_capacity(DIGITS);
     while number > 0 || digits.len() < DIGITS {
         digits.push(char::from_digit((number % 36) as u32, 36).unwrap_or('0'));
@@ -63,8 +66,8 @@ fn ours(CallId(mut number): CallId) -> String {
 
 const DIGITS: usize = 8;
 
-/// Whether a provider's name could be one of ours.
-fn is_ours(id: &str) -> bool {
+/// Whether a provider's id could be one of ours.
+fn is_own_id(id: &str) -> bool {
     let digits = id.strip_prefix('c').unwrap_or_default();
     digits.len() >= DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
@@ -76,12 +79,12 @@ mod tests {
     #[test]
     fn our_names_are_nine_letters_and_digits_and_are_known_again() {
         for (number, name) in [(0, "c00000000"), (35, "c0000000z"), (36, "c00000010"), (131_072, "c00002t4w")] {
-            assert_eq!(ours(CallId(number)), name);
-            assert!(is_ours(name));
+            assert_eq!(own_id(CallId(number)), name);
+            assert!(is_own_id(name));
         }
-        assert!(is_ours(&ours(CallId(u64::MAX))));
+        assert!(is_own_id(&own_id(CallId(u64::MAX))));
         for theirs in ["", "c", "call_1", "c0000000", "toolu_01A", "C00000001", "functions.shell:0"] {
-            assert!(!is_ours(theirs), "{theirs}");
+            assert!(!is_own_id(theirs), "{theirs}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP client of a model: made for one server, and only as much as that server needs.
+//! The HTTP client of a model, built for one server and with no more than that server needs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use reqwest::Url;
 use super::{proxy, tls};
 use crate::model::ModelError;
 
-/// How long connecting may take.
+/// The timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// A client for one server.
@@ -22,26 +22,28 @@ pub(super) struct HttpClient {
 /// How a client reaches its server, for errors.
 #[derive(Default)]
 pub(super) struct Route {
-    /// The proxy, without user and password, and the variable that names it.
+    /// The proxy, without user and password, and the variable that sets it.
     pub(super) proxy: Option<String>,
-    /// The proxy's password; empty without one.
+    /// The proxy's password; empty if it has none.
     pub(super) password: String,
-    /// The variables that name the trusted authorities, and their values; empty if these are the system's.
+    /// The variables that name the trusted authorities, with their values; empty if the system's
+    /// are trusted.
     pub(super) authorities: String,
 }
 
-/// The client of a model, made by its first request. Cleared after an error of the set-up: the certificates that it has
-/// read may be others by the next request.
+/// The client of a model, built by its first request. A setup error clears it, because the
+/// certificates may have changed by the next request.
 #[derive(Default)]
 pub(super) struct Slot(Mutex<Option<HttpClient>>);
 
 impl Slot {
-    /// The client, made by the first call.
+    /// The client, built by the first call.
     pub(super) fn get(&self, make: impl FnOnce() -> Result<HttpClient, ModelError>) -> Result<HttpClient, ModelError> {
         if let Some(client) = self.lock().clone() {
             return Ok(client);
         }
-        // Without the lock: files are read for it. Of two that are made at the same time, one is kept.
+        // Not under the lock, because this reads files. If two are built at the same time, one is
+        // kept.
         let client = make()?;
         *self.lock() = Some(client.clone());
         Ok(client)
@@ -56,39 +58,40 @@ impl Slot {
     }
 }
 
-/// Whether `base_url` is an address that requests can go to.
+/// Checks that requests can be sent to `base_url`.
 pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
     let wrong = match Url::parse(base_url) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
-            // They would be shown; a key has its own place.
+            // Errors would show these; a key has its own setting.
             if !url.username().is_empty() || url.password().is_some() {
-                "has a user or password in it".to_owned()
+                "contains a user or password".to_owned()
             } else if url.query().is_some() || url.fragment().is_some() {
-                "has something after a `?` or `#`, where requests add their path".to_owned()
+                "contains a `?` or `#`, but requests append their path to it".to_owned()
             } else {
                 return Ok(());
             }
         }
-        Ok(url) => format!("is no http or https address but `{}:`", url.scheme()),
-        Err(error) => format!("is no address: {error}"),
+        Ok(url) => format!("has the scheme `{}`, not http or https", url.scheme()),
+        Err(error) => format!("is not a valid URL: {error}"),
     };
     Err(ModelError::Setup {
         message: format!("the model's base URL {wrong}"),
-        hint: "set it like http://localhost:8080/v1".into(),
+        hint: "set a URL such as http://localhost:8080/v1".into(),
     })
 }
 
-/// A client for the server at `base_url`.
+/// Builds a client for the server at `base_url`.
 ///
-/// HTTP/1.1 alone, so that dropping an answer ends its connection instead of a stream in one that lives on.
-/// No redirects, so that no key goes anywhere it was not meant for; no retries, for these are the runtime's.
+/// The client uses HTTP/1.1 only, so that dropping an answer ends its connection, and not just one
+/// stream of it. It follows no redirects, so that the key goes to no other server, and does not
+/// retry, because the runtime does.
 ///
 /// # Errors
-/// [`ModelError::Setup`] if the proxy's address is not one, or there is no certificate authority.
+/// [`ModelError::Setup`] if the proxy's address is not valid, or no certificate authority is found.
 pub(super) fn client(base_url: &str, proxies: &Proxies, certificates: &Certificates) -> Result<HttpClient, ModelError> {
     let url = Url::parse(base_url).map_err(|error| tls::no_client(&error))?;
     let chosen = proxy::choose(&url, proxies)?;
-    // Loading authorities takes milliseconds and megabytes that plain HTTP has no use for.
+    // Loading authorities takes milliseconds and megabytes, which plain HTTP does not need.
     let is_secure = url.scheme() == "https" || chosen.as_ref().is_some_and(|proxy| proxy.is_secure);
     let tls = if is_secure { tls::by_authorities(certificates)? } else { tls::by_no_roots()? };
     let mut builder = reqwest::Client::builder()
@@ -97,7 +100,7 @@ pub(super) fn client(base_url: &str, proxies: &Proxies, certificates: &Certifica
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
-        // This process's own environment counts for nothing: a daemon's is not that of its sessions.
+        // This process's own environment is ignored: a daemon's is not that of its sessions.
         .no_proxy()
         .user_agent(concat!("holdpoint/", env!("CARGO_PKG_VERSION")));
     let mut route = Route { authorities: authorities(certificates), ..Route::default() };

@@ -1,25 +1,25 @@
-//! What providers and HTTP report, in our words.
+//! The conversion of errors of providers and HTTP into [`ModelError`]s.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-use super::blame;
 use super::client::Route;
+use super::error_message::Parsed;
+use super::refusal_cause;
 use super::surrogates::unmarked;
-use super::words::Parsed;
 use crate::model::{ModelError, is_overflow};
 use reqwest::StatusCode;
 use reqwest::header::{self, DATE, HeaderMap, RETRY_AFTER};
 use rustls::CertificateError;
 
-/// The message of a fault that has none.
+/// The message for a fault without one.
 const NO_REASON: &str = "no reason given";
 
-/// Codes with which a provider says that it can't go on now, and could later.
-const PASSING: [&str; 7] =
+/// Codes by which a provider says that it can't continue now, but may later.
+const TEMPORARY_CODES: [&str; 7] =
     ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error", "timeout"];
 
-/// `error`, with `key` nowhere in it, and no marks of halves of characters.
+/// Removes `key` and the marks of half characters from the message of `error`.
 pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
     match &mut error {
         ModelError::Setup { message, .. }
@@ -29,19 +29,20 @@ pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
         | ModelError::Connection { message }
         | ModelError::Malformed { message }
         | ModelError::Unavailable { message }
-        | ModelError::Failed { message } => *message = hidden(unmarked(message).into_owned(), key),
+        | ModelError::Failed { message } => *message = mask_key(unmarked(message).into_owned(), key),
     }
     error
 }
 
-/// A message with the key nowhere in it.
-pub(super) fn hidden(message: String, key: &str) -> String {
+/// Replaces the key in a message.
+pub(super) fn mask_key(message: String, key: &str) -> String {
     if key.is_empty() || !message.contains(key) { message } else { message.replace(key, "***") }
 }
 
-/// The beginning of a text that may be cut anywhere, with neither the key nor the head of one at its end.
-pub(super) fn hidden_beginning(text: String, key: &str) -> String {
-    let mut text = hidden(text, key);
+/// The beginning of a text that may be cut anywhere, without the key and without a beginning of the
+/// key at its end.
+pub(super) fn masked_beginning(text: String, key: &str) -> String {
+    let mut text = mask_key(text, key);
     let heads = key.char_indices().map(|(at, _)| &key[..at]).filter(|head| !head.is_empty());
     if let Some(head) = heads.rev().find(|head| text.ends_with(head)) {
         text.truncate(text.len() - head.len());
@@ -49,18 +50,21 @@ pub(super) fn hidden_beginning(text: String, key: &str) -> String {
     text
 }
 
-/// Words with which a proxy's refusal of a user or a password is reported: of HTTP, then of SOCKS.
-const LOCKED: [&str; 4] = [
+/// Phrases by which a proxy's refusal of the user or the password is reported: first for HTTP, then
+/// for SOCKS.
+const PROXY_AUTH_PHRASES: [&str; 4] = [
     "proxy authorization required",
     "credentials not accepted",
     "does not support user/pass authentication",
     "implements authentication incorrectly",
 ];
 
-/// The connection could not be made, or broke. A certificate that is not trusted, a server that does not speak TLS, or a
-/// proxy that wants another user, is an error of the set-up: it does not pass.
+/// The error for a connection that could not be made, or that broke. If the certificate is not
+/// trusted, the server does not use TLS or the proxy wants another user, the error is one of the
+/// setup, because a retry would not help.
 pub(super) fn connection(error: &reqwest::Error, route: &Route) -> ModelError {
-    // The address that reqwest puts first is known, and hides the cause. Where nobody answers, it is the cause.
+    // reqwest puts the known URL first, which hides the cause. If connecting failed, the address is
+    // added after the cause.
     let words = chain(error.source().unwrap_or(error));
     let through = route.proxy.as_ref().map(|proxy| format!("through the proxy {proxy}"));
     if let Some(hint) = tls_fault(error, route) {
@@ -68,9 +72,9 @@ pub(super) fn connection(error: &reqwest::Error, route: &Route) -> ModelError {
         return ModelError::Setup { message: format!("no secure connection to the model: {words}{through}"), hint };
     }
     if let Some(proxy) = &route.proxy
-        && LOCKED.iter().any(|locked| words.contains(locked))
+        && PROXY_AUTH_PHRASES.iter().any(|locked| words.contains(locked))
     {
-        return locked(proxy);
+        return proxy_auth_error(proxy);
     }
     let place = Some(error).filter(|error| error.is_connect()).and_then(reqwest::Error::url);
     let place = place.map(|url| url.origin().ascii_serialization());
@@ -79,11 +83,11 @@ pub(super) fn connection(error: &reqwest::Error, route: &Route) -> ModelError {
     ModelError::Connection { message: format!("{words}{way}") }
 }
 
-/// A proxy refuses the user and the password, or wants them.
-pub(super) fn locked(proxy: &str) -> ModelError {
+/// The error for a proxy that refuses the user and the password, or requires them.
+pub(super) fn proxy_auth_error(proxy: &str) -> ModelError {
     ModelError::Setup {
-        message: format!("the proxy {proxy} does not accept the user and the password, or their absence"),
-        hint: "put them into its address, percent-encoded: http://user:password@proxy:3128".into(),
+        message: format!("the proxy {proxy} rejects the user and password, or requires them"),
+        hint: "put the user and password into its URL, percent-encoded: http://user:password@proxy:3128".into(),
     }
 }
 
@@ -97,22 +101,23 @@ fn tls_fault(error: &reqwest::Error, route: &Route) -> Option<String> {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) if !route.authorities.is_empty() => {
             let named = &route.authorities;
             let hint = "add the server's certificate authority to";
-            return Some(format!("{hint} {named}: with it, the system's authorities are not trusted"));
+            return Some(format!("{hint} {named}, which replaces the system's authorities"));
         }
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "add the server's certificate authority to the system's, or name it in SSL_CERT_FILE"
         }
-        rustls::Error::InvalidCertificate(_) => "look at the base URL, the server's certificate and the clock",
+        rustls::Error::InvalidCertificate(_) => "check the base URL, the server's certificate and the clock",
         rustls::Error::InvalidMessage(_) => "if the server speaks plain HTTP, begin its base URL with http://",
         rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
-            "look at the versions of TLS that the server speaks"
+            "check which versions of TLS the server supports"
         }
         _ => return None,
     };
     Some(hint.to_owned())
 }
 
-/// The cause of an error. An I/O error names the cause of the one it wraps, and not that one.
+/// The cause of an error. An I/O error names the cause of the error that it wraps, and not that
+/// error.
 fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),
@@ -120,43 +125,44 @@ fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'st
     }
 }
 
-/// The provider refused the request with this status and body.
+/// The error for a request that the provider refused with this status and body.
 pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &str, key: &str) -> ModelError {
-    let parsed = Parsed::of(body);
-    let mut message = parsed.words(key);
+    let parsed = Parsed::parse(body);
+    let mut message = parsed.message(key);
     if message.is_empty() {
         message = status.canonical_reason().unwrap_or(NO_REASON).to_owned();
     }
-    if status == StatusCode::PAYMENT_REQUIRED || blame::is_account(&parsed, &message) {
+    if status == StatusCode::PAYMENT_REQUIRED || refusal_cause::is_account(&parsed, &message) {
         return ModelError::Barred { status: Some(status.as_u16()), message };
     }
     let (status, retry_after) = (status.as_u16(), retry_after(headers));
-    if matches!(status, 400 | 422) && !is_overflow(&message) && blame::is_settings(&parsed, &message) {
+    if matches!(status, 400 | 422) && !is_overflow(&message) && refusal_cause::is_settings(&parsed, &message) {
         return ModelError::Misconfigured { status, message };
     }
     ModelError::Refused { status, message, retry_after }
 }
 
-/// The provider reported a fault without a status, in this body: its code says whether it may pass.
+/// The error for a fault without a status that the provider reported in this body. The code says
+/// whether it is temporary.
 pub(super) fn failed(body: &str, key: &str) -> ModelError {
-    let parsed = Parsed::of(body);
-    let mut message = parsed.words(key);
+    let parsed = Parsed::parse(body);
+    let mut message = parsed.message(key);
     if message.is_empty() {
         message = NO_REASON.to_owned();
     }
-    if blame::is_account(&parsed, &message) {
+    if refusal_cause::is_account(&parsed, &message) {
         return ModelError::Barred { status: None, message };
     }
     let code = parsed.codes().into_iter().next().unwrap_or_default();
-    if PASSING.iter().any(|word| code.contains(word)) {
+    if TEMPORARY_CODES.iter().any(|word| code.contains(word)) {
         ModelError::Unavailable { message }
     } else {
         ModelError::Failed { message }
     }
 }
 
-/// When to come back: `retry-after-ms`, or `retry-after` in seconds or as a date by the provider's own clock. What
-/// is neither counts as nothing said.
+/// How long to wait before a retry: `retry-after-ms`, or `retry-after` in seconds or as a date by
+/// the provider's own clock. Any other value is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |value: &header::HeaderValue| value.to_str().ok().map(|text| text.trim().to_owned());
     let retry_after = headers.get(RETRY_AFTER).and_then(text);
@@ -171,7 +177,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(then.duration_since(now).unwrap_or_default())
 }
 
-/// An error and its causes, each said once.
+/// An error and its causes, without repetitions.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
@@ -186,7 +192,7 @@ pub(super) fn chain(error: &dyn Error) -> String {
     said
 }
 
-/// An answer without a byte.
+/// The error for an answer without a byte.
 pub(super) fn empty(status: StatusCode) -> ModelError {
     ModelError::Malformed { message: format!("it is empty (HTTP {})", status.as_u16()) }
 }
@@ -199,8 +205,8 @@ mod tests {
     fn t_h1_a_key_that_a_cut_goes_through_leaves_no_head() {
         for (text, left) in [("a sk-sk-1", "a ***"), ("a sk-sk-", "a "), ("a sk-", "a "), ("a sk-sk", "a "), ("a", "a")]
         {
-            assert_eq!(hidden_beginning(text.into(), "sk-sk-1"), left);
+            assert_eq!(masked_beginning(text.into(), "sk-sk-1"), left);
         }
-        assert_eq!(hidden_beginning("a".into(), ""), "a");
+        assert_eq!(masked_beginning("a".into(), ""), "a");
     }
 }

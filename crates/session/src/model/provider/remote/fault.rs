@@ -1,6 +1,6 @@
-//! Faults that a provider reports inside a stream, in all their forms: `{"error": …}` alone, beside a choice or in it,
-//! an event named `error`, or a message and a code with nothing around them; each alone or in a list. The
-//! provider's words are kept, and its code says whether the fault may pass.
+//! Faults that a provider reports inside a stream. A fault is `{"error": …}` alone, beside a choice
+//! or in it, an event named `error`, or a bare message with a code; each of these may be in a list.
+//! The provider's message is kept, and its code says whether the fault is temporary.
 
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -8,19 +8,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{error, words};
+use super::{error, error_message};
 use crate::model::ModelError;
 
-/// The data of an event named `error`, in a form that [`read`] takes for a fault.
-pub(super) fn named(data: String) -> String {
-    match serde_json::from_str(&data).map(words::first) {
-        Ok(value) if told(&value).is_some() => value.to_string(),
+/// The data of an event named `error`, in a form that [`read`] recognises as a fault.
+pub(super) fn from_error_event(data: String) -> String {
+    match serde_json::from_str(&data).map(error_message::first) {
+        Ok(value) if fault_part(&value).is_some() => value.to_string(),
         Ok(value) => json!({ "error": value }).to_string(),
         Err(_) => json!({ "error": data }).to_string(),
     }
 }
 
-/// The fields that may report a fault, unread.
+/// The fields that may report a fault, not yet parsed.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]
@@ -34,7 +34,7 @@ struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// Whether the frame may report a fault, and has to be read whole.
+    /// Whether the frame may report a fault, and has to be parsed as a whole.
     fn may_report(&self) -> bool {
         self.error.is_some()
             || self.message.is_some_and(|message| message.get().starts_with('"'))
@@ -46,9 +46,9 @@ impl Envelope<'_> {
 const ERROR: &str = "\"error\"";
 const MESSAGE: &str = "\"message\"";
 
-/// The fault that a frame reports, with `key` nowhere in it; `None` if it reports none.
+/// The fault that a frame reports, without `key` in its message; `None` if the frame reports none.
 pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
-    // Most frames hold neither, and need not be read for it.
+    // Most frames contain neither, and need no parsing.
     if !frame.contains(ERROR) && !frame.contains(MESSAGE) {
         return None;
     }
@@ -58,7 +58,7 @@ pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
     };
     serde_json::from_str::<Envelope<'_>>(frame).ok().filter(Envelope::may_report)?;
     let frame: Value = serde_json::from_str(frame).ok()?;
-    let told = told(&frame)?;
+    let told = fault_part(&frame)?;
     let body = json!({ "error": told }).to_string();
     Some(match status(told) {
         Some(status) => error::refused(status, &HeaderMap::new(), &body, key),
@@ -66,24 +66,25 @@ pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
     })
 }
 
-/// Keys of a frame that says something else than a fault.
+/// The keys of frames with other content than a fault.
 const CONTENT: [&str; 4] = ["choices", "candidates", "message", "done"];
 
-/// The part of a frame that reports a fault. No wire has a text as the `message` of a frame that reports none.
-fn told(frame: &Value) -> Option<&Value> {
+/// The part of a frame that reports a fault. In every protocol, a frame with a text as its
+/// `message` reports one.
+fn fault_part(frame: &Value) -> Option<&Value> {
     let says = |told: &&Value| match told {
         Value::Object(fields) => fields.values().any(|value| !value.is_null()),
         told => told.as_str().is_some_and(|words| !words.is_empty()),
     };
     let places = [frame.get("error"), frame.pointer("/choices/0/error")];
     let words = || frame["message"].is_string().then_some(frame);
-    // An error without a word is one where there is nothing else.
+    // An error without details counts only if the frame has no other content.
     let is_error = frame["type"] == "error" || frame.get("error").is_some_and(|error| !error.is_null());
     let wordless = || (is_error && CONTENT.iter().all(|key| frame[key].is_null())).then_some(frame);
     places.into_iter().flatten().find(says).or_else(words).or_else(wordless)
 }
 
-/// The HTTP status that a fault has as its code: a number, or one in a text.
+/// The HTTP status that a fault has as its code, as a number or as text.
 fn status(told: &Value) -> Option<StatusCode> {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
     let code = ["code", "status", "status_code"].into_iter().find_map(|key| number(&told[key]))?;

@@ -1,52 +1,55 @@
-//! Cuts the bytes of an answer into frames, within a bound: the data of server-sent events, or lines.
+//! Cuts the bytes of an answer into bounded frames: the data of server-sent events, or lines.
 //!
-//! Our own, because no crate for it bounds what it keeps of an event that does not end: `eventsource-stream` 0.2.3,
-//! `sse-stream` 0.3.0 and `sseer` 0.3.1 buffer without a limit, and Ollama's lines need a splitter all the same.
+//! This is our own code because no crate bounds the buffer for an event that does not end:
+//! `eventsource-stream` 0.2.3, `sse-stream` 0.3.0 and `sseer` 0.3.1 buffer without a limit.
+//! Ollama's lines need a splitter in any case.
 
 use memchr::{memchr, memchr2};
 use serde_json::value::RawValue;
 
 use super::call::Nesting;
-use super::{MOST_EVENT, fault};
+use super::{MAX_EVENT_BYTES, fault};
 use crate::model::ModelError;
 
 /// How an answer is cut into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// `text/event-stream`: the data of each event. A body that is JSON instead, as from a server that does not know of
-    /// streams, is one frame for each of its values, or for each of a list.
+    /// `text/event-stream`: the data of each event. If the body is JSON, as from a server that does
+    /// not stream, each of its values is a frame, or each value of its list.
     Sse,
-    /// A JSON value a line. A body that is a list, or whose first value has several lines, is JSON as above.
+    /// One JSON value per line. A body that is a list, or that begins with a value over several
+    /// lines, is JSON as above.
     Lines,
 }
 
-/// The name of an event that reports a fault, whatever its data are.
+/// The name of an event that reports a fault, regardless of its data.
 const FAULT: &[u8] = b"error";
 
-/// Some servers put it before the first line.
+/// Some servers put this before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Cuts bytes into frames. It keeps one line that has not ended, and the data of one event.
+/// Cuts bytes into frames. It keeps one unfinished line, and the data of one event.
 #[derive(Debug)]
 pub(super) struct Framer {
     framing: Framing,
     line: Vec<u8>,
     /// The lines of the event's data, each with a line feed.
     data: Vec<u8>,
-    /// The event is named as a fault.
+    /// Whether the event is named as a fault.
     is_fault: bool,
-    /// The last line ended with a carriage return: a line feed that follows belongs to it.
+    /// Whether the last line ended with a carriage return. A line feed that follows belongs to it.
     after_return: bool,
-    /// No line has ended yet.
+    /// Whether no line has ended yet.
     first: bool,
-    /// Whether the body is JSON instead of a stream; `None` while it is only white space, or its first line has not ended.
+    /// Whether the body is JSON instead of a stream; `None` while it is only white space, or its
+    /// first line has not ended.
     json: Option<bool>,
 }
 
 /// The last frames of a body.
-pub(super) struct Rest {
+pub(super) struct LastFrames {
     pub(super) frames: Vec<String>,
-    /// The body was JSON instead of events: these frames are all of it.
+    /// Whether the body was JSON instead of events, so that these frames are all of it.
     pub(super) is_whole: bool,
 }
 
@@ -56,10 +59,10 @@ impl Framer {
         Self { framing, line, data, is_fault: false, after_return: false, first: true, json: None }
     }
 
-    /// Takes bytes up to the end of the next frame, and returns it; `None`: it has not ended.
+    /// Consumes bytes up to the end of the next frame, and returns it; `None` if it has not ended.
     ///
     /// # Errors
-    /// [`ModelError::Malformed`] if an event is beyond [`MOST_EVENT`].
+    /// [`ModelError::Malformed`] if an event exceeds [`MAX_EVENT_BYTES`].
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, ModelError> {
         self.take_json(bytes);
         while self.take_line(bytes) {
@@ -74,13 +77,14 @@ impl Framer {
                 return Ok(frame);
             }
         }
-        if self.line.len() + self.data.len() > MOST_EVENT {
-            return Err(ModelError::Malformed { message: format!("one event of it is over {MOST_EVENT} bytes") });
+        if self.line.len() + self.data.len() > MAX_EVENT_BYTES {
+            return Err(ModelError::Malformed { message: format!("one event is larger than {MAX_EVENT_BYTES} bytes") });
         }
         Ok(None)
     }
 
-    /// Takes all bytes if the body is JSON instead of a stream. The first byte that is no white space shows it.
+    /// Consumes all bytes if the body is JSON instead of a stream. Its first byte that is not white
+    /// space shows this.
     fn take_json(&mut self, bytes: &mut &[u8]) {
         let first = |bytes: &[u8]| bytes.iter().copied().find(|byte| !is_blank(*byte));
         if self.json.is_none() && first(&self.line).is_none() {
@@ -95,7 +99,8 @@ impl Framer {
         }
     }
 
-    /// Whether the first line that is not blank ends inside a value, where a value a line is expected.
+    /// Whether the first line that is not blank ends inside a value, although every line should be
+    /// a value.
     fn is_open_line(&mut self) -> bool {
         if self.framing != Framing::Lines || self.json.is_some() || self.line.iter().copied().all(is_blank) {
             return false;
@@ -106,17 +111,17 @@ impl Framer {
         nesting.is_open()
     }
 
-    /// The body ended: a last line without an end is a frame. An event without one is none.
-    pub(super) fn close(&mut self) -> Rest {
+    /// Handles the end of the body. An unfinished line is a frame; an unfinished event is dropped.
+    pub(super) fn close(&mut self) -> LastFrames {
         let frames = match self.framing {
             _ if self.json == Some(true) => values(text(&std::mem::take(&mut self.line))),
             Framing::Sse => Vec::new(),
             Framing::Lines => self.end_line().into_iter().collect(),
         };
-        Rest { frames, is_whole: self.json == Some(true) }
+        LastFrames { frames, is_whole: self.json == Some(true) }
     }
 
-    /// Moves bytes to the line, up to its end. Whether it has ended.
+    /// Moves bytes to the line, up to its end. Returns whether it has ended.
     fn take_line(&mut self, bytes: &mut &[u8]) -> bool {
         if std::mem::take(&mut self.after_return) && bytes.first() == Some(&b'\n') {
             *bytes = &bytes[1..];
@@ -127,13 +132,13 @@ impl Framer {
         };
         let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
         self.line.extend_from_slice(line);
-        // The end is one byte; where there is none, nothing is left.
+        // The end is one byte; without one, no bytes are left.
         *bytes = rest.get(1..).unwrap_or_default();
         self.after_return = rest.first() == Some(&b'\r');
         end.is_some()
     }
 
-    /// Reads the line that has ended. Returns the frame that it is, or that it ends.
+    /// Reads the line that has ended. Returns the frame that it is or completes.
     fn end_line(&mut self) -> Option<String> {
         let mut line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.first) && line.starts_with(BYTE_ORDER_MARK) {
@@ -147,14 +152,14 @@ impl Framer {
                 None
             }
         };
-        // Its memory serves the next line, unless it was an unusual one.
+        // The memory is reused for the next line, unless this one was unusually long.
         line.clear();
         line.shrink_to(64 * 1024);
         self.line = line;
         frame.filter(|frame| !frame.trim().is_empty())
     }
 
-    /// Reads a field of an event. One without a name is a comment.
+    /// Reads a field of an event. A field without a name is a comment.
     fn field(&mut self, line: &[u8]) {
         let (name, value) = line.split_at(memchr(b':', line).unwrap_or(line.len()));
         let value = value.strip_prefix(b":").unwrap_or_default();
@@ -169,12 +174,12 @@ impl Framer {
         }
     }
 
-    /// Ends the event.
+    /// Ends the event, and returns its data as a frame.
     fn end_event(&mut self) -> Option<String> {
         let (mut data, is_fault) = (std::mem::take(&mut self.data), std::mem::take(&mut self.is_fault));
         data.pop()?;
         let data = text(&data);
-        Some(if is_fault && !data.trim().is_empty() { fault::named(data) } else { data })
+        Some(if is_fault && !data.trim().is_empty() { fault::from_error_event(data) } else { data })
     }
 }
 
@@ -182,7 +187,7 @@ fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte)
 }
 
-/// The values of a list, or those that follow each other; the text itself, if it is not JSON.
+/// The values of a list or of a sequence; the text itself if it is not JSON.
 fn values(json: String) -> Vec<String> {
     let json = json.trim_start_matches('\u{feff}').trim();
     let values = serde_json::from_str::<Vec<&RawValue>>(json)
@@ -193,7 +198,8 @@ fn values(json: String) -> Vec<String> {
     }
 }
 
-/// Bytes as text. What is no UTF-8 is replaced, for it may be no more than a word of an answer.
+/// Bytes as text. Invalid UTF-8 is replaced, because it may affect no more than a word of an
+/// answer.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -202,7 +208,7 @@ fn text(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The frames of a body that comes in pieces of so many bytes.
+    /// The frames of a body that arrives in pieces of `piece` bytes.
     fn frames(framing: Framing, body: &[u8], piece: usize) -> Vec<String> {
         let (mut framer, mut frames) = (Framer::new(framing), Vec::new());
         for mut bytes in body.chunks(piece) {
@@ -248,7 +254,7 @@ mod tests {
             (b"{\"a\":\n1}\n{\"a\":2}\n", &["{\"a\":\n1}", "{\"a\":2}"]),
             (b"[{},\n{}]", &["{}", "{}"]),
             (b"{\n", &["{"]),
-            // Broken lines, of which each is a fault.
+            // Broken lines, each of which is a fault.
             (b"{}\n{\n{}\n", &["{}", "{", "{}"]),
             (b"{\"a\n{}\n", &["{\"a", "{}"]),
             (b"a\n[]\n", &["a", "[]"]),
@@ -269,8 +275,8 @@ mod tests {
             [(Framing::Sse, &data[..]), (Framing::Sse, &[b'x'; 1024]), (Framing::Lines, b"{ "), (Framing::Sse, b"{ ")]
         {
             let mut framer = Framer::new(framing);
-            let too_much = (0..MOST_EVENT).find(|_| framer.next(&mut &*piece).is_err());
-            assert!(too_much.is_some_and(|pieces| pieces * piece.len() < 2 * MOST_EVENT), "{framing:?}");
+            let too_much = (0..MAX_EVENT_BYTES).find(|_| framer.next(&mut &*piece).is_err());
+            assert!(too_much.is_some_and(|pieces| pieces * piece.len() < 2 * MAX_EVENT_BYTES), "{framing:?}");
         }
         // Comments are not kept.
         let mut framer = Framer::new(Framing::Sse);

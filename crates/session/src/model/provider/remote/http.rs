@@ -1,5 +1,5 @@
-//! One request over HTTP: sent as it is, and answered by a body that comes in frames. A response that is no stream
-//! becomes an error that says what it is instead.
+//! One HTTP request and its answer, which arrives as a body of frames. A response that is not a
+//! stream becomes an error that describes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use reqwest::{Request, Response, StatusCode, header};
 
 use super::client::{HttpClient, Route};
 use super::error;
-use super::frames::{Framer, Framing, Rest};
+use super::frames::{Framer, Framing, LastFrames};
 use crate::model::ModelError;
 
-/// Bytes of a refusal that are read.
-const MOST_REFUSAL: usize = 64 * 1024;
+/// The most bytes of a refusal that are read.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
-/// How long the body of a refusal is read.
+/// The timeout for the body of a refusal.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sends a request.
 ///
 /// # Errors
-/// [`ModelError`] if the provider can't be reached, refuses the request, or answers with something else than a stream.
-/// `key` is not in the part of a body that it quotes, and neither is a proxy's password.
+/// [`ModelError`] if the provider can't be reached, refuses the request, or answers with anything
+/// but a stream. A body that the error quotes contains neither `key` nor a proxy's password.
 pub(super) async fn send(
     client: HttpClient,
     request: Request,
@@ -42,18 +42,18 @@ async fn request_body(
     let response = http.execute(request).await.map_err(|error| error::connection(&error, &route))?;
     let status = response.status();
     if let (StatusCode::PROXY_AUTHENTICATION_REQUIRED, Some(proxy)) = (status, &route.proxy) {
-        return Err(error::locked(proxy));
+        return Err(error::proxy_auth_error(proxy));
     }
     if !status.is_success() {
         let headers = response.headers().clone();
         return Err(error::refused(status, &headers, &beginning(response, key).await, key));
     }
     if let Some(encoding) = encoding(&response) {
-        let message = format!("it is encoded as `{encoding}`, which was not asked for");
+        let message = format!("it is encoded as `{encoding}`, which was not requested");
         return Err(ModelError::Malformed { message });
     }
     match not_a_stream(&response) {
-        Some(kind) => Err(ModelError::Malformed { message: format!("it is no event stream but `{kind}`") }),
+        Some(kind) => Err(ModelError::Malformed { message: format!("it is not an event stream but `{kind}`") }),
         None => Ok(Body::new(response, framing, route)),
     }
 }
@@ -63,10 +63,10 @@ pub(super) struct Body {
     response: Response,
     route: Arc<Route>,
     framer: Framer,
-    /// The bytes that came last; up to `framed`, they are cut into frames.
+    /// The bytes that arrived last; those before `framed` are cut into frames already.
     chunk: Vec<u8>,
     framed: usize,
-    /// The status, until something comes.
+    /// The status, until the first byte arrives.
     empty: Option<StatusCode>,
 }
 
@@ -76,10 +76,10 @@ impl Body {
         Self { response, route, framer: Framer::new(framing), chunk: Vec::new(), framed: 0, empty }
     }
 
-    /// The next frame of what came. `None`: more has to come.
+    /// The next frame in the bytes that have arrived; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// [`ModelError::Malformed`] if a frame is beyond its bound.
+    /// [`ModelError::Malformed`] if a frame exceeds its bound.
     pub(super) fn frame(&mut self) -> Result<Option<String>, ModelError> {
         let mut rest = &self.chunk[self.framed..];
         let frame = self.framer.next(&mut rest);
@@ -87,10 +87,10 @@ impl Body {
         frame
     }
 
-    /// Waits for more. `false`: the body is over.
+    /// Waits for more bytes. Returns `false` at the end of the body.
     ///
     /// # Errors
-    /// [`ModelError`] if the connection breaks, or the body is over without a byte.
+    /// [`ModelError`] if the connection breaks, or the body ends without a byte.
     pub(super) async fn more(&mut self) -> Result<bool, ModelError> {
         match self.response.chunk().await.map_err(|error| error::connection(&error, &self.route))? {
             Some(chunk) => {
@@ -105,19 +105,20 @@ impl Body {
         }
     }
 
-    /// The last frames, once the body is over.
-    pub(super) fn close(&mut self) -> Rest {
+    /// The last frames, after the end of the body.
+    pub(super) fn close(&mut self) -> LastFrames {
         self.framer.close()
     }
 }
 
-/// How a body is encoded, where it is: no request asks for it.
+/// The encoding of a body, if it has one. No request asks for an encoding.
 fn encoding(response: &Response) -> Option<String> {
     let encoding = String::from_utf8_lossy(response.headers().get(header::CONTENT_ENCODING)?.as_bytes()).into_owned();
     (!encoding.trim().is_empty() && !encoding.trim().eq_ignore_ascii_case("identity")).then_some(encoding)
 }
 
-/// The type of a response that can't be an answer. Servers stream under any type of text, or without one.
+/// The type of a response that can't be an answer. Servers stream under any text type, or without a
+/// type.
 fn not_a_stream(response: &Response) -> Option<String> {
     let kind = response.headers().get(header::CONTENT_TYPE)?.as_bytes().to_ascii_lowercase();
     let kind = String::from_utf8_lossy(&kind).into_owned();
@@ -125,21 +126,21 @@ fn not_a_stream(response: &Response) -> Option<String> {
     (!may_be && !kind.trim().is_empty()).then_some(kind)
 }
 
-/// The beginning of a body, as far as it comes soon, with `key` nowhere in it.
+/// The beginning of a body that arrives soon, without `key` in it.
 async fn beginning(mut response: Response, key: &str) -> String {
     if let Some(encoding) = encoding(&response) {
-        return format!("its words are encoded as `{encoding}`, which was not asked for");
+        return format!("its body is encoded as `{encoding}`, which was not requested");
     }
     let mut bytes = Vec::new();
     let read = async {
         while let Ok(Some(chunk)) = response.chunk().await {
-            bytes.extend_from_slice(&chunk[..chunk.len().min(MOST_REFUSAL - bytes.len())]);
-            if bytes.len() == MOST_REFUSAL {
+            bytes.extend_from_slice(&chunk[..chunk.len().min(MAX_REFUSAL_BYTES - bytes.len())]);
+            if bytes.len() == MAX_REFUSAL_BYTES {
                 break;
             }
         }
     };
-    // That it was refused is known; what it says besides is not worth a long wait.
+    // The refusal itself is known; its message is not worth a long wait.
     let _ = tokio::time::timeout(REFUSAL_PATIENCE, read).await;
-    error::hidden_beginning(String::from_utf8_lossy(&bytes).into_owned(), key)
+    error::masked_beginning(String::from_utf8_lossy(&bytes).into_owned(), key)
 }

@@ -1,5 +1,5 @@
-//! JSON as providers and their imitators write it. A frame is read into typed structs; the leaf types here accept the
-//! deviations that are known, and report JSON that is broken.
+//! Lenient parsing of the JSON that providers and compatible servers write. A frame is parsed into
+//! typed structs; the leaf types here accept the known deviations, and report broken JSON.
 
 use std::fmt;
 
@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 
 use crate::model::ModelError;
 
-/// Reads a frame. `None` for valid JSON that is not an object, which some gateways send to keep a connection alive.
+/// Parses a frame. Returns `None` for valid JSON that is not an object, which some gateways send to
+/// keep a connection alive.
 ///
 /// # Errors
-/// [`ModelError::Malformed`] if it is not JSON, or its structure is another one than `T`.
+/// [`ModelError::Malformed`] if the frame is not JSON, or does not have the structure of `T`.
 pub(crate) fn object<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<Option<T>, ModelError> {
     let read = if frame.trim_start().starts_with('{') {
         serde_json::from_str(frame).map(Some)
@@ -22,12 +23,12 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<Option<T>
     read.map_err(malformed)
 }
 
-/// The error for a frame, or a part of one, that can't be read.
+/// The error for a frame, or a part of one, that can't be parsed.
 pub(crate) fn malformed(error: impl fmt::Display) -> ModelError {
     ModelError::Malformed { message: error.to_string() }
 }
 
-/// A field that counts as absent when its value has another type than `T`. JSON that is broken is an error.
+/// A field that counts as absent if its value is not a `T`. Broken JSON is an error.
 #[derive(Debug)]
 pub(crate) struct Lenient<T>(pub(crate) Option<T>);
 
@@ -51,7 +52,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     }
 }
 
-/// A text that counts as absent when the value has another type. Broken text is an error.
+/// A text that counts as absent if the value has another type. Broken text is an error.
 #[derive(Debug, Default)]
 pub(crate) struct Text(pub(crate) Option<String>);
 
@@ -71,17 +72,18 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// A count of tokens: a number, a whole number written as a float, or either as text. `None` for anything else.
+/// A count of tokens: a number, a whole number written as a float, or either as text. `None` for
+/// anything else.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Count(pub(crate) Option<u64>);
 
-/// Floats above it do not count every whole number.
-const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
+/// Floats above this can't represent every whole number.
+const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fn exact(float: f64) -> Option<u64> {
-            (float.fract() == 0.0 && (0.0..MOST_EXACT).contains(&float)).then_some(float as u64)
+            (float.fract() == 0.0 && (0.0..MAX_EXACT_FLOAT).contains(&float)).then_some(float as u64)
         }
         deserializer.deserialize_any(LeafVisitor(|leaf: Leaf<'_>| match leaf {
             Leaf::Whole(number) => Self(Some(number)),
@@ -92,16 +94,16 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// A value that holds no others.
+/// A value without values inside.
 enum Leaf<'a> {
     Text(&'a str),
     Whole(u64),
     Float(f64),
-    /// Of another type, or no leaf.
+    /// A value of another type, or one with values inside.
     Other,
 }
 
-/// Reads a leaf in one pass: most frames are plain text.
+/// Parses a leaf in one pass, because most frames are plain text.
 struct LeafVisitor<F>(F);
 
 impl<'de, T, F: FnOnce(Leaf<'_>) -> T> Visitor<'de> for LeafVisitor<F> {
@@ -146,8 +148,8 @@ impl<'de, T, F: FnOnce(Leaf<'_>) -> T> Visitor<'de> for LeafVisitor<F> {
     }
 }
 
-/// The arguments of a call as JSON text. A provider sends that text encoded in a string, or as a plain value; it is
-/// kept as written, for the runner to check.
+/// The arguments of a call as JSON text. A provider sends that text encoded in a string, or as a
+/// plain value. It is kept as written, and the runner checks it.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! `no_proxy`: the servers that are reached without a proxy.
+//! The rules of `no_proxy`, which names the servers that are reached without a proxy.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use reqwest::Url;
 /// - a host, also as `.host` or `*.host`: this one and all names below it;
 /// - an IP address, or a network as `10.0.0.0/8`. Names are not resolved for it;
 /// - each of them with a port, `host:8443` or `[::1]:8443`: only at this port.
-pub(super) fn names(list: &str, url: &Url) -> bool {
+pub(super) fn matches(list: &str, url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
     let ip = host.trim_matches(['[', ']']).parse().ok().map(|ip: IpAddr| ip.to_canonical());
     let server = Server { host, ip, port: url.port_or_known_default() };
@@ -18,7 +18,7 @@ pub(super) fn names(list: &str, url: &Url) -> bool {
     entries.map(split_port).any(|(name, port)| (port.is_none() || port == server.port) && server.is(&name))
 }
 
-/// A server as an address names it.
+/// The server that a URL names.
 struct Server<'a> {
     host: &'a str,
     ip: Option<IpAddr>,
@@ -55,13 +55,13 @@ fn split_port(entry: &str) -> (String, Option<u16>) {
     (name.replace(['[', ']'], ""), port)
 }
 
-/// A name as addresses have it: in lower case, and with other letters than ASCII's encoded.
+/// A name as in URLs: in lower case, with non-ASCII letters encoded.
 fn domain(name: &str) -> String {
     let url = Url::parse(&format!("http://{name}/")).ok();
     url.as_ref().and_then(Url::host_str).map_or_else(|| name.to_lowercase(), str::to_owned)
 }
 
-/// Whether an address is in a network, of which the first `bits` count.
+/// Whether an address is in a network, of which the first `bits` are significant.
 fn is_in(ip: IpAddr, network: IpAddr, bits: u32) -> bool {
     match (ip, network) {
         (IpAddr::V4(ip), IpAddr::V4(network)) if bits <= 32 => {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn m_e2_no_proxy_names_hosts_networks_and_ports() {
-        let named = |list: &str, address: &str| names(list, &Url::parse(address).unwrap());
+        let named = |list: &str, address: &str| matches(list, &Url::parse(address).unwrap());
         for (list, address) in [
             ("*", "https://api.example/v1"),
             ("a.example, *", "https://10.0.0.1/v1"),

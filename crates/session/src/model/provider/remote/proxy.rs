@@ -1,4 +1,4 @@
-//! The proxy that a server is reached through: by the rules of `https_proxy` and its like.
+//! The choice of a proxy for a server, by the rules of `https_proxy` and its like.
 
 use std::net::IpAddr;
 
@@ -8,24 +8,26 @@ use reqwest::{Proxy, Url};
 use super::no_proxy;
 use crate::model::ModelError;
 
-/// The schemes of proxies.
+/// The supported schemes of proxies.
 const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
 /// A proxy for one server.
 pub(super) struct Chosen {
     pub(super) proxy: Proxy,
-    /// Whether it is reached over TLS.
+    /// Whether the proxy is reached over TLS.
     pub(super) is_secure: bool,
-    /// Its address without user and password, and the variable that has it.
+    /// The proxy's address without user and password, and the variable that sets it.
     pub(super) shown: String,
-    /// The password; empty without one.
+    /// The proxy's password; empty if it has none.
     pub(super) password: String,
 }
 
-/// The proxy for the server of `url`. None for this machine, and for a server that `no_proxy` names.
+/// The proxy for the server of `url`; `None` if no proxy is set, for this machine, and for a server
+/// that `no_proxy` names.
 ///
 /// # Errors
-/// [`ModelError::Setup`] if the proxy's address is not one. It is not repeated: it may have a password in it.
+/// [`ModelError::Setup`] if the proxy's address is not valid. The error does not repeat the
+/// address, which may contain a password.
 pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, ModelError> {
     let of_scheme = if url.scheme() == "https" {
         ("https_proxy", proxies.https.as_deref())
@@ -35,14 +37,14 @@ pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, Mod
     let all = ("all_proxy", proxies.all.as_deref());
     let mut set = [of_scheme, all].into_iter().filter_map(|(variable, address)| Some((variable, address?)));
     let Some((variable, address)) = set.next() else { return Ok(None) };
-    if is_loopback(url) || proxies.no.as_deref().is_some_and(|no| no_proxy::names(no, url)) {
+    if is_loopback(url) || proxies.no.as_deref().is_some_and(|no| no_proxy::matches(no, url)) {
         return Ok(None);
     }
     let wrong = |why: &str| ModelError::Setup {
-        message: format!("the proxy's address in {variable} {why}"),
+        message: format!("the proxy's URL in {variable} {why}"),
         hint: format!(
-            "set {variable} like http://proxy:3128 or socks5h://user:password@proxy:1080, with special characters of \
-             the user and the password percent-encoded"
+            "set {variable} to a URL such as http://proxy:3128 or socks5h://user:password@proxy:1080, with special \
+             characters in the user and password percent-encoded"
         ),
     };
     let proxy = parse(address).map_err(wrong)?;
@@ -51,30 +53,30 @@ pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, Mod
     let is_secure = proxy.scheme() == "https";
     let password = percent_encoding::percent_decode_str(proxy.password().unwrap_or_default()).decode_utf8_lossy();
     let password = password.into_owned();
-    let proxy = Proxy::all(proxy).map_err(|_| wrong("is not an address"))?;
+    let proxy = Proxy::all(proxy).map_err(|_| wrong("is not a valid URL"))?;
     Ok(Some(Chosen { proxy, is_secure, shown, password }))
 }
 
-/// A proxy's address, or why it is not one.
+/// Parses a proxy's address. The error says why it is not valid.
 fn parse(address: &str) -> Result<Url, &'static str> {
     let address = address.trim();
     let with_scheme = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
-    let url = Url::parse(&with_scheme).map_err(|_| "is not an address")?;
+    let url = Url::parse(&with_scheme).map_err(|_| "is not a valid URL")?;
     if !SCHEMES.contains(&url.scheme()) {
-        return Err("begins with none of http://, https://, socks5:// and socks5h://");
+        return Err("does not begin with http://, https://, socks5:// or socks5h://");
     }
     if !url.has_host() || url.host_str() == Some("") {
-        return Err("names no host");
+        return Err("has no host");
     }
-    // An `@`, `/`, `?` or `#` in a password that is not encoded would make a part of the password the host.
+    // A raw `@`, `/`, `?` or `#` in a password would make a part of the password the host.
     let has_user = !url.username().is_empty() || url.password().is_some();
     if with_scheme.matches('@').count() > usize::from(has_user) {
-        return Err("has an `@` besides the one before its host");
+        return Err("has an `@` other than the one before its host");
     }
     Ok(url)
 }
 
-/// Whether it is on this machine: `localhost`, a name below it, or a loopback address.
+/// Whether the URL is on this machine: `localhost`, a name below it, or a loopback address.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.').trim_matches(['[', ']']);
     let is_name = host == "localhost" || host.ends_with(".localhost");

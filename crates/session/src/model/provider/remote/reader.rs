@@ -1,24 +1,26 @@
-//! The contract of a wire's reader: frames of one answer in, events of a model out. Readers do no I/O.
+//! The interface of a protocol's reader, which turns the frames of one answer into events of a
+//! model. Readers do no I/O.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use holdpoint_common::limits::TEXT_DELTA;
+use holdpoint_common::limits::MAX_TEXT_DELTA;
 
-use super::MOST_EVENT;
+use super::MAX_EVENT_BYTES;
 use super::surrogates::{Halves, unmarked};
 use crate::model::{ModelError, ModelEvent};
 
 /// Reads the frames of one answer.
 pub(crate) trait Reader: Default + Send + 'static {
-    /// Reads the next frame and appends its events to `pieces`. Returns how the answer ended, if this frame says so;
-    /// later frames are not read. A frame of an unknown kind is ignored.
+    /// Reads the next frame and appends its events to `pieces`. Returns the end of the answer if
+    /// this frame has it; later frames are not read. A frame of an unknown kind is ignored.
     ///
     /// # Errors
-    /// [`ModelError`] if the frame can't be read, or reports a fault.
+    /// [`ModelError`] if the frame can't be parsed, or reports a fault.
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError>;
 
-    /// The body ended: how the answer did. `None` if it was cut.
+    /// Handles the end of the body. Returns the end of the answer; `None` if the answer was cut
+    /// off.
     fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
         let _ = pieces;
         None
@@ -30,28 +32,28 @@ pub(crate) trait Reader: Default + Send + 'static {
 pub(crate) struct End {
     pub(crate) finish: Finish,
     pub(crate) counts: Counts,
-    /// The model wanted a call that names no tool.
+    /// Whether the model requested a call that names no tool.
     pub(crate) lost_call: bool,
 }
 
-/// Why a provider ended an answer.
+/// The reason why a provider ended an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Finish {
     /// The answer is complete.
     Stop,
     /// The answer is complete, and calls tools.
     Calls,
-    /// The answer reached the most tokens that it may have.
+    /// The answer reached the maximum number of tokens.
     Limit,
-    /// The provider's content filter stopped it, with its explanation where there is one.
+    /// The provider's content filter stopped the answer, for this reason if it gave one.
     Filtered(Option<String>),
     /// The provider could not continue, for this reason.
     Fault(String),
-    /// A reason that is not known. An answer that said something counts as complete.
+    /// An unknown reason. An answer with content counts as complete.
     Other(String),
 }
 
-/// Reasons with which servers end an answer that they could not continue.
+/// Reasons by which servers end an answer that they could not continue.
 const FAULTS: [&str; 4] = ["error", "abort", "network_error", "insufficient_system_resource"];
 
 /// Whether a reason says that the provider could not continue.
@@ -62,19 +64,19 @@ pub(crate) fn is_fault(reason: &str) -> bool {
 /// The tokens that a provider counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Tokens of the request, cached ones included.
+    /// Tokens of the request, including cached ones.
     pub(crate) input: Option<u64>,
     pub(crate) cached: Option<u64>,
     pub(crate) cache_written: Option<u64>,
-    /// Tokens of the answer, thoughts included.
+    /// Tokens of the answer, including thoughts.
     pub(crate) output: Option<u64>,
 }
 
-/// Events that were read and not taken yet. Neighbouring texts and neighbouring thoughts are joined.
+/// Events that were read and not taken yet. Adjacent texts and adjacent thoughts are joined.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     ready: VecDeque<ModelEvent>,
-    /// How often something was added.
+    /// The number of additions so far.
     added: usize,
     text: Halves,
     thought: Halves,
@@ -103,7 +105,7 @@ impl Pieces {
         self.added += 1;
     }
 
-    /// Ends the thought: half a character at its end stays alone.
+    /// Ends the thought. Half a character at its end stays alone.
     fn end_thought(&mut self) {
         if let Some(lone) = self.thought.end() {
             self.thought(lone.encode_utf8(&mut [0; 4]));
@@ -118,7 +120,8 @@ impl Pieces {
         }
     }
 
-    /// Adds a whole call. `false` if it names no tool: then nothing can answer it, and it is left out.
+    /// Adds a whole call. Returns `false` if it names no tool: it is left out, because no tool can
+    /// answer it.
     pub(crate) fn call(
         &mut self,
         id: Option<String>,
@@ -134,7 +137,6 @@ impl Pieces {
         true
     }
 
-    /// Adds an event.
     pub(crate) fn add(&mut self, mut event: ModelEvent) {
         let whole = |text: &mut String| {
             if let Cow::Owned(whole) = unmarked(text) {
@@ -165,32 +167,34 @@ impl Pieces {
         self.ready.is_empty()
     }
 
-    /// How often something was added.
+    /// The number of additions so far.
     pub(super) fn added(&self) -> usize {
         self.added
     }
 
-    /// Whether the oldest event will not grow any more, or is large enough.
+    /// Whether the oldest event can't grow any more, or is large enough.
     pub(super) fn is_due(&self) -> bool {
         match (self.ready.len(), self.ready.front()) {
-            (1, Some(ModelEvent::Text(text) | ModelEvent::Thought(text))) => text.len() >= TEXT_DELTA,
+            (1, Some(ModelEvent::Text(text) | ModelEvent::Thought(text))) => text.len() >= MAX_TEXT_DELTA,
             (events, _) => events > 0,
         }
     }
 }
 
-/// Whether a call has no arguments. Most servers mean an empty object by an empty text, and some by `null`.
+/// Whether a call has no arguments. Most servers send an empty text for an empty object, and some
+/// send `null`.
 pub(crate) fn is_no_input(arguments: &str) -> bool {
     matches!(arguments.trim(), "" | "null" | "{}")
 }
 
-/// The calls of a wire that sends each whole, and whose reason to end does not say whether there are any.
+/// The calls of a protocol that sends each call whole, with a finish reason that does not say
+/// whether there are any.
 #[derive(Debug, Default)]
 pub(crate) struct WholeCalls {
     named: bool,
-    /// One has arguments or an id, and no name.
+    /// Whether a call has arguments or an id, but no name.
     nameless: bool,
-    /// One has nothing at all.
+    /// Whether a call has no content at all.
     empty: bool,
 }
 
@@ -214,42 +218,43 @@ impl WholeCalls {
         }
     }
 
-    /// Whether the model wanted a call that can't be read. An empty one beside a named one does not count; alone,
-    /// it is the rest of a call.
+    /// Whether the model requested a call that can't be read. An empty call beside a named one does
+    /// not count; alone, it is the rest of a call.
     pub(crate) fn lost(&self) -> bool {
         self.nameless || (self.empty && !self.named)
     }
 }
 
-/// Bytes that a reader keeps although no event reported them, which therefore need a bound of their own.
+/// Bytes that a reader holds and no event has reported. They need a bound of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Held(usize);
+pub(crate) struct HeldBytes(usize);
 
-impl Held {
-    /// Counts bytes that are kept.
+impl HeldBytes {
+    /// Counts bytes that are held.
     ///
     /// # Errors
     /// [`ModelError::Malformed`] beyond the bound of one event.
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.0 = self.0.saturating_add(bytes);
-        if self.0 > MOST_EVENT { Err(says_nothing()) } else { Ok(()) }
+        if self.0 > MAX_EVENT_BYTES { Err(no_content_error()) } else { Ok(()) }
     }
 }
 
-/// The error for an answer of which too much came without an event.
-pub(super) fn says_nothing() -> ModelError {
-    ModelError::Malformed { message: format!("over {MOST_EVENT} bytes of it say nothing") }
+/// The error for an answer with too many bytes that bring no event.
+pub(super) fn no_content_error() -> ModelError {
+    ModelError::Malformed { message: format!("over {MAX_EVENT_BYTES} bytes without content") }
 }
 
-/// Tries a reader in tests.
+/// Helpers to test readers.
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// The events of an answer, its calls without the provider's names for them, and how it ended; `None`: it was cut.
+    /// The events of an answer, without the provider's ids of its calls, and its end; `None` if it
+    /// was cut off.
     pub(crate) type Played = (Vec<ModelEvent>, Result<Option<End>, ModelError>);
 
-    /// Reads these frames. That a call is being written is left out.
+    /// Reads these frames, and leaves out [`ModelEvent::Writing`].
     pub(crate) fn play<R: Reader>(frames: &[&str]) -> Played {
         let (mut reader, mut pieces, mut end) = (R::default(), Pieces::default(), Ok(None));
         for frame in frames {
@@ -270,7 +275,7 @@ pub(crate) mod tests {
         (events.filter(|event| !matches!(event, ModelEvent::Writing { .. })).collect(), end)
     }
 
-    /// That these frames bring these events and an end with this finish. Returns that end.
+    /// Checks that these frames bring these events and an end with this finish. Returns that end.
     #[track_caller]
     pub(crate) fn ends<R: Reader>(frames: &[&str], events: &[ModelEvent], finish: &Finish) -> End {
         let (said, end) = play::<R>(frames);
@@ -280,7 +285,7 @@ pub(crate) mod tests {
         end
     }
 
-    /// That these frames can't be read, for a reason with these words in it.
+    /// Checks that these frames can't be read, for a reason that contains these words.
     #[track_caller]
     pub(crate) fn is_malformed<R: Reader>(frames: &[&str], words: &str) {
         match play::<R>(frames).1 {
@@ -318,10 +323,10 @@ pub(crate) mod tests {
         assert!(pieces.is_due());
         assert_eq!(pieces.pop(), Some(text("aaa")));
         assert!(!pieces.is_due());
-        pieces.thought(&"b".repeat(TEXT_DELTA));
+        pieces.thought(&"b".repeat(MAX_TEXT_DELTA));
         assert!(pieces.is_due());
         assert!(!pieces.call(None, String::new(), "{}".into(), None));
         assert!(pieces.call(None, "now".into(), " null ".into(), None));
-        assert_eq!([pieces.pop(), pieces.pop()].map(|event| event.unwrap().bytes()), [TEXT_DELTA + 1, 5]);
+        assert_eq!([pieces.pop(), pieces.pop()].map(|event| event.unwrap().bytes()), [MAX_TEXT_DELTA + 1, 5]);
     }
 }

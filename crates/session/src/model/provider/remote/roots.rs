@@ -1,5 +1,6 @@
-//! The certificate authorities that servers are checked by: those that a session's environment names, else the system's.
-//! The environment of this process does not count: a daemon's is not that of its sessions.
+//! The certificate authorities that servers are checked by: those that a session's environment
+//! names, or else the system's. The environment of this process is ignored: a daemon's is not that
+//! of its sessions.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -14,10 +15,12 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::model::ModelError;
 
-/// Bytes of files that are read, all together. The authorities of a system are less than 1 MiB.
+/// The most bytes that are read from all files together. A system's authorities are less than 1
+/// MiB.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Where systems other than Apple's keep all authorities in one file: the first that is there counts.
+/// The files in which systems other than Apple's keep all authorities. The first that exists is
+/// read.
 #[cfg(not(target_vendor = "apple"))]
 const SYSTEM_FILES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch, Gentoo
@@ -28,15 +31,15 @@ const SYSTEM_FILES: [&str; 6] = [
     "/usr/local/etc/ssl/cert.pem",                       // FreeBSD
 ];
 
-/// Where they keep each in a file of its own.
+/// The folders in which they keep each authority in its own file.
 #[cfg(not(target_vendor = "apple"))]
 const SYSTEM_FOLDERS: [&str; 2] = ["/etc/ssl/certs", "/etc/pki/tls/certs"];
 
-/// The authorities that `certificates` names; nothing for an empty one.
+/// The authorities that `certificates` names; `None` if it is empty.
 ///
 /// # Errors
-/// [`ModelError::Setup`] if the file can't be read or has no certificate, or if file and folders together have
-/// no certificate.
+/// [`ModelError::Setup`] if the file can't be read or has no certificate, or if file and folders
+/// together have no certificate.
 pub(super) fn named(certificates: &Certificates) -> Result<Option<RootCertStore>, ModelError> {
     let Certificates { file, dir } = certificates;
     if file.is_none() && dir.is_none() {
@@ -45,7 +48,7 @@ pub(super) fn named(certificates: &Certificates) -> Result<Option<RootCertStore>
     let mut roots = Roots::default();
     if let Some(file) = file {
         let read = roots.file(Path::new(file)).and_then(|()| roots.check());
-        read.map_err(|why| wrong("SSL_CERT_FILE", file, "a file of certificates in PEM", &why))?;
+        read.map_err(|why| wrong("SSL_CERT_FILE", file, "a file of PEM certificates", &why))?;
     }
     if let Some(dir) = dir {
         let mut failed = None;
@@ -57,7 +60,7 @@ pub(super) fn named(certificates: &Certificates) -> Result<Option<RootCertStore>
         }
         if let Err(none) = roots.check() {
             let (folder, why) = failed.unwrap_or((dir, none));
-            return Err(wrong("SSL_CERT_DIR", folder, "folders of such files, with colons between them", &why));
+            return Err(wrong("SSL_CERT_DIR", folder, "folders of PEM certificates, separated by colons", &why));
         }
     }
     Ok(Some(roots.store))
@@ -66,11 +69,11 @@ pub(super) fn named(certificates: &Certificates) -> Result<Option<RootCertStore>
 /// The system's authorities.
 ///
 /// # Errors
-/// If no file of the system has one.
+/// If no file of the system has an authority.
 #[cfg(not(target_vendor = "apple"))]
 pub(super) fn of_system() -> io::Result<RootCertStore> {
     let mut roots = Roots::default();
-    // Without them, other places may have some.
+    // If this fails, other places may still have authorities.
     if let Some(file) = SYSTEM_FILES.into_iter().find(|file| Path::new(file).exists())
         && let Err(error) = roots.file(Path::new(file))
     {
@@ -84,18 +87,18 @@ pub(super) fn of_system() -> io::Result<RootCertStore> {
     roots.check().map(|()| roots.store)
 }
 
-/// A variable that names nothing to trust.
+/// The error for a variable that names no authority.
 fn wrong(variable: &str, path: &str, wanted: &str, why: &io::Error) -> ModelError {
     ModelError::Setup {
         message: format!("{variable} can't be used: {path}: {why}"),
-        hint: format!("set {variable} to {wanted}, or unset it, where the session is opened"),
+        hint: format!("set {variable} to {wanted}, or unset it, before the session is opened"),
     }
 }
 
-/// Authorities as they are read.
+/// Collects authorities from files.
 struct Roots {
     store: RootCertStore,
-    /// Device and inode of each file that was read: a folder has several links to each.
+    /// Device and inode of each file that was read, because a folder has several links to each.
     seen: HashSet<(u64, u64)>,
     /// Bytes that may still be read.
     left: u64,
@@ -108,12 +111,12 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// Whether there is an authority.
+    /// Fails if there is no authority.
     fn check(&self) -> io::Result<()> {
-        if self.store.is_empty() { Err(io::Error::other("there is no certificate in PEM")) } else { Ok(()) }
+        if self.store.is_empty() { Err(io::Error::other("no certificate in PEM format found")) } else { Ok(()) }
     }
 
-    /// Adds the certificates of a file. Whatever else is in it is skipped.
+    /// Adds the certificates of a file, and skips everything else in it.
     fn file(&mut self, path: &Path) -> io::Result<()> {
         // Opening a pipe would wait for its writer.
         let about = fs::metadata(path)?;
@@ -131,11 +134,11 @@ impl Roots {
         Ok(())
     }
 
-    /// Adds the certificates of each file in a folder, links to files included.
+    /// Adds the certificates of each file in a folder, including links to files.
     fn folder(&mut self, path: &Path) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let path = entry?.path();
-            // Folders in it and dangling links are not its files.
+            // Subfolders and dangling links are skipped.
             if !path.is_file() {
                 continue;
             }

@@ -1,26 +1,28 @@
-//! Characters of which a server sends one half in one frame and the other half in a later one, as one does that cuts its
-//! texts by UTF-16 units. JSON has each half as an escape, `\ud83d` and `\ude00`, which alone is not a character.
+//! Joins characters that a server splits over two frames, as one does that cuts its texts by UTF-16
+//! units. JSON has each half as an escape, `\ud83d` and `\ude00`, which alone is not a character.
 //!
-//! A frame is read with marks in their place, so that each half stays in its own text: that of the answer, of a thought
-//! or of a call. [`Halves`] joins the marks of one text; a half that stays alone is a replacement character.
+//! A frame is parsed with marks in place of lone halves, so that each half stays in its own text:
+//! that of the answer, of a thought or of a call. [`Halves`] joins the marks of one text; a half
+//! that stays alone becomes a replacement character.
 
 use std::borrow::Cow;
 
-/// Begins a mark; a second character has the half. Unicode reserves it for use inside a program. A text that holds such
-/// a mark already becomes the same character as with escapes.
+/// Begins a mark; a second character encodes the half. Unicode reserves this character for use
+/// inside a program. A text that already contains such a mark becomes the same character as with
+/// escapes.
 const MARK: char = '\u{fdd0}';
 
-/// The second character of the mark for the first of all halves, `\ud800`.
+/// The second character of the mark for the lowest half, `\ud800`.
 const FIRST_MARK: u32 = 0x10_0000;
 
 const FIRST_HALF: u16 = 0xd800;
 const SECOND_HALF: u16 = 0xdc00;
 const AFTER_HALVES: u16 = 0xe000;
 
-/// Bytes of an escape.
+/// The length of an escape in bytes.
 const ESCAPE: usize = 6;
 
-/// The frame with marks for all halves that are not beside their other half.
+/// The frame with marks for all halves that are not next to their other half.
 pub(super) fn marked(frame: &str) -> Cow<'_, str> {
     if !frame.contains("\\ud") && !frame.contains("\\uD") {
         return Cow::Borrowed(frame);
@@ -30,7 +32,7 @@ pub(super) fn marked(frame: &str) -> Cow<'_, str> {
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         let escape = at + found;
         let Some(half) = unit(&bytes[escape..]).filter(|unit| (FIRST_HALF..AFTER_HALVES).contains(unit)) else {
-            // An escape of one character, or the beginning of another one.
+            // Another escape, of which the first two bytes are skipped.
             at = (escape + 2).min(bytes.len());
             continue;
         };
@@ -58,7 +60,7 @@ fn unit(bytes: &[u8]) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A whole text without marks.
+/// A whole text with its marks resolved.
 pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
     let mut halves = Halves::default();
     let mut whole = halves.join(text);
@@ -68,7 +70,7 @@ pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
     whole
 }
 
-/// Joins the halves of one text, whose pieces are added in their order.
+/// Joins the halves of one text. Its pieces have to be added in order.
 #[derive(Debug, Default)]
 pub(super) struct Halves {
     /// A first half at the end of the last piece.
@@ -76,7 +78,7 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// A piece without marks. A first half at its end is kept for the next piece.
+    /// The piece without marks. A first half at its end is kept for the next piece.
     pub(super) fn join<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if piece.is_empty() || (self.first.is_none() && !piece.contains(MARK)) {
             return Cow::Borrowed(piece);
@@ -104,13 +106,13 @@ impl Halves {
         Cow::Owned(joined)
     }
 
-    /// The text ends: the character in place of a first half that is left.
+    /// Ends the text, and returns the replacement for a first half that is left.
     pub(super) fn end(&mut self) -> Option<char> {
         self.first.take().map(|_| char::REPLACEMENT_CHARACTER)
     }
 }
 
-/// The half of which this is the second character of the mark.
+/// The half that the second character of a mark encodes.
 fn half(mark: char) -> Option<u16> {
     let unit = u32::from(mark).checked_sub(FIRST_MARK).and_then(|unit| u16::try_from(unit).ok())?;
     (unit < AFTER_HALVES - FIRST_HALF).then_some(FIRST_HALF + unit)
@@ -120,7 +122,7 @@ fn half(mark: char) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// The text of these pieces, each a JSON text as a server sends it.
+    /// The text of these pieces, each a JSON text from a server.
     fn joined(pieces: &[&str]) -> String {
         let mut halves = Halves::default();
         let read = |piece: &&str| serde_json::from_str::<String>(&marked(&format!("\"{piece}\""))).unwrap();
@@ -149,7 +151,7 @@ mod tests {
             (vec![r"\ud83d", r"\ud83d", r"\ude00"], "\u{fffd}😀"),
             (vec![r"\ud83d\ud83d\ude00"], "\u{fffd}😀"),
             (vec![r"\ude00\ud83d"], "\u{fffd}\u{fffd}"),
-            // The beginning of a mark alone is text.
+            // The first character of a mark alone is text.
             (vec!["\u{fdd0}", "\u{100000}"], "\u{fdd0}\u{100000}"),
         ] {
             assert_eq!(joined(&pieces), text, "{pieces:?}");

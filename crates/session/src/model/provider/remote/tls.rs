@@ -1,5 +1,5 @@
-//! TLS with rustls and ring, given to the client explicitly: a provider of the whole process would be an embedder's
-//! affair.
+//! TLS with rustls and ring, passed to the client explicitly, because a provider for the whole
+//! process is for an embedder to choose.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use rustls::{ClientConfig, ConfigBuilder, Error, RootCertStore, WantsVerifier};
 use super::{error, roots};
 use crate::model::ModelError;
 
-/// The TLS of a client that checks certificates: by the authorities that are named, else by the system's.
+/// A TLS configuration that checks certificates by the authorities that are named, or else by the
+/// system's.
 ///
 /// # Errors
 /// [`ModelError::Setup`] if there is no authority.
@@ -23,19 +24,19 @@ pub(super) fn by_authorities(certificates: &Certificates) -> Result<ClientConfig
     Ok(http1(builder))
 }
 
-/// The TLS of a client that reaches its server without. It trusts no certificate.
+/// A TLS configuration for a client that connects without TLS. It trusts no certificate.
 ///
 /// # Errors
-/// If ring lacks a protocol version.
+/// [`ModelError::Setup`] if ring lacks a protocol version.
 pub(super) fn by_no_roots() -> Result<ClientConfig, ModelError> {
     by_roots(RootCertStore::empty())
 }
 
-/// A client can't be made.
+/// The error for a client that can't be built.
 pub(super) fn no_client(why: &dyn std::error::Error) -> ModelError {
     ModelError::Setup {
-        message: format!("no HTTP client can be made: {}", error::chain(why)),
-        hint: "are the system's TLS certificates installed (package ca-certificates)?".into(),
+        message: format!("the HTTP client can't be built: {}", error::chain(why)),
+        hint: "check that the system's TLS certificates are installed (package ca-certificates)".into(),
     }
 }
 
@@ -47,13 +48,13 @@ fn by_roots(roots: RootCertStore) -> Result<ClientConfig, ModelError> {
 type Verifying = ConfigBuilder<ClientConfig, WantsClientCert>;
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// The system's own verifier would read `SSL_CERT_FILE` of this process.
+/// Checks by the system's files. A platform verifier would read `SSL_CERT_FILE` of this process.
 #[cfg(not(target_vendor = "apple"))]
 fn by_system(builder: ConfigBuilder<ClientConfig, WantsVerifier>) -> Result<Verifying, Fault> {
     Ok(builder.with_root_certificates(roots::of_system()?))
 }
 
-/// By the keychain.
+/// Checks by the keychain.
 #[cfg(target_vendor = "apple")]
 fn by_system(builder: ConfigBuilder<ClientConfig, WantsVerifier>) -> Result<Verifying, Fault> {
     let verifier = rustls_platform_verifier::Verifier::new(Arc::new(ring::default_provider()))?;

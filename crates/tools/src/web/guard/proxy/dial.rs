@@ -1,4 +1,4 @@
-//! Dialling: the very addresses that were judged, and no name.
+//! Dialling of addresses that were judged, without another name lookup.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::web::guard::verdict::Why;
+use crate::web::guard::verdict::RefusalReason;
 
 /// How many addresses of a host are tried.
 const MAX_TRIES: usize = 4;
@@ -16,12 +16,12 @@ const MAX_TRIES: usize = 4;
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Connects to the first of these addresses that answers.
-pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, Why> {
+pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, RefusalReason> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses.iter().take(MAX_TRIES) {
         match timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // Without it a small answer waits for the acknowledgement of the one before.
+                // Otherwise a small packet waits for the acknowledgement of the one before it.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -29,5 +29,5 @@ pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, Why> {
             Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no answer within 5 s"),
         }
     }
-    Err(Why::Unreachable { error: last.to_string() })
+    Err(RefusalReason::Unreachable { error: last.to_string() })
 }

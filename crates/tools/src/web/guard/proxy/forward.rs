@@ -1,4 +1,4 @@
-//! Requests of http, passed on to the host that they name.
+//! Plain-HTTP requests, forwarded to the host in their URI.
 
 use std::net::SocketAddr;
 
@@ -16,9 +16,9 @@ use hyper_util::rt::TokioIo;
 use super::Body;
 use super::dial::dial;
 use super::page::GUARD;
-use crate::web::guard::verdict::Why;
+use crate::web::guard::verdict::RefusalReason;
 
-/// What is between a browser and its proxy, or a proxy and a server, and no further (RFC 9110, 7.6.1).
+/// Header fields that apply to one connection only and are not forwarded (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -31,11 +31,15 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Asks the host and gives back its answer. A connection is made for each request: what is plain http is near, mostly.
-pub(super) async fn forward(mut request: Request<Incoming>, addresses: &[SocketAddr]) -> Result<Response<Body>, Why> {
+/// Sends a request to its host and returns the answer. Each request opens a connection of its own:
+/// plain-HTTP hosts are mostly nearby.
+pub(super) async fn forward(
+    mut request: Request<Incoming>,
+    addresses: &[SocketAddr],
+) -> Result<Response<Body>, RefusalReason> {
     let host = dial(addresses).await?;
     strip(request.headers_mut());
-    // Whom its address names is who is asked, whatever it says besides.
+    // `Host` is rebuilt from the URI, because the judgement was about the URI's host.
     let whom = request.uri().authority().and_then(|whom| {
         let port = whom.port().map(|port| format!(":{port}")).unwrap_or_default();
         HeaderValue::try_from(format!("{}{port}", whom.host())).ok()
@@ -46,11 +50,11 @@ pub(super) async fn forward(mut request: Request<Incoming>, addresses: &[SocketA
     *request.uri_mut() = Uri::from(path);
     *request.version_mut() = Version::HTTP_11;
 
-    let unreachable = |error: hyper::Error| Why::Unreachable { error: error.to_string() };
+    let unreachable = |error: hyper::Error| RefusalReason::Unreachable { error: error.to_string() };
     let mut client = http1::Builder::new();
     let (mut sender, connection) =
         client.max_headers(super::MAX_FIELDS).handshake(TokioIo::new(host)).await.map_err(unreachable)?;
-    // Ends with the answer, or when nobody reads that any more.
+    // Ends with the answer, or when the answer is no longer read.
     tokio::spawn(connection);
     let mut response = sender.send_request(request).await.map_err(unreachable)?;
     strip(response.headers_mut());
@@ -58,7 +62,7 @@ pub(super) async fn forward(mut request: Request<Incoming>, addresses: &[SocketA
     Ok(response.map(Either::Left))
 }
 
-/// Takes away what is not to be passed on, and what the message itself says is not.
+/// Removes the hop-by-hop fields and the fields that `Connection` names.
 fn strip(fields: &mut HeaderMap) {
     let named: Vec<HeaderName> = fields
         .get_all(CONNECTION)

@@ -1,13 +1,14 @@
-//! Who has connected: nobody but this user's own processes is served.
+//! The check that a connection to the proxy is made by a process of the same user.
 
 use std::net::SocketAddr;
 
 use tokio::net::TcpStream;
 
-/// Whether the other end of a connection is a process of ours, by what Linux says of its socket.
+/// Whether the other end of a connection belongs to this user, according to the socket table of
+/// Linux.
 ///
-/// Elsewhere, on macOS say, nobody says whose it is, and every user of the machine is served while a browser runs:
-/// what they reach so, they reach without it.
+/// Other systems, such as macOS, do not report the owner of a socket, so the proxy serves every
+/// user of the machine while a browser runs. They can reach the same hosts without it.
 pub(super) fn is_ours(stream: &TcpStream, peer: SocketAddr) -> bool {
     #[cfg(target_os = "linux")]
     return stream
@@ -26,16 +27,16 @@ mod linux {
     use std::io::{BufRead, BufReader};
     use std::net::{IpAddr, SocketAddr};
 
-    /// The state of a connection that neither side has closed. One that its owner has closed is nobody's, which reads as
-    /// root's.
+    /// The state code of an open connection. A socket that its owner has closed is listed with uid
+    /// 0 and must not match.
     const ESTABLISHED: &str = "01";
 
-    /// The user whose socket is at `this` end of a connection on loopback.
+    /// The uid of the socket at `this` end of a loopback connection.
     pub(super) fn owner(this: SocketAddr, that: SocketAddr) -> Option<u32> {
         let (this, that) = (written(this)?, written(that)?);
         for line in BufReader::new(File::open("/proc/self/net/tcp").ok()?).lines() {
             let line = line.ok()?;
-            // Number, this end, that end, state, queues, timer, retransmits, user.
+            // Fields: slot, local, remote, state, queues, timer, retransmits, uid.
             let mut words = line.split_ascii_whitespace().skip(1);
             if words.next() == Some(&this) && words.next() == Some(&that) && words.next() == Some(ESTABLISHED) {
                 return words.nth(3)?.parse().ok();
@@ -44,7 +45,8 @@ mod linux {
         None
     }
 
-    /// An address as `/proc/net/tcp` writes it: the number of four bytes, in the machine's order, and the port.
+    /// An address as in `/proc/net/tcp`: the four bytes as a number in native byte order, then the
+    /// port.
     fn written(address: SocketAddr) -> Option<String> {
         match address.ip() {
             IpAddr::V4(ip) => Some(format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port())),

@@ -1,4 +1,4 @@
-//! Tunnels (`CONNECT`): https and WebSockets, whose bytes are passed unread.
+//! Tunnels (`CONNECT`) for https and WebSockets, which pass all bytes through unread.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Body;
 use super::dial::dial;
-use crate::web::guard::verdict::Why;
+use crate::web::guard::verdict::RefusalReason;
 
-/// Answers when the host has been reached, and passes bytes until both sides have ended.
+/// Connects to the host, answers the request, and copies bytes until both sides have closed.
 pub(super) async fn open(
     request: Request<Incoming>,
     addresses: &[SocketAddr],
     permit: Arc<OwnedSemaphorePermit>,
-) -> Result<Response<Body>, Why> {
+) -> Result<Response<Body>, RefusalReason> {
     let mut host = dial(addresses).await?;
     tokio::spawn(async move {
         if let Ok(browser) = hyper::upgrade::on(request).await {
-            // Either may break it off.
+            // Either side may break the connection.
             let _ = copy_bidirectional(&mut TokioIo::new(browser), &mut host).await;
         }
         drop(permit);

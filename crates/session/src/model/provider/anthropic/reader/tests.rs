@@ -1,4 +1,4 @@
-//! Every form that Anthropic's events come in.
+//! Tests that read every form of Anthropic's events.
 
 use super::*;
 use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, signature, text, thought};
@@ -19,7 +19,7 @@ fn end(reason: &str) -> String {
     format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":7}}}}"#)
 }
 
-/// Plays these events and an end.
+/// Plays these events and an end, and expects `said`.
 #[track_caller]
 fn brings(events: &[String], said: &[ModelEvent]) -> End {
     let last = end("end_turn");
@@ -193,8 +193,8 @@ fn m_e6_blocks_that_never_stop_are_bounded_beside_text() {
         let opened = events.read(&open(2 * index, &block), &mut pieces);
         opened.and_then(|_| events.read(&write(1, r#"{"type":"text_delta","text":"a"}"#), &mut pieces)).err()
     });
-    assert!(refused.is_some_and(|error| error.to_string().contains("say nothing")));
-    // Of those that do, each has the whole bound.
+    assert!(refused.is_some_and(|error| error.to_string().contains("without content")));
+    // Each block that does stop has the whole bound to itself.
     let mut events = Events::default();
     for _ in 0..100 {
         events.read(&open(0, &format!(r#"{{"type":"redacted_thinking","data":"{data}"}}"#)), &mut pieces).unwrap();

@@ -1,4 +1,4 @@
-//! Every form of the chunks of a chat completion.
+//! Tests that read every form of the chunks of a chat completion.
 
 use super::*;
 use crate::model::ModelEvent;
@@ -47,13 +47,13 @@ fn m_e6_a_delta_says_text_and_thoughts_in_every_form() {
 fn m_e6_fragments_find_their_call() {
     let all = [call("a", r#"{"x":1}"#), call("b", r#"{"y":2}"#)];
     for fragments in [
-        // By index, side by side.
+        // By index, interleaved.
         vec![
             r#"[{"index":0,"id":"p","function":{"name":"a","arguments":""}},{"index":1,"id":"q","function":{"name":"b","arguments":""}}]"#,
             r#"[{"index":0,"function":{"arguments":"{\"x\""}},{"index":1,"function":{"arguments":"{\"y\":"}}]"#,
             r#"[{"index":1,"function":{"arguments":"2}"}},{"index":0,"function":{"arguments":":1}"}}]"#,
         ],
-        // Ids repeated, empty or null, and the name again.
+        // Ids repeated, empty or null, and repeated names.
         vec![
             r#"[{"index":0,"id":"p","function":{"name":"a","arguments":"{\"x\""}}]"#,
             r#"[{"index":0,"id":"","function":{"name":"a","arguments":":1"}},{"index":0,"id":null,"function":{"name":null,"arguments":"}"}}]"#,
@@ -64,12 +64,12 @@ fn m_e6_fragments_find_their_call() {
             r#"[{"index":0,"id":"1","function":{"name":"a","arguments":""}},{"index":0,"id":"2","function":{"arguments":"{\"x\":1"}}]"#,
             r#"[{"index":0,"id":"3","function":{"arguments":"}"}},{"index":1,"id":"4","function":{"name":"b","arguments":"{\"y\":2}"}}]"#,
         ],
-        // One index for all.
+        // One index for all calls.
         vec![
             r#"[{"index":0,"id":"p","function":{"name":"a","arguments":"{\"x\":1}"}}]"#,
             r#"[{"index":0,"id":"q","function":{"name":"b","arguments":"{\"y\":2}"}}]"#,
         ],
-        // One index for all, and no ids, or empty ones.
+        // One index for all calls, with no ids or empty ones.
         vec![
             r#"[{"index":0,"function":{"name":"a","arguments":"{\"x\":1}"}},{"index":0,"function":{"name":"b","arguments":"{\"y\":2}"}}]"#,
         ],
@@ -78,7 +78,8 @@ fn m_e6_fragments_find_their_call() {
             r#"[{"index":0,"id":"","function":{"name":"b","arguments":"{\"y\""}}]"#,
             r#"[{"index":0,"id":"","function":{"name":"","arguments":":2}"}}]"#,
         ],
-        // Fragments that say nothing: behind a call, at an index of their own, with its name again or another id.
+        // Empty fragments: after a call, at an index of their own, with a repeated name or another
+        // id.
         vec![
             r#"[{"index":1},{"index":0,"id":"p","function":{"name":"a","arguments":"{\"x\":1}"}}]"#,
             r#"[{"index":0,"id":"","function":{"name":"a","arguments":""}},{"index":0,"id":"z","function":{"arguments":""}}]"#,
@@ -94,7 +95,8 @@ fn m_e6_fragments_find_their_call() {
             r#"[{"id":"p","function":{"name":"a","arguments":""}},{"id":"q","function":{"name":"b"}}]"#,
             r#"[{"id":"q","function":{"arguments":"{\"y\":2}"}},{"id":"p","function":{"arguments":"{\"x\":1}"}}]"#,
         ],
-        // Neither: each after the other, whole or in pieces, the first one's name apart from its arguments.
+        // No ids and no indexes: one call after the other, whole or in pieces, the first one's name
+        // apart from its arguments.
         vec![
             r#"[{"function":{"name":"a","arguments":""}}]"#,
             r#"[{"function":{"arguments":"{\"x\""}},{"function":{"arguments":":1}"}}]"#,
@@ -120,7 +122,7 @@ fn m_e6_fragments_find_their_call() {
         frames.push(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#);
         let end = ends::<Chunks>(&frames, &all, &Finish::Calls);
         assert!(!end.lost_call);
-        // Some servers say no reason.
+        // Some servers give no finish reason.
         frames.pop();
         frames.push(DONE);
         ends::<Chunks>(&frames, &all, &Finish::Calls);
@@ -157,7 +159,7 @@ fn m_e6_a_message_may_come_whole() {
     assert_eq!(end.counts, Counts { input: Some(1), output: Some(2), ..Counts::default() });
     let bare = r#"{"choices":[{"message":{"content":"t"}}]}"#;
     ends::<Chunks>(&[bare], &[text("t")], &Finish::Stop);
-    // A chunk may repeat the message, and is a chunk all the same.
+    // A chunk may repeat the message, and still is a chunk.
     let both = r#"{"object":"chat.completion.chunk","choices":[{"delta":{"content":"t"},"message":{"content":"t"}}]}"#;
     ends::<Chunks>(&[both, STOP], &[text("t")], &Finish::Stop);
     is_malformed::<Chunks>(&[r#"{"object":"chat.completion","choices":[]}"#], "no message");
@@ -202,7 +204,7 @@ fn m_e6_the_end_is_a_reason_or_done() {
     ] {
         let last = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
         ends::<Chunks>(&[&a, &last], &[text("a")], &finish);
-        // What comes later still counts.
+        // Later content still counts.
         let late = delta(r#"{"content":"b"}"#);
         ends::<Chunks>(&[&a, &last, &late, DONE, "not read"], &[text("ab")], &finish);
     }
@@ -239,7 +241,7 @@ fn m_e6_usage_is_read_wherever_it_is() {
         for frames in [&[beside.as_str(), DONE][..], &[STOP, &after, DONE], &[STOP, &inside]] {
             assert_eq!(ends::<Chunks>(frames, &[], &Finish::Stop).counts, counted, "{frames:?}");
         }
-        // A chunk without it does not take it back.
+        // A chunk without usage does not reset it.
         let null = r#"{"choices":[],"usage":null}"#;
         assert_eq!(ends::<Chunks>(&[&beside, null, DONE], &[], &Finish::Stop).counts, counted);
     }
@@ -265,5 +267,5 @@ fn m_e6_calls_that_are_never_named_are_bounded_beside_text() {
     let frame =
         delta(&format!(r#"{{"content":"a","tool_calls":[{{"index":0,"function":{{"arguments":"{arguments}"}}}}]}}"#));
     let refused = (0..100).find_map(|_| chunks.read(&frame, &mut pieces).err());
-    assert!(refused.is_some_and(|error| error.to_string().contains("say nothing")));
+    assert!(refused.is_some_and(|error| error.to_string().contains("without content")));
 }

@@ -1,0 +1,127 @@
+//! The course of the followed work: where it ends, and with which exit code.
+
+use holdpoint_common::{
+    Answer, AnsweredBy, AskId, AskRequest, CutCause, Event, Fact, Outcome, PauseKind, PromptId, RunEnd, TurnId,
+};
+
+use crate::error::FAILED;
+
+/// The exit code for work that is done, although a Confirm was denied because no user was there.
+const DENIED_UNSEEN: i32 = 3;
+/// The exit code for work that a key interrupted, and for Ctrl+C.
+pub(super) const INTERRUPTED: i32 = 130;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    Turn { prompt: PromptId },
+    Run,
+    Left,
+}
+
+/// The reason why following ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FollowEnd {
+    Turn(Outcome),
+    Run(RunEnd),
+    Closed,
+    /// The daemon was stopped.
+    Stopped,
+    /// The user left, and the session continues.
+    Left,
+}
+
+/// The state of the followed work, as seen in events.
+#[derive(Debug)]
+pub(super) struct FollowState {
+    until: Until,
+    /// The followed turn, once it has begun.
+    turn: Option<TurnId>,
+    /// The number of the event that began the turn.
+    pub(super) begun_at: u64,
+    /// Every Confirm that was raised.
+    confirms: Vec<AskId>,
+    denied_unseen: bool,
+    /// The first reason to end. Later events do not change it.
+    pub(super) ended: Option<FollowEnd>,
+    /// The number of the event that gave the reason.
+    pub(super) ended_at: u64,
+}
+
+impl FollowState {
+    pub(super) fn new(until: Until) -> Self {
+        Self { until, turn: None, begun_at: 0, confirms: Vec::new(), denied_unseen: false, ended: None, ended_at: 0 }
+    }
+
+    /// Whether the session is followed until the user leaves.
+    pub(super) fn is_left_at_will(&self) -> bool {
+        self.until == Until::Left
+    }
+
+    pub(super) fn follows_run(&self) -> bool {
+        self.until == Until::Run
+    }
+
+    /// The followed turn, once it has begun.
+    pub(super) fn turn(&self) -> Option<TurnId> {
+        self.turn
+    }
+
+    /// Processes an event. Events up to number `replayed_to` happened before following began.
+    pub(super) fn note(&mut self, event: &Event, replayed_to: u64) {
+        let (None, Some(fact)) = (self.ended, event.fact()) else { return };
+        match fact {
+            Fact::TurnStarted { turn, prompt } if self.is_its_prompt(*prompt) => {
+                (self.turn, self.begun_at) = (Some(*turn), event.seq);
+            }
+            Fact::AskRaised { ask } => {
+                if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
+                    self.confirms.push(ask.id.clone());
+                }
+            }
+            Fact::AskAnswered { ask, answer, by } => {
+                let unseen = matches!(by, AnsweredBy::Setting { .. }) && matches!(answer, Answer::Deny { .. });
+                self.denied_unseen |= unseen && self.confirms.contains(ask);
+            }
+            Fact::TurnFinished { outcome, cause, .. } if event.turn.is_some() && event.turn == self.turn => {
+                self.ended = Some(match cause {
+                    Some(CutCause::Shutdown) => FollowEnd::Stopped,
+                    // These were not requested, so they count as failures.
+                    Some(CutCause::Panic | CutCause::Restart) => FollowEnd::Turn(Outcome::Failed),
+                    _ => FollowEnd::Turn(*outcome),
+                });
+            }
+            Fact::RunFinished { end, .. } if self.until == Until::Run => self.ended = Some(FollowEnd::Run(*end)),
+            // A handed-back prompt starts no turn.
+            Fact::PromptReturned { prompt, .. } if self.is_its_prompt(*prompt) => {
+                self.ended = Some(FollowEnd::Turn(Outcome::Interrupted));
+            }
+            // A session closed in the past was opened again.
+            Fact::SessionClosed { .. } if event.seq > replayed_to => self.ended = Some(FollowEnd::Closed),
+            _ => {}
+        }
+        if self.ended.is_some() {
+            self.ended_at = event.seq;
+        }
+    }
+
+    /// The exit code. `signal` is the code of the signal that ended the work, if one did.
+    pub(super) fn code(&self, signal: Option<i32>) -> i32 {
+        match self.ended {
+            Some(FollowEnd::Turn(Outcome::Done) | FollowEnd::Run(RunEnd::Done)) if self.denied_unseen => DENIED_UNSEEN,
+            Some(FollowEnd::Turn(Outcome::Done) | FollowEnd::Run(RunEnd::Done)) => 0,
+            Some(
+                FollowEnd::Turn(Outcome::Interrupted)
+                | FollowEnd::Run(RunEnd::Interrupted | RunEnd::Closed)
+                | FollowEnd::Closed
+                | FollowEnd::Left,
+            ) => signal.unwrap_or(INTERRUPTED),
+            Some(FollowEnd::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | FollowEnd::Stopped) | None => {
+                FAILED
+            }
+        }
+    }
+
+    fn is_its_prompt(&self, prompt: PromptId) -> bool {
+        self.until == Until::Turn { prompt }
+    }
+}

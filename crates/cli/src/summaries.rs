@@ -1,0 +1,317 @@
+//! One-line texts about answers, calls and results, shared by all terminal clients.
+
+pub(crate) mod clock;
+pub(crate) mod runs;
+pub(crate) mod session;
+
+use holdpoint_common::{
+    Answer, AnsweredBy, AskRequest, Fact, HistoryCut, HoldCause, Omission, PauseKind, PauseRequest, ToolCall,
+};
+use holdpoint_tools::shown::{line, prose_line};
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+use crate::table::fit;
+
+/// The number of characters after which a summary is cut.
+const SHORT: usize = 120;
+
+/// JSON pointers to the values in a call's input that identify it, in the order in which they are
+/// shown.
+const IDENTIFYING_POINTERS: [&str; 12] = [
+    "/command",
+    "/question",
+    "/questions/0/question",
+    "/action",
+    "/pattern",
+    "/path",
+    "/url",
+    "/query",
+    "/text",
+    "/titles/0",
+    "/task",
+    "/job",
+];
+
+/// Describes a call in one line.
+pub(crate) fn title(call: &ToolCall) -> String {
+    let word = |place: &&str| match call.input.pointer(place)? {
+        Value::String(word) => Some(word.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let words: Vec<_> = IDENTIFYING_POINTERS.iter().filter_map(word).collect();
+    let what = if words.is_empty() { call.input.to_string() } else { words.join(" ") };
+    format!("{}: {}", prose_line(&call.name), shorten(&line(&what)))
+}
+
+/// The end of an acknowledgement, which says if the change is not saved.
+pub(crate) fn unless_saved(saved: bool) -> &'static str {
+    if saved { "" } else { ", not saved" }
+}
+
+/// Describes an answer and its origin. Answers of this process (`own`) need no origin.
+pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
+    let origin = match by {
+        AnsweredBy::Client(who) if who.pid == Some(own) => String::new(),
+        AnsweredBy::Client(who) => format!(" {}", prose_line(&who.origin())),
+        AnsweredBy::Setting { asks } => format!(" (asks = {asks})"),
+    };
+    match answer {
+        Answer::Resume => format!("continued{origin}"),
+        Answer::Approve { always: false } => format!("approved{origin}"),
+        Answer::Approve { always: true } => format!("approved{origin}, always in this session"),
+        Answer::Deny { reason: None } => format!("denied{origin}"),
+        Answer::Deny { reason: Some(reason) } => format!("denied{origin}: {}", prose_line(reason)),
+        Answer::Reply { answers } => {
+            let answers: Vec<_> =
+                answers.iter().map(|reply| prose_line(reply.answer.as_deref().unwrap_or("(skipped)"))).collect();
+            format!("answered{origin}: {}", answers.join(", "))
+        }
+        Answer::Cancel => format!("declined{origin}"),
+    }
+}
+
+/// Describes a requested hold and its cause.
+pub(crate) fn pausing(cause: &HoldCause) -> String {
+    let why = match cause {
+        HoldCause::User { by } => by.origin(),
+        HoldCause::Restored | HoldCause::Limit { .. } => cause.to_string(),
+    };
+    format!("PAUSING... ({})", prose_line(&why))
+}
+
+/// Describes a hold in force and its cause.
+pub(crate) fn paused(cause: &HoldCause) -> String {
+    match cause {
+        HoldCause::Limit { reached } => format!("⏸ PAUSED: {reached}"),
+        HoldCause::User { .. } | HoldCause::Restored => format!("⏸ PAUSED ({})", prose_line(&cause.to_string())),
+    }
+}
+
+/// Describes a change of the session's settings; `None` for other facts.
+pub(crate) fn setting(fact: &Fact) -> Option<String> {
+    let (what, by) = match fact {
+        Fact::SessionRenamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
+        Fact::ModelChanged { model, by } => (format!("its model is {} from the next turn on", prose_line(model)), by),
+        Fact::DebugChanged { enabled: true, by } => ("logged at debug level".to_owned(), by),
+        Fact::DebugChanged { enabled: false, by } => ("no longer logged at debug level".to_owned(), by),
+        _ => return None,
+    };
+    Some(format!("{what}, {}", prose_line(&by.origin())))
+}
+
+/// Describes how a conversation was cut for a model request.
+pub(crate) fn cut(cut: &HistoryCut) -> String {
+    let HistoryCut { messages, results, tokens, limit, lines, line_limit, reached } = *cut;
+    let parts = [(messages, "message", "left out"), (results, "result", "cut")];
+    let part = |(count, thing, how): (u64, &str, &str)| {
+        let many = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {thing}{many} {how}"))
+    };
+    let what: Vec<_> = parts.into_iter().filter_map(part).collect();
+    format!(
+        "{} ({reached} reached): the model is sent {tokens} of at most {limit} tokens, {lines} of at most {line_limit} lines",
+        what.join(", ")
+    )
+}
+
+/// The subject of an ask, as a prefix for its answer.
+pub(crate) fn about(request: &AskRequest) -> String {
+    let what = match request {
+        AskRequest::Pause(pause) => {
+            // The details of a Continue matter only while it is shown.
+            let details = first_detail(pause).filter(|_| pause.kind == PauseKind::Confirm);
+            details.unwrap_or(&pause.message).to_owned()
+        }
+        AskRequest::Question(request) => {
+            request.questions.iter().map(|question| question.header.trim()).collect::<Vec<_>>().join(", ")
+        }
+    };
+    format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
+}
+
+/// Describes why a conversation was refused and how it is sent again.
+pub(crate) fn sent_again(omission: &Omission) -> String {
+    format!("{}; the conversation is sent again {}", prose_line(&omission.reason), omission.what)
+}
+
+/// The subject of an ask in one line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct AskSummary {
+    line: String,
+    /// The number of further lines or questions, in words; empty if there are none.
+    more: String,
+}
+
+impl AskSummary {
+    pub(crate) fn new(request: &AskRequest) -> Self {
+        let (line, more) = match request {
+            AskRequest::Pause(pause) => {
+                let message = lines(&pause.message).next().unwrap_or_default();
+                let detail = first_detail(pause);
+                let all = lines(&pause.message).count() + about_lines(pause).count();
+                let shown = [!message.is_empty(), detail.is_some(), diff_file(pause).is_some()];
+                let shown = shown.into_iter().filter(|shown| *shown).count();
+                let line = format!("{message} {}", detail.unwrap_or_default());
+                (line, count(all.saturating_sub(shown), "more line"))
+            }
+            AskRequest::Question(request) => match &request.questions[..] {
+                [] => (String::new(), String::new()),
+                [question] => {
+                    let more = lines(&question.question).count().saturating_sub(1);
+                    (lines(&question.question).next().unwrap_or_default().to_owned(), count(more, "more line"))
+                }
+                [question, more @ ..] => (
+                    lines(&question.question).next().unwrap_or_default().to_owned(),
+                    count(more.len(), "more question"),
+                ),
+            },
+        };
+        Self { line: prose_line(line.trim_end()).into_owned(), more }
+    }
+
+    /// Cuts the line so that all fits into this many cells. The number of further lines is kept.
+    pub(crate) fn fit(&self, cells: usize) -> String {
+        let left = cells.saturating_sub(self.more.width());
+        format!("{}{}", fit(&self.line, left), self.more)
+    }
+}
+
+/// Formats ` (2 more lines)`; empty for 0.
+fn count(more: usize, what: &str) -> String {
+    match more {
+        0 => String::new(),
+        1 => format!(" (1 {what})"),
+        more => format!(" ({more} {what}s)"),
+    }
+}
+
+/// The non-blank lines of a text.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.trim().is_empty())
+}
+
+/// The lines of a pause's details, without the paragraph in which the shell names a command's
+/// folder.
+fn about_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
+    let details = pause.details.as_deref().unwrap_or_default();
+    lines(match details.rsplit_once("\n\n") {
+        Some((command, folder)) if pause.tool_name == "shell" && folder.starts_with("in ") => command,
+        _ => details,
+    })
+}
+
+/// The file of a diff, else the first line of the details.
+fn first_detail(pause: &PauseRequest) -> Option<&str> {
+    diff_file(pause).or_else(|| about_lines(pause).next())
+}
+
+/// The file of a diff, which its second line names; the first line does not if the file is new. A
+/// shell command is not taken for a diff.
+fn diff_file(pause: &PauseRequest) -> Option<&str> {
+    let mut about = about_lines(pause).filter(|_| pause.tool_name != "shell");
+    about.next()?.strip_prefix("--- ")?;
+    about.next()?.strip_prefix("+++ ")
+}
+
+/// The first line of a text, and the number of further lines.
+pub(crate) fn sum_up(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default().trim_start().replace('\t', " ");
+    let first = shorten(&prose_line(&first));
+    match lines.count() {
+        0 => first,
+        1 => format!("{first} (1 more line)"),
+        more => format!("{first} ({more} more lines)"),
+    }
+}
+
+/// Cuts a line after `SHORT` characters.
+pub(crate) fn shorten(line: &str) -> String {
+    match line.char_indices().nth(SHORT) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_common::{AsksMode, CallId, HistoryLimit, Who};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cut_says_what_was_left_out_and_what_was_cut() {
+        let rest = " (the model's window reached): the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
+        let said = |messages, results| {
+            cut(&HistoryCut {
+                messages,
+                results,
+                tokens: 90,
+                limit: 100,
+                lines: 7,
+                line_limit: 8,
+                reached: HistoryLimit::Window,
+            })
+        };
+        assert_eq!(said(3, 0), format!("3 messages left out{rest}"));
+        assert_eq!(said(1, 1), format!("1 message left out, 1 result cut{rest}"));
+        assert_eq!(said(0, 2), format!("2 results cut{rest}"));
+        assert_eq!(said(3, 2), format!("3 messages left out, 2 results cut{rest}"));
+    }
+
+    #[test]
+    fn an_answer_says_whose_it_is_but_for_our_own() {
+        let by = |name: &str, pid| AnsweredBy::Client(Who { name: name.to_owned(), pid });
+        let denied = Answer::Deny { reason: Some("no\u{9b}".to_owned()) };
+        assert_eq!(answered(&denied, &by("tui", Some(7)), 7), "denied: no\\u{9b}");
+        assert_eq!(answered(&denied, &by("tui", Some(8)), 7), "denied from the screen (pid 8): no\\u{9b}");
+        assert_eq!(answered(&Answer::Resume, &by("x\u{9b}", None), 7), "continued by x\\u{9b}");
+        let setting = AnsweredBy::Setting { asks: AsksMode::Deny };
+        assert_eq!(answered(&Answer::Deny { reason: None }, &setting, 7), "denied (asks = deny)");
+    }
+
+    #[test]
+    fn what_an_ask_wants_is_said_with_the_file_of_a_diff() {
+        let of_tool = |tool: &str, details: &str| {
+            AskRequest::Pause(PauseRequest {
+                kind: PauseKind::Confirm,
+                tool_name: tool.to_owned(),
+                message: "Do it?".to_owned(),
+                details: Some(details.to_owned()),
+            })
+        };
+        let pause = |details: &str| of_tool("shell", details);
+        let wants = |details: &str, cells| AskSummary::new(&pause(details)).fit(cells);
+        assert_eq!(wants("ls\u{9b}\n\nin /w", 80), "Do it? ls\\u{9b}");
+        assert_eq!(wants("echo a\nrm -rf important\n\nin /w", 80), "Do it? echo a (1 more line)");
+        assert_eq!(wants("echo a\n\nin /tmp; rm -rf x\n\nin /w", 80), "Do it? echo a (1 more line)");
+        assert_eq!(wants("echo a\nb\nc\n\nin /w", 25), "Do it? ec… (2 more lines)");
+        assert_eq!(wants("\nrm -rf important\n\nin /w", 80), "Do it? rm -rf important");
+        assert_eq!(wants("\n \na\nb\n\nin /w", 80), "Do it? a (1 more line)");
+        let diff = of_tool("edit_file", "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-a\n+b\n");
+        assert_eq!(AskSummary::new(&diff).fit(80), "Do it? a.rs (3 more lines)");
+        assert_eq!(about(&diff), "⏸ edit_file: a.rs ");
+        let made = of_tool("write_file", "--- /dev/null\n+++ w\u{9b}.txt\n@@ -0,0 +1 @@\n+a\n");
+        assert_eq!(AskSummary::new(&made).fit(80), "Do it? w\\u{9b}.txt (2 more lines)");
+        // A command that looks like a diff is shown from its beginning.
+        assert_eq!(wants("--- a\n+++ b\nrm c\n\nin /w", 80), "Do it? --- a (2 more lines)");
+    }
+
+    #[test]
+    fn a_call_is_told_by_what_tells_it_from_others() {
+        let title = |name: &str, input| {
+            let (id, name, signature) = (CallId(1), name.to_owned(), None);
+            title(&ToolCall { id, provider_id: None, name, input, signature })
+        };
+        assert_eq!(title("shell", json!({"command": "ls\n-l", "timeout_ms": 5})), "shell: ls\\u{a}-l");
+        assert_eq!(title("grep", json!({"path": "src", "pattern": "^fn"})), "grep: ^fn src");
+        assert_eq!(title("edit_file", json!({"path": "a.rs", "old_string": "x"})), "edit_file: a.rs");
+        let open = json!({"action": "open_page", "url": "http://localhost/", "pause": true});
+        assert_eq!(title("web", open), "web: open_page http://localhost/");
+        assert_eq!(title("tasks", json!({"action": "finish", "task": 3})), "tasks: finish 3");
+        assert_eq!(title("other", json!({"size": [1, 2]})), "other: {\"size\":[1,2]}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Short texts about the state of a session.
+
+use std::time::SystemTime;
+
+use holdpoint_common::{Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp};
+use holdpoint_tools::shown::prose_line;
+
+use crate::table::span;
+
+/// The progress of a run: `#3 ✓2 ●1 ○3, 1200 tokens, 12m`.
+fn progress(run: &RunProgress, tasks: TaskCounts) -> String {
+    let tasks = if tasks.is_empty() { String::new() } else { format!(" {tasks}") };
+    let worked = run.worked(Timestamp::from(SystemTime::now()));
+    format!("#{}{tasks}, {} tokens, {}", run.iteration, run.tokens, span(worked))
+}
+
+/// The status of a session and its run, and whether the session is only saved or damaged.
+pub(crate) fn status(session: &SessionSummary) -> String {
+    let status = doing(session);
+    let status = match &session.run {
+        Some(run) => format!("{status}, {}", progress(run, session.tasks)),
+        None => status,
+    };
+    let status = if session.live { status } else { format!("saved, {status}") };
+    if session.gaps.is_empty() { status } else { format!("damaged, {status}") }
+}
+
+/// Describes a damaged session and its gaps.
+pub(crate) fn damage(session: &SessionSummary) -> String {
+    format!("{} ({}): {}", prose_line(&session.name), session.id, session.gaps)
+}
+
+/// The status of a session, and the reason if it is not running.
+pub(crate) fn doing(session: &SessionSummary) -> String {
+    match (&session.waits_for, &session.hold, session.status) {
+        (Some(ask), Hold::Requested { .. }, _) => {
+            format!("asks ({}), hold requested", prose_line(ask.request.tool_name()))
+        }
+        (Some(ask), ..) => format!("asks ({})", prose_line(ask.request.tool_name())),
+        (None, Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => "held".to_owned(),
+        (None, Hold::Standing { cause, .. }, _) => format!("held ({cause})"),
+        (None, Hold::Requested { .. }, _) => "hold requested".to_owned(),
+        (None, Hold::Off, SessionStatus::Idle) => match ended(session) {
+            Some(ended) => format!("idle ({ended})"),
+            None => "idle".to_owned(),
+        },
+        (None, Hold::Off, status) => status.to_string(),
+    }
+}
+
+/// The outcome of the last run, or of the last turn if that came later.
+fn ended(session: &SessionSummary) -> Option<String> {
+    let turn = session.last_turn.as_ref().map(|last| last.turn);
+    let run = session.last_run.filter(|run| run.turn == turn).map(|run| run.end.to_string());
+    run.or_else(|| session.last_turn.as_ref().map(|last| last.outcome.to_string()))
+}

@@ -1,0 +1,84 @@
+//! The keys and addresses of providers, from the configuration or else the environment.
+
+use holdpoint_common::{Certificates, ProviderSettings as Configured, Proxies};
+
+use crate::model::{Access, Provider};
+
+/// The settings by which a provider is reached.
+pub(super) struct ProviderSettings {
+    pub(super) key: Option<Setting>,
+    pub(super) base_url: Option<Setting>,
+}
+
+/// A value and its source.
+pub(super) struct Setting {
+    pub(super) value: String,
+    pub(super) from: String,
+}
+
+impl ProviderSettings {
+    /// Finds the settings of `provider`. The configuration takes precedence over the environment.
+    pub(super) fn find(provider: Provider, configured: Configured, env: &impl Fn(&str) -> Option<String>) -> Self {
+        let find = |key: &str, configured: Option<String>, variable: Option<&str>| {
+            let from_config = || Some((non_empty(configured?)?, format!("[providers.{provider}] {key}")));
+            let from_env = || variable.and_then(|name| Some((non_empty(env(name)?)?, name.to_owned())));
+            from_config().or_else(from_env).map(|(value, from)| Setting { value, from })
+        };
+        let key = find("api_key", configured.api_key, provider.key_variable());
+        let base_url = find("base_url", configured.base_url, Some(provider.url_variable()));
+        Self { key, base_url }
+    }
+
+    /// The access to the provider; `None` if a key is missing.
+    pub(super) fn access(&self, provider: Provider, proxies: &Proxies, certificates: &Certificates) -> Option<Access> {
+        // The user's own server may need no key.
+        let needs_key = provider.key_variable().is_some() && self.base_url.is_none();
+        let key = self.key.as_ref().map(|setting| setting.value.clone());
+        (key.is_some() || !needs_key).then(|| Access {
+            key: key.unwrap_or_default(),
+            base_url: self.base_url(provider),
+            proxies: proxies.clone(),
+            certificates: certificates.clone(),
+        })
+    }
+
+    /// The configured base URL, or else the provider's public one.
+    pub(super) fn base_url(&self, provider: Provider) -> String {
+        let Some(Setting { value, .. }) = &self.base_url else { return provider.public_url().to_owned() };
+        if provider == Provider::Ollama { ollama_url(value) } else { value.clone() }
+    }
+}
+
+/// The trimmed value; `None` if it is empty.
+pub(super) fn non_empty(value: String) -> Option<String> {
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// The URL for a value of `OLLAMA_HOST`, which may be a host alone or have a port. A server that
+/// listens on all addresses is reached on this machine.
+fn ollama_url(host: &str) -> String {
+    let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let port = if has_port || host.contains("://") { "" } else { ":11434" };
+    let authority = format!("{authority}{port}").replacen("0.0.0.0", "127.0.0.1", 1);
+    format!("{scheme}://{authority}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_ollama() {
+        for (host, url) in [
+            ("localhost", "http://localhost:11434"),
+            ("10.0.0.7:80", "http://10.0.0.7:80"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("https://ollama.example/x", "https://ollama.example/x"),
+            ("http://[::1]:11434", "http://[::1]:11434"),
+        ] {
+            assert_eq!(ollama_url(host), url);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Appends to the log of a session that has no running actor.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use holdpoint_common::{Body, Event, Limits, RestoreCause, SessionId};
+
+use super::fold::{LoadedSession, load_for_owner};
+use crate::error::SessionError;
+use crate::session_env::EngineEnv;
+use crate::state::{Input, Moment, Refused, State, decide};
+use crate::store::{Numbers, SessionLog};
+
+/// Appends to the log of a session without an actor. The caller must be the log's only writer.
+pub(crate) struct OfflineSession<'a> {
+    log: Arc<dyn SessionLog>,
+    /// The engine's limits. With others, the same inputs would be decided differently.
+    limits: &'a Limits,
+    /// About how many bytes every request of the session has, or 0 if that is unknown.
+    fixed_bytes: u64,
+    /// The saved part of an answer that never ended.
+    draft: Vec<Arc<Event>>,
+    state: State,
+    numbers: Numbers,
+    /// The number of the last fact in the log.
+    last: u64,
+    facts: Vec<Arc<Event>>,
+}
+
+impl<'a> OfflineSession<'a> {
+    /// Loads the session from its log.
+    pub(crate) async fn load(engine: &'a EngineEnv, id: &SessionId) -> Result<Self, SessionError> {
+        let log = engine.store.open(id).await?;
+        let LoadedSession { log, state, draft, next } = load_for_owner(id, log).await?;
+        let numbers = Numbers::unreserved_from(next);
+        let (limits, fixed_bytes) = (&*engine.limits, engine.fixed_bytes(state.settings(), &engine.system));
+        Ok(Self { log, limits, fixed_bytes, draft, last: state.last(), state, numbers, facts: Vec::new() })
+    }
+
+    /// Starts with an empty log, to which all of `facts` are still to be appended. They fold to
+    /// `state`.
+    pub(crate) fn new_unsaved(
+        log: Arc<dyn SessionLog>,
+        limits: &'a Limits,
+        state: State,
+        facts: Vec<Arc<Event>>,
+    ) -> Self {
+        let numbers = Numbers::unreserved_from(state.last() + 1);
+        Self { log, limits, fixed_bytes: 0, draft: Vec::new(), last: 0, state, numbers, facts }
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Ends everything that can't continue without an actor.
+    pub(crate) fn end_open_work(&mut self) -> Result<(), Refused> {
+        let draft = std::mem::take(&mut self.draft);
+        self.handle_input(Input::Restored { cause: RestoreCause::Restart, draft })
+    }
+
+    /// Decides an input and applies its facts. Its effects are dropped, because there is no actor
+    /// for them.
+    pub(crate) fn handle_input(&mut self, input: Input) -> Result<(), Refused> {
+        let Self { limits, fixed_bytes, .. } = *self;
+        let moment = Moment { now: SystemTime::now().into(), next: self.numbers.next(), limits, fixed_bytes };
+        for fact in decide(&self.state, moment, input)?.facts {
+            let (turn, step) = self.state.turn_and_step(&fact);
+            let event =
+                Arc::new(Event { seq: self.numbers.take(), at: moment.now, turn, step, body: Body::Fact(fact) });
+            self.state.apply(&event);
+            self.facts.push(event);
+        }
+        Ok(())
+    }
+
+    /// Appends the new facts. Returns the state, and how many facts were appended.
+    pub(crate) async fn save(self) -> Result<(State, usize), SessionError> {
+        let Self { log, state, last, facts, .. } = self;
+        let count = facts.len();
+        if count > 0 {
+            log.append(last, facts, state.summary()).await?;
+        }
+        Ok((state, count))
+    }
+}

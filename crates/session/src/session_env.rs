@@ -1,0 +1,107 @@
+//! The environment of sessions: the part that all sessions of an engine share, and each session's
+//! own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use holdpoint_common::{Limits, SessionSettings, Snapshot, Supplies};
+use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace, environment};
+use tokio::runtime;
+
+use crate::context::Tokenizer;
+use crate::model::{Catalog, Model, ModelRequest};
+use crate::state::Moment;
+use crate::store::SessionStore;
+
+pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
+
+/// The store, catalog, limits and runtime that all sessions of an engine share.
+pub(crate) struct EngineEnv {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) toolbox: ToolboxMaker,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) own_folders: Vec<PathBuf>,
+    pub(crate) system: Arc<str>,
+    /// The size of the tools in a request in bytes, measured once.
+    pub(crate) tool_bytes: OnceLock<u64>,
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) runtime: runtime::Handle,
+}
+
+/// The environment of one session: its model, workspace, tools and limits.
+#[derive(Clone)]
+pub(crate) struct SessionEnv {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) toolbox: ToolboxMaker,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) system: Arc<str>,
+    pub(crate) fixed_bytes: u64,
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) runtime: runtime::Handle,
+    /// Why the session is not saved, if the store is not durable.
+    pub(crate) not_saved: Option<Arc<str>>,
+}
+
+/// The reason that clients see if the store is not durable.
+const IN_MEMORY: &str = "the session is kept in memory only and lost when its process ends";
+
+impl EngineEnv {
+    /// Whether facts of a session are missing from its log. In a store that is not durable, facts
+    /// never count as saved, but its logs are complete.
+    pub(crate) fn lacks_saves(&self, shown: &Snapshot) -> bool {
+        !shown.saved && self.store.is_durable()
+    }
+
+    /// Why sessions are not saved, if the store is not durable.
+    pub(crate) fn not_saved(&self) -> Option<Arc<str>> {
+        (!self.store.is_durable()).then(|| IN_MEMORY.into())
+    }
+
+    /// About how many bytes every request of a session has besides its conversation: this system
+    /// prompt and the tools. The tools differ little between sessions, so they are measured once.
+    pub(crate) fn fixed_bytes(&self, settings: &SessionSettings, system: &str) -> u64 {
+        let tools = self.tool_bytes.get_or_init(|| {
+            let tools = (self.toolbox)(settings).specs().cloned().collect();
+            ModelRequest { tools, ..ModelRequest::default() }.fixed_bytes()
+        });
+        tools + system.len() as u64
+    }
+
+    pub(crate) fn build_env(
+        &self,
+        model: Arc<dyn Model>,
+        settings: &SessionSettings,
+        root: PathBuf,
+        supplies: &Supplies,
+    ) -> Result<SessionEnv, PolicyError> {
+        let env = environment::allowed(supplies.env.iter().cloned());
+        let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
+        let policy = Policy::new(settings.policy, &settings.rules, home)?.protecting(self.own_folders.clone());
+        let display = environment::display(supplies.env.iter().cloned());
+        let system = supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from);
+        Ok(SessionEnv {
+            model,
+            workspace: Arc::new(Workspace::new(root, env, policy).with_display(display)),
+            toolbox: Arc::clone(&self.toolbox),
+            supervisor: self.supervisor.clone(),
+            limits: Arc::clone(&self.limits),
+            fixed_bytes: self.fixed_bytes(settings, &system),
+            system,
+            tokenizer: Arc::clone(&self.tokenizer),
+            runtime: self.runtime.clone(),
+            not_saved: self.not_saved(),
+        })
+    }
+}
+
+impl SessionEnv {
+    /// The moment for a decision, where `next` is the number of its first fact.
+    pub(crate) fn moment(&self, next: u64) -> Moment<'_> {
+        Moment { now: SystemTime::now().into(), next, limits: &self.limits, fixed_bytes: self.fixed_bytes }
+    }
+}

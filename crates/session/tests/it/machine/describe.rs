@@ -1,0 +1,160 @@
+//! Short descriptions of the machine's outcomes, for tables and comparisons.
+
+use holdpoint_common::{AnswerError, CutCause, Fact, Hold, HoldCause, Receipt};
+use holdpoint_session::state::{Decision, Effect, GateReply, Refused, Reply};
+use holdpoint_tools::AskReply;
+
+/// `reply | facts | effects`, or `refused: why`.
+pub(super) fn outcome(outcome: &Result<Decision, Refused>) -> String {
+    let decision = match outcome {
+        Ok(decision) => decision,
+        Err(refused) => return refusal(refused),
+    };
+    let facts: Vec<_> = decision.facts.iter().map(fact).collect();
+    let effects: Vec<_> = decision.effects.iter().map(effect).collect();
+    let mut parts = vec![reply(&decision.reply), facts.join(", "), effects.join(", ")];
+    while parts.last().is_some_and(String::is_empty) {
+        parts.pop();
+    }
+    parts.join(" | ")
+}
+
+pub(super) fn refusal(refused: &Refused) -> String {
+    match refused {
+        Refused::Closed => "refused: closed".to_owned(),
+        Refused::QueueFull { waiting } => format!("refused: queue full, {waiting} waiting"),
+        Refused::EmptyPrompt => "refused: empty".to_owned(),
+        Refused::PromptTooLong { bytes, most } => format!("refused: {bytes} bytes, at most {most}"),
+        Refused::Answer(error) => match error {
+            AnswerError::AlreadyAnswered { by, .. } => format!("refused: already answered {by}"),
+            AnswerError::Closed { cause, .. } => format!("refused: ask closed, {cause}"),
+            AnswerError::Unknown { .. } => "refused: unknown ask".to_owned(),
+            AnswerError::KindMismatch { expected, given } => format!("refused: {given}, expected {expected}"),
+            AnswerError::Incomplete { what, .. } => format!("refused: question {what}"),
+            other => format!("refused: {other}"),
+        },
+        other => format!("refused: {other}"),
+    }
+}
+
+pub(super) fn reply(reply: &Reply) -> String {
+    match reply {
+        Reply::Prompted { prompt, position } => format!("Prompted {prompt} at {position}"),
+        Reply::RunStarted { turn: Some(turn) } => format!("RunStarted in {turn}"),
+        Reply::RunStarted { turn: None } => "RunStarted, held".to_owned(),
+        Reply::RunInterrupted => "RunInterrupted".to_owned(),
+        Reply::Answered => "Answered".to_owned(),
+        Reply::Interrupting { turn } => format!("Interrupting {turn}"),
+        Reply::NotRunning => "NotRunning".to_owned(),
+        Reply::Hold(is) => format!("Hold {}", hold(is)),
+        Reply::Renamed => "Renamed".to_owned(),
+        Reply::Closing => "Closing".to_owned(),
+        Reply::Stopping => "Stopping".to_owned(),
+        Reply::Asked(ask) => format!("Asked {}", ask.seq),
+        Reply::AskRefused => "AskRefused".to_owned(),
+        Reply::Gate(GateReply::Go) => "Go".to_owned(),
+        Reply::Gate(GateReply::Wait) => "Wait".to_owned(),
+        Reply::Gate(GateReply::Denied { reason }) => format!("Denied `{reason}`"),
+        Reply::Gate(GateReply::Limit { reason }) => format!("Limit `{reason}`"),
+        Reply::Gate(GateReply::Cut) => "Cut".to_owned(),
+        Reply::Noted => "Noted".to_owned(),
+        Reply::Stale => "Stale".to_owned(),
+    }
+}
+
+pub(super) fn hold(hold: &Hold) -> String {
+    match hold {
+        Hold::Off => "off".to_owned(),
+        Hold::Requested { cause, .. } => format!("requested {}", held(cause)),
+        Hold::Standing { cause, .. } => format!("standing {}", held(cause)),
+    }
+}
+
+fn held(cause: &HoldCause) -> String {
+    match cause {
+        HoldCause::User { by } => format!("by {by}"),
+        HoldCause::Restored => "restored".to_owned(),
+        HoldCause::Limit { reached } => format!("at {reached}"),
+    }
+}
+
+fn cut(cause: &CutCause) -> &'static str {
+    match cause {
+        CutCause::User { .. } => "user",
+        CutCause::Close { .. } => "close",
+        CutCause::Shutdown => "shutdown",
+        CutCause::Restart => "restart",
+        CutCause::Panic => "panic",
+    }
+}
+
+pub(super) fn fact(fact: &Fact) -> String {
+    match fact {
+        Fact::SessionOpened { .. } => "SessionOpened".to_owned(),
+        Fact::SessionRestored { cause } => format!("SessionRestored({cause:?})"),
+        Fact::SessionClosed { .. } => "SessionClosed".to_owned(),
+        Fact::SessionRenamed { name, .. } => format!("SessionRenamed({name})"),
+        Fact::ModelChanged { model, .. } => format!("ModelChanged({model})"),
+        Fact::DebugChanged { enabled, .. } => format!("DebugChanged({enabled})"),
+        Fact::PromptAccepted { prompt, .. } => format!("PromptAccepted({prompt})"),
+        Fact::PromptReturned { prompt, .. } => format!("PromptReturned({prompt})"),
+        Fact::PromptDelivered { prompt, iteration } => format!("PromptDelivered({prompt} to {iteration})"),
+        Fact::RunStarted { .. } => "RunStarted".to_owned(),
+        Fact::IterationStarted { turn, iteration, resumed } => {
+            format!("IterationStarted({iteration} as {turn}{})", if *resumed { ", resumed" } else { "" })
+        }
+        Fact::RunWaiting { .. } => "RunWaiting".to_owned(),
+        Fact::RunExtended { .. } => "RunExtended".to_owned(),
+        Fact::RunFinished { end, .. } => format!("RunFinished({end})"),
+        Fact::TaskAdded { task, .. } => format!("TaskAdded({task})"),
+        Fact::TaskMoved { task, to } => format!("TaskMoved({task} {to})"),
+        Fact::NoteTaken { .. } => "NoteTaken".to_owned(),
+        Fact::TurnStarted { turn, prompt } => format!("TurnStarted({turn} on {prompt})"),
+        Fact::StepStarted => "StepStarted".to_owned(),
+        Fact::AssistantMessage(_) => "AssistantMessage".to_owned(),
+        Fact::ToolStarted { call } => format!("ToolStarted({call})"),
+        Fact::ToolFinished(result) => format!("ToolFinished({} {:?})", result.call, result.status),
+        Fact::ProjectCut { reason } => format!("ProjectCut({reason})"),
+        Fact::HistoryCut(cut) => format!("HistoryCut({})", cut.messages),
+        Fact::FilesChanged { paths } => format!("FilesChanged({})", paths.join(" ")),
+        Fact::JobStarted { job } => format!("JobStarted({})", job.id),
+        Fact::JobEnded { job, end } => format!("JobEnded({job} {end})"),
+        Fact::StepFinished { .. } => "StepFinished".to_owned(),
+        Fact::AskRaised { ask } => format!("AskRaised({:?})", ask.origin),
+        Fact::AskAnswered { answer, by, .. } => format!("AskAnswered({} {by})", answer.kind_name()),
+        Fact::AskClosed { cause, .. } => format!("AskClosed({cause:?})"),
+        Fact::HoldChanged { hold: is } => format!("HoldChanged({})", hold(is)),
+        Fact::TurnCut { cause } => format!("TurnCut({})", cut(cause)),
+        Fact::TurnFinished { outcome, cause, receipt, .. } => {
+            let cause = cause.as_ref().map_or(String::new(), |cause| format!(" by {}", cut(cause)));
+            let receipt = match receipt {
+                Some(Receipt { asks, prompts, .. }) => {
+                    let asks: Vec<_> = asks.iter().map(|ask| ask.seq.to_string()).collect();
+                    let prompts: Vec<_> = prompts.iter().map(|prompt| prompt.to_string()).collect();
+                    format!("; asks [{}] prompts [{}]", asks.join(" "), prompts.join(" "))
+                }
+                None => String::new(),
+            };
+            format!("TurnFinished({outcome}{cause}{receipt})")
+        }
+    }
+}
+
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Start { turn } => format!("Start {turn}"),
+        Effect::Wait { turn, .. } => format!("Wait after {turn}"),
+        Effect::Cancel { turn } => format!("Cancel {turn}"),
+        Effect::Wake { ask, reply } => {
+            let word = match reply {
+                AskReply::Pause(response) => format!("{response:?}"),
+                AskReply::Question(response) => format!("{response:?}"),
+                other => format!("{other:?}"),
+            };
+            let word = word.split([' ', '{']).next().unwrap_or_default();
+            format!("Wake {} {word}", ask.seq)
+        }
+        Effect::Abandon => "Abandon".to_owned(),
+        Effect::Stop => "Stop".to_owned(),
+    }
+}

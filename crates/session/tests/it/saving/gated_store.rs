@@ -1,0 +1,165 @@
+//! A store that a test can shut, fill and break.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use holdpoint_common::{Event, SessionId, SessionSummary};
+use holdpoint_session::store::{Memory, Page, SavedSession, SessionLog, SessionStore, StoreError};
+use holdpoint_session::testing::within_patience;
+use tokio::sync::watch;
+
+/// The in-memory store, behind a door that the test shuts.
+#[derive(Clone)]
+pub(super) struct GatedStore {
+    store: Arc<Memory>,
+    /// Saves wait while this is false.
+    pub(super) open: watch::Sender<bool>,
+    /// Saves fail while this is set.
+    pub(super) full: Arc<AtomicBool>,
+    /// All events that have been saved.
+    pub(super) saved: Arc<Mutex<Vec<Arc<Event>>>>,
+    /// Saves take a moment instead of completing at once.
+    pub(super) yields: Arc<AtomicBool>,
+    /// How often a save was tried.
+    pub(super) tries: Arc<AtomicUsize>,
+    /// Reads fail while this is set.
+    pub(super) unreadable: Arc<AtomicBool>,
+    /// How often numbers were requested while the store was full.
+    pub(super) reserves: Arc<AtomicUsize>,
+    /// How many pieces of drafts were kept.
+    pub(super) drafted: watch::Sender<usize>,
+}
+
+struct GatedLog {
+    log: Arc<dyn SessionLog>,
+    door: GatedStore,
+}
+
+impl GatedStore {
+    pub(super) fn new() -> Self {
+        Self {
+            store: Arc::default(),
+            open: watch::Sender::new(true),
+            full: Arc::default(),
+            saved: Arc::default(),
+            yields: Arc::default(),
+            tries: Arc::default(),
+            unreadable: Arc::default(),
+            reserves: Arc::default(),
+            drafted: watch::Sender::new(0),
+        }
+    }
+
+    /// Waits until a save is tried after the first `tries`.
+    pub(super) async fn asked(&self, tries: usize) {
+        within_patience("a save", async {
+            while self.tries.load(Ordering::SeqCst) == tries {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    fn wrap(
+        &self,
+        log: BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let door = self.clone();
+        async move { Ok(Arc::new(GatedLog { log: log.await?, door }) as Arc<dyn SessionLog>) }.boxed()
+    }
+}
+
+impl SessionStore for GatedStore {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.wrap(self.store.create(session))
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.wrap(self.store.open(session))
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.store.list()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.store.delete(session)
+    }
+}
+
+impl SessionLog for GatedLog {
+    fn append(
+        &self,
+        after: u64,
+        facts: Vec<Arc<Event>>,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        let (door, log) = (self.door.clone(), Arc::clone(&self.log));
+        door.tries.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let mut open = door.open.subscribe();
+            let _ = open.wait_for(|open| *open).await;
+            if door.yields.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
+            if door.full.load(Ordering::SeqCst) {
+                return Err(StoreError::Io { message: "no space left on device".into() });
+            }
+            log.append(after, facts.clone(), summary).await?;
+            door.saved.lock().unwrap().extend(facts);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
+        if self.door.unreadable.load(Ordering::SeqCst) {
+            return std::future::ready(Err(StoreError::Io { message: "input/output error".into() })).boxed();
+        }
+        self.log.page(range, most)
+    }
+
+    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.log.newest(range, newest)
+    }
+
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        if self.door.full.load(Ordering::SeqCst) {
+            return no_space();
+        }
+        let (drafted, count) = (self.door.drafted.clone(), pieces.len());
+        let keep = self.log.keep_draft(pieces);
+        async move {
+            keep.await?;
+            drafted.send_modify(|kept| *kept += count);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        self.log.draft()
+    }
+
+    fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
+        if self.door.full.load(Ordering::SeqCst) {
+            self.door.reserves.fetch_add(1, Ordering::SeqCst);
+            return no_space();
+        }
+        self.log.reserve(count)
+    }
+
+    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
+        if self.door.full.load(Ordering::SeqCst) {
+            return no_space();
+        }
+        self.log.give_back(unused)
+    }
+}
+
+fn no_space<T: Send + 'static>() -> BoxFuture<'static, Result<T, StoreError>> {
+    std::future::ready(Err(StoreError::Io { message: "no space left on device".into() })).boxed()
+}
