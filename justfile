@@ -1,12 +1,12 @@
-# Every check a person runs. `just` alone lists them.
+# The checks that a developer runs. `just` alone lists them.
 
 _default:
     @just --list --unsorted
 
-# Everything that has to pass before a change goes in.
+# All checks that a change must pass.
 check: format lint test doc
 
-# The main job on the built-in defaults: no key, a rehearsed model, real tools, a pause.
+# The main job with the built-in defaults: no key, a rehearsed model, real tools, a pause.
 demo:
     cargo run --release -p holdpoint -- run --asks approve --cwd "$(mktemp -d)" - < examples/first.rehearsal
 
@@ -21,15 +21,15 @@ test-full *ARGS:
 test-stressed *ARGS:
     ./scripts/test-stressed {{ARGS}}
 
-# The Node.js package, built and tested.
+# Build and test the Node.js package.
 test-node:
     ./scripts/test-node
 
-# What is promised under attack, fault and load, row by row (docs/testplan.md): `just testplan [--full] [ROW…]`.
+# The tests of the test plan, row by row (docs/testplan.md): `just testplan [--full] [ROW…]`.
 testplan *ARGS:
     ./scripts/testplan {{ARGS}}
 
-# People who do everything at once to a daemon that is stopped and killed under them.
+# Clients that use every verb at once, while the daemon is stopped and killed.
 soak SECONDS="600" SEED="1":
     HOLDPOINT_SOAK_SECONDS={{SECONDS}} HOLDPOINT_SOAK_SEED={{SEED}} cargo test -p holdpoint --test it soak:: -- --nocapture
 
@@ -39,32 +39,32 @@ format:
 lint:
     cargo clippy --workspace --all-targets --features holdpoint-napi/test-support -- -D warnings
 
-# What macOS would build, type-checked and linted from here.
+# Type-check and lint the macOS build on this machine.
 check-macos:
     ./scripts/check-macos
 
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Licences, bans and sources of what is built in (needs cargo-deny).
+# Check the licences, bans and sources of the dependencies (needs cargo-deny).
 deny:
     cargo deny check bans licenses sources
 
-# Every crate as it would be published, built from its package; `just package --no-verify` does not build.
+# Package every crate and build it from its package; `just package --no-verify` does not build.
 package *ARGS:
     ./scripts/package {{ARGS}}
 
-# Every figure there is, beside its bound and what the machine itself takes (docs/performance.md).
+# Measure every figure, beside its bound and a floor of the machine (docs/performance.md).
 bench: bench-rust bench-node
 
-# Those of the crates and of the program: `just bench-rust [PART_OF_A_NAME…]`.
+# The figures of the crates and the program: `just bench-rust [PART_OF_A_NAME…]`.
 bench-rust *ARGS:
     cargo bench -p holdpoint --bench figures -- {{ARGS}}
 
-# Those of the Node.js package alone: `just bench-node [PART_OF_A_NAME…]`. What is built is the addon as it is released.
+# The figures of the Node.js package, with its release build: `just bench-node [PART_OF_A_NAME…]`.
 bench-node *ARGS:
     npm --prefix crates/napi run --silent bench -- {{ARGS}}
 
-# Take the snapshots as they are now; look at the difference before you commit it.
+# Accept all snapshots; read the difference before you commit it.
 snapshots:
     INSTA_UPDATE=always HOLDPOINT_SNAPSHOTS=overwrite TRYCMD=overwrite cargo test --workspace

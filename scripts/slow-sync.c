@@ -1,6 +1,6 @@
-// Delays every fsync and fdatasync, as a busy disk does: scripts/test-stressed loads it into every program that its
-// tests start. PROOF is a folder: a process leaves a file in `loaded` when it starts as the daemon, and one in `delayed`
-// at its first sync, so that the script can show that the delay was in effect.
+// Delays every fsync and fdatasync, as a busy disk does. scripts/test-stressed loads it into every
+// program that the tests start. PROOF is a folder: a process creates a file in `loaded` when it starts
+// as the daemon, and one in `delayed` at its first sync, which proves that the delay was in effect.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #error "DELAY_MS: how long a sync waits, in milliseconds"
 #endif
 #ifndef PROOF
-#error "PROOF: the folder for the files that show what was loaded and delayed"
+#error "PROOF: the folder for the files that prove the loading and the delay"
 #endif
 
 static int is_daemon;

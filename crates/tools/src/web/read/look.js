@@ -1,24 +1,25 @@
 (most => {
-  // What is never text, and what leads elsewhere. With it goes all that is in it.
+  // Elements without text of the page, and those that lead elsewhere. Their content is left out too.
   const NEVER = new Set([
     'script', 'style', 'noscript', 'template', 'svg', 'canvas', 'iframe', 'object', 'link', 'meta', 'nav', 'footer',
     'noembed', 'noframes',
   ]);
-  // Those in which `<` is written as it is: as HTML, what they hold could be taken for elements.
+  // Elements whose text may contain a bare `<`, which would be parsed as an element.
   const RAW = new Set(['xmp', 'plaintext']);
-  // What an element counts for: a page of nothing else ends, too.
+  // The weight of an element, which bounds the copy of a page without text.
   const ELEMENT = 8;
   const LONGEST = 4 * 1024 * 1024;
   const LINKS = 50;
   const LOOKED_AT = 2000;
-  // More of one than is told.
+  // The most characters of an address.
   const ADDRESS = 4096;
 
-  // Forms have names of their own for what nodes are asked for.
+  // A form can replace these properties by controls of the same name.
   const parent = Object.getOwnPropertyDescriptor(Node.prototype, 'parentNode').get;
   const add = Node.prototype.appendChild;
 
-  // The beginning of the document, with so much text in it. The copy has no window: it loads and runs nothing.
+  // Copies the beginning of the document, up to `most` characters of text. The copy has no window, so
+  // it loads nothing and runs nothing.
   function beginning(root) {
     const inert = document.implementation.createHTMLDocument('');
     const isText = node => (NEVER.has(node.localName) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
