@@ -156,7 +156,7 @@ export declare class AskForm {
   /**
    * Passes a key press to the form. Key names are `enter`, `esc`, `tab`, `backtab` (Shift+Tab),
    * `left`, `right`, `home`, `end`, `backspace`, `delete`, a single character such as `y`, and
-   * `ctrl+x` for any letter. Any other name stands for another input of the terminal.
+   * `ctrl+x` for any letter. Any other name is another input of the terminal.
    */
   press(key: string, at: number): Pressed
   /**

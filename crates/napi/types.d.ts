@@ -1960,7 +1960,7 @@ export interface QuestionReply {
   answer: string | null
 }
 /**
- * The receipt of an interrupt: what it found and ended. It is part of the turn's last event.
+ * The receipt of an interrupt, in the turn's last event: the stopped calls and ended processes.
  */
 export interface Receipt {
   /**

@@ -90,7 +90,7 @@ pub enum RestoreCause {
     Unloaded,
 }
 
-/// The receipt of an interrupt: what it found and ended. It is part of the turn's last event.
+/// The receipt of an interrupt, in the turn's last event: the stopped calls and ended processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {

@@ -17,7 +17,7 @@ pub(crate) fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, S
     match unknown::deserialize(JsonArgument(value)) {
         Ok((value, None)) => Ok(value),
         Ok((_, Some(path))) => {
-            // `?` stands for the inside of an `Option`.
+            // `?` marks the inside of an `Option`.
             let steps = path.split('.').filter(|step| *step != "?").map(|step| match step.parse() {
                 Ok(item) => Step::Item(item),
                 Err(_) => Step::Field(step.to_owned()),

@@ -43,7 +43,7 @@ impl AskForm {
 
     /// Passes a key press to the form. Key names are `enter`, `esc`, `tab`, `backtab` (Shift+Tab),
     /// `left`, `right`, `home`, `end`, `backspace`, `delete`, a single character such as `y`, and
-    /// `ctrl+x` for any letter. Any other name stands for another input of the terminal.
+    /// `ctrl+x` for any letter. Any other name is another input of the terminal.
     #[napi(catch_unwind, ts_return_type = "Pressed")]
     pub fn press<'env>(&mut self, env: &'env Env, key: String, at: f64) -> napi::Result<Unknown<'env>> {
         let pressed = run_sync(env, || pressed_json(&self.form.press(read_key(&key), self.clock.instant(at)?)))?;

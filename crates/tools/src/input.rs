@@ -43,3 +43,23 @@ pub(crate) fn or_workspace(path: Option<&String>) -> &str {
 pub fn parse<T: DeserializeOwned>(input: &Value) -> Result<T, ToolError> {
     T::deserialize(input).map_err(|error| ToolError::input(format!("invalid input: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_has_one_line_per_paragraph() {
+        #[derive(JsonSchema)]
+        struct Input {
+            /// A sentence that is wrapped
+            /// in the source.
+            ///
+            /// Another paragraph.
+            #[expect(dead_code, reason = "only its description is read")]
+            path: String,
+        }
+        let description = &schema_of::<Input>()["properties"]["path"]["description"];
+        assert_eq!(description, "A sentence that is wrapped in the source.\n\nAnother paragraph.");
+    }
+}

@@ -13,7 +13,7 @@ use crate::sessions::{control_sessions, is_saved};
 use crate::summaries::unless_saved;
 use crate::ui::Ui;
 
-/// Interrupt sessions and report what was ended
+/// Interrupt sessions and print the receipts
 ///
 /// The open turn and all its processes end, and so does a run. Queued prompts are handed back, not
 /// run. If no turn is open, for example in a held session, they stay in the queue.

@@ -15,7 +15,7 @@ use crate::ui::Ui;
 
 /// Explain what the policy allows, asks about and denies
 ///
-/// A policy is a mode and rules. The mode says what is allowed without asking: `--policy ask`,
+/// A policy is a mode and rules. The mode sets which calls need no approval: `--policy ask`,
 /// `edits`, `all` or `readonly`. Rules are set in the configuration, under `[rules]` as `allow`,
 /// `ask` and `deny`, or on the command line as `--allow`, `--ask` and `--deny`. Deny rules take
 /// precedence over ask rules, ask rules over allow rules, and all rules over the mode.

@@ -19,14 +19,14 @@ type NotAllowed = Option<String>;
 impl Policy {
     pub(super) fn judge_command(&self, tool: &str, command: &str, root: &Path, parts: &mut Vec<Part>) {
         let (opened, before) = (CommandEffects::new(command), parts.len());
-        let stands = WorkingFolder::from_targets(&opened.cd_targets, root, self.home.as_deref());
+        let folder = WorkingFolder::from_targets(&opened.cd_targets, root, self.home.as_deref());
         for deed in opened.effects {
             parts.extend(match deed {
                 CommandEffect::Call(text, assignments, run) => {
-                    Some(self.judge_call(tool, text, &assignments, &run, stands))
+                    Some(self.judge_call(tool, text, &assignments, &run, folder))
                 }
                 CommandEffect::Text(text, run) => Some(self.judge_text(tool, text, &run)),
-                CommandEffect::Redirect(redirection) => self.judge_redirection(tool, &redirection, stands, root),
+                CommandEffect::Redirect(redirection) => self.judge_redirection(tool, &redirection, folder, root),
                 CommandEffect::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
             });
         }
@@ -46,7 +46,7 @@ impl Policy {
         text: String,
         assignments: &[Assignment],
         run: &Run,
-        stands: WorkingFolder,
+        folder: WorkingFolder,
     ) -> Part {
         let evaluates = assignments.iter().any(variables::evaluates);
         let restricts = |rule: &CompiledRule| {
@@ -64,7 +64,7 @@ impl Policy {
                     return Err(Some(ahead(&assignment.name)));
                 }
             }
-            if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, stands) }
+            if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, folder) }
         };
         self.judge_act(PolicyClass::Run, restricts, allowed).part(text)
     }
@@ -77,7 +77,7 @@ impl Policy {
     }
 
     /// Whether rules allow a program and every program that it would run.
-    fn allows_run(&self, run: &Run, stands: WorkingFolder) -> Result<String, NotAllowed> {
+    fn allows_run(&self, run: &Run, folder: WorkingFolder) -> Result<String, NotAllowed> {
         let no = |why: &str| Err(Some(why.to_owned()));
         let Some(program) = run.words.first().and_then(|word| word.known(self.home.as_deref())) else {
             return no("its program is known only at run time");
@@ -90,7 +90,7 @@ impl Policy {
         if own && builtins::evaluates(program, &run.words[1..]) {
             return Err(Some(format!("`{program}` evaluates some of its arguments")));
         }
-        if stands != WorkingFolder::Here && program.contains('/') && !program.starts_with('/') {
+        if folder != WorkingFolder::Here && program.contains('/') && !program.starts_with('/') {
             return no("its folder is unknown, because the command changes folders");
         }
         if let Some(option) = programs::option_that_runs(program, &run.words[1..]) {
@@ -102,7 +102,7 @@ impl Policy {
             return Ok(allowed_by(rule));
         }
         if own && programs::is_quiet(program) {
-            return match program == "cd" && stands == WorkingFolder::Anywhere {
+            return match program == "cd" && folder == WorkingFolder::Anywhere {
                 true => no("the command leaves the workspace, or its folder is known only at run time"),
                 false => Ok(format!("`{program}` runs no program and changes no file")),
             };
@@ -122,7 +122,7 @@ impl Policy {
         }
         let mut why = String::new();
         for call in &run.calls {
-            why = self.allows_run(call, stands)?;
+            why = self.allows_run(call, folder)?;
         }
         Ok(why)
     }
@@ -132,7 +132,7 @@ impl Policy {
         &self,
         tool: &str,
         redirection: &Redirection,
-        stands: WorkingFolder,
+        folder: WorkingFolder,
         root: &Path,
     ) -> Option<Part> {
         let what = redirection.text.clone();
@@ -142,7 +142,7 @@ impl Policy {
         if path == "/dev/null" {
             return None;
         }
-        if stands != WorkingFolder::Here && !path.starts_with('/') {
+        if folder != WorkingFolder::Here && !path.starts_with('/') {
             return Some(self.judge_unknown(tool, what, "its folder is unknown, because the command changes folders"));
         }
         // Bash opens network connections for some paths in `/dev`; others there name the command's

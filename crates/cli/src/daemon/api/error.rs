@@ -28,7 +28,7 @@ impl ApiError {
         self
     }
 
-    /// The request can't be read. The message says what is wrong, and where.
+    /// The request can't be read. The message names the fault and its position.
     pub(super) fn malformed(message: impl fmt::Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed", message)
     }

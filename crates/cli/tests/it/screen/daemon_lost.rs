@@ -1,4 +1,4 @@
-//! A daemon that is gone or failing: the screen shows what is known, and no more.
+//! A daemon that is gone or failing: the screen shows the last known state, and no guess.
 
 use std::os::unix::fs::FileExt;
 use std::time::Duration;

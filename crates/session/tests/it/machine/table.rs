@@ -2,7 +2,7 @@
 //!
 //! The form of the table: `# input`, then for each outcome a line `reply | facts | effects` (or
 //! `refused: why`), and below it, indented, the phases in which the input has this outcome; `(all)`
-//! stands for every phase.
+//! means every phase.
 
 use std::collections::BTreeMap;
 

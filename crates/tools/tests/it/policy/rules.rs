@@ -902,7 +902,10 @@ fn a_tool_is_judged_by_its_bare_name() {
         let world = rules.world();
         world.policy.judge("deploy", acts, &world.root).verdict
     };
-    assert_eq!(judge(RuleText::default(), &[Act::Other]), Ask);
+    // A tool that names no acts is not trusted to have none.
+    for acts in [&[Act::Other][..], &[]] {
+        assert_eq!(judge(RuleText::default(), acts), Ask, "{acts:?}");
+    }
     assert_eq!(judge(RuleText { allow: &["deploy"], ..RuleText::default() }, &[Act::Other]), Allow);
     assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[Act::Other]), Deny);
     assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[Act::Talk]), Deny);
