@@ -12,7 +12,8 @@
 //! | `POST sessions/{id}/run` | [`RunRequest`] | [`RunStarted`] |
 //! | `POST sessions/{id}/interrupt` | [`InterruptRequest`] | [`InterruptReply`] |
 //! | `GET sessions/{id}/turns/{turn}` | | [`TurnEnd`], or `null` |
-//! | `POST sessions/{id}/{hold,release}` | | [`Hold`](crate::Hold) |
+//! | `POST sessions/{id}/hold` | [`HoldRequest`] | [`Hold`](crate::Hold) |
+//! | `POST sessions/{id}/release` | [`ReleaseRequest`] | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/toggle` | [`ToggleRequest`] | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/rename` | [`RenameRequest`] | none |
 //! | `POST sessions/{id}/model` | [`ChangeModelRequest`] | none |
@@ -30,6 +31,8 @@
 //! `{what}` is a session's id, a unique prefix of it with at least 4 characters, or a name; `{id}`
 //! is an id. An error is an [`ErrorBody`] with the HTTP status that fits it.
 
+mod verbs;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,14 +42,17 @@ use serde::{Deserialize, Serialize};
 use crate::answer::AnswerError;
 use crate::ask::{Ask, AsksMode};
 use crate::event::Event;
-use crate::hold::HoldShown;
-use crate::id::{AskId, PromptId, SessionId, TurnId};
+use crate::id::SessionId;
 use crate::policy::{PolicyMode, PolicyRules};
-use crate::run::{HoldAt, RunLimits};
 use crate::session::{SessionSummary, Snapshot};
-use crate::supplies::{ModelSupplies, Supplies};
+use crate::supplies::Supplies;
 use crate::time::Timestamp;
-use crate::turn::{Outcome, Receipt};
+
+pub use verbs::{
+    AnswerRequest, Answered, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
+    InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
+    TurnEnd, Verb, VerbReply,
+};
 
 /// Version of the API. A client with another version may only read the status, list the sessions
 /// and stop the daemon.
@@ -93,163 +99,6 @@ pub struct OpenRequest {
     /// Environment, provider settings and system prompt that the client supplies. Default: none.
     #[serde(default)]
     pub supplies: Supplies,
-}
-
-/// A request to give a session a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PromptRequest {
-    /// Text of the prompt: not blank, at most `limits.max_prompt_bytes` bytes long.
-    pub text: String,
-}
-
-/// The response to an accepted prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Prompted {
-    /// Id of the prompt.
-    pub prompt: PromptId,
-    /// Position in the queue, where 1 is next; 0 if the prompt's turn has started.
-    pub position: usize,
-    /// Whether the prompt is saved on disk.
-    pub saved: bool,
-}
-
-/// A request to start a run: a goal that is worked through in iterations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RunRequest {
-    /// Goal of the run: not blank, at most `limits.max_prompt_bytes` bytes long.
-    pub goal: String,
-    /// Titles of the first tasks, at most 500 bytes each. The model can add more. Default: none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<String>,
-    /// Limits at which the run is held. Default: 50 iterations.
-    #[serde(default)]
-    pub limits: RunLimits,
-    /// Boundary at which a hold takes effect. Default: `iteration`.
-    #[serde(default)]
-    pub hold_at: HoldAt,
-}
-
-impl RunRequest {
-    /// Creates a request for this goal, with the default limits.
-    #[must_use]
-    pub fn new(goal: impl Into<String>) -> Self {
-        Self { goal: goal.into(), tasks: Vec::new(), limits: RunLimits::default(), hold_at: HoldAt::default() }
-    }
-}
-
-/// The response to the start of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RunStarted {
-    /// Turn of the first iteration; absent if the session is held. The run then starts when it is
-    /// released.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
-    /// Whether the run is saved on disk.
-    pub saved: bool,
-}
-
-/// The response to an answer that took effect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Answered {
-    /// Id of the answered ask.
-    pub ask: AskId,
-    /// Whether the answer is saved on disk.
-    pub saved: bool,
-}
-
-/// A request to close a session. The session stays saved and can be opened again.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct CloseRequest {
-    /// Close the session only if it is unused: it has no turn, run or queued prompt, and got none
-    /// after the event with this number. Otherwise the request fails with `inUse` and changes
-    /// nothing. Background jobs do not count. Default: close in any case.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unused_since: Option<u64>,
-}
-
-/// A request to interrupt the open turn.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct InterruptRequest {
-    /// Turn to interrupt. If another turn is open, nothing changes. Default: the open turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
-    /// Respond at once, without the turn's end and its receipt. Default: `false`.
-    pub no_wait: bool,
-}
-
-/// The effect of an interrupt.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct InterruptReply {
-    /// The interrupted turn; absent if no such turn was open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
-    /// Whether the interrupt ended a run that had no open turn.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub run: bool,
-    /// Number of the session's last event before the interrupt. The end of the turn follows it.
-    #[serde(default)]
-    pub after: u64,
-    /// End of the turn; absent if the request did not wait for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<TurnEnd>,
-}
-
-/// The end of a turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TurnEnd {
-    /// Id of the turn.
-    pub turn: TurnId,
-    /// Outcome of the turn.
-    pub outcome: Outcome,
-    /// What the interrupt found and ended; absent if the turn was not cut.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receipt: Option<Receipt>,
-}
-
-/// A request to hold a session, or to release it if the client shows it as held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToggleRequest {
-    /// State that the client shows. If the session is in another state, nothing changes.
-    pub shown: HoldShown,
-}
-
-/// A request to rename a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RenameRequest {
-    /// New name, unique among live sessions: one line of at most 255 bytes. It also becomes the
-    /// title.
-    pub name: String,
-}
-
-/// A request to change the model of a session, from its next turn on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangeModelRequest {
-    /// New model, as `PROVIDER/NAME`, or `PROVIDER` for the provider's default model.
-    pub model: String,
-    /// Provider settings of the client, with which the model is found. Default: those of the
-    /// engine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub supplies: Option<ModelSupplies>,
-}
-
-/// A request to turn the debug log of a session on or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DebugRequest {
-    /// Whether the session is logged at debug level.
-    pub enabled: bool,
 }
 
 /// The query parameters of a session's event stream.

@@ -100,7 +100,8 @@ everywhere('asks on a screen', (getSessions, { remote }) => {
   })
 
   test('m_a10_always_takes_a_second_press_of_a', async () => {
-    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
+    // Wide enough for a rule with the path of the workspace in one line.
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM, columns: 400 })
     const { always } = (await seen.event('askRaised')).body.ask
     assert.ok((await screen.shows(/\[Y\]/)).includes(`[A] Approve always in this session: ${always}`))
     screen.guard()

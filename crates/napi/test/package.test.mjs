@@ -40,7 +40,9 @@ test('m_f4_the_generated_declarations_are_current', async () => {
 })
 
 test('m_f4_every_package_lock_is_complete', async () => {
-  const { stdout } = await run('git', ['ls-files', '*package-lock.json'], { cwd: path.join(root, '../..') })
+  // The checkout may belong to another user.
+  const git = ['-c', 'safe.directory=*', 'ls-files', '*package-lock.json']
+  const { stdout } = await run('git', git, { cwd: path.join(root, '../..') })
   const locks = stdout.trim().split('\n')
   assert.ok(locks.includes('crates/napi/package-lock.json'))
   for (const lock of locks) {

@@ -5,20 +5,17 @@
 
 mod ask;
 mod client;
-mod close;
-mod debug;
 mod draft;
 mod gate;
-mod hold;
-mod interrupt;
 mod model;
 mod outbox;
-mod prompt;
 mod queue;
-mod rename;
 pub(crate) mod ring;
 mod run;
 mod runner;
+mod shutdown;
+mod turn_end;
+mod verbs;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,28 +31,23 @@ use holdpoint_tools::{BackgroundJobs, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::session_env::SessionEnv;
-use crate::state::{Effect, Input, Phase, Refused, Reply, State, decide};
+use crate::state::{Effect, Input, Phase, Refused, Restore, State, decide};
 use crate::store::{NUMBER_BLOCK, Numbers, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;
 use gate::Gates;
-use interrupt::TurnEndWaiters;
 use outbox::{Action, Outbox, Parcel, RETRY};
 use ring::Ring;
 use runner::Runner;
+use turn_end::TurnEndWaiters;
 
-pub(crate) use ask::AnswerAsk;
 pub(crate) use client::{Attach, Attached, ClientQueue, OlderFacts};
+pub(crate) use model::UseModel;
 #[cfg(feature = "test-support")]
-pub(crate) use close::PanicNow;
-pub(crate) use close::{Close, Shutdown, Unload};
-pub(crate) use debug::ChangeDebug;
-pub(crate) use hold::{Hold, Release, ToggleHold};
-pub(crate) use interrupt::{AwaitEnd, Interrupt, Interrupted};
-pub(crate) use model::ChangeModel;
-pub(crate) use prompt::Prompt;
-pub(crate) use rename::Rename;
-pub(crate) use run::StartRun;
+pub(crate) use shutdown::PanicNow;
+pub(crate) use shutdown::Unload;
+pub(crate) use turn_end::AwaitEnd;
+pub(crate) use verbs::Act;
 
 /// The actor of one session.
 pub(crate) struct SessionActor {
@@ -146,7 +138,7 @@ impl SessionActor {
     }
 
     /// Handles an input: decides, applies the facts and dispatches their consequences.
-    fn handle_input(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
+    fn handle_input<I: Input>(&mut self, input: I, ctx: &mut Context<Self>) -> Result<I::Reply, Refused> {
         let moment = self.env.moment(self.numbers.next());
         let decision = decide(&self.state, moment, input)?;
         let settled = !decision.facts.is_empty();
@@ -294,6 +286,12 @@ impl SessionActor {
         Replied::Later(receiver)
     }
 
+    /// Records the field `debug` in the session's span. Everything the session does, on any thread,
+    /// is logged inside this span, and the program's subscriber decides which lines to write.
+    fn log_debug(&self, enabled: bool) {
+        tracing::Span::current().record("debug", enabled);
+    }
+
     /// Publishes a new snapshot.
     fn publish_snapshot(&self, snapshot: Snapshot) {
         self.shown.send_replace(Arc::new(snapshot));
@@ -311,8 +309,8 @@ impl Actor for SessionActor {
         let seq = self.numbers.used();
         self.publish_snapshot(self.state.snapshot(seq, 0, self.env.not_saved.clone()));
         if let Some(Restored { cause, draft, .. }) = self.restored.take() {
-            // `Restored` is never refused.
-            let _ = self.handle_input(Input::Restored { cause, draft }, ctx);
+            // Never refused.
+            let _ = self.handle_input(Restore { cause, draft }, ctx);
         }
     }
 

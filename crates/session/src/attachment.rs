@@ -7,8 +7,9 @@ use holdpoint_common::api::{Answered, ClientEnd};
 use holdpoint_common::{Answer, AnswerError, Ask, Event, Fact, Snapshot};
 
 use crate::attach_from::AttachFrom;
+use crate::backend::{EventsBackend, SessionBackend, with_backend};
 use crate::error::SessionError;
-use crate::handle::{SessionBackend, SessionHandle};
+use crate::handle::{AnySession, SessionHandle};
 use crate::local::LocalAttachment;
 #[cfg(feature = "remote")]
 use crate::remote::RemoteAttachment;
@@ -19,12 +20,12 @@ use crate::remote::RemoteAttachment;
 /// no other effect on the session.
 pub struct Attachment {
     session: SessionHandle,
-    stream: Stream,
+    stream: AnyEvents,
     /// The open asks, according to the events that this client has received.
     asks: VecDeque<Ask>,
 }
 
-enum Stream {
+enum AnyEvents {
     Local(LocalAttachment),
     #[cfg(feature = "remote")]
     Remote(RemoteAttachment),
@@ -37,20 +38,17 @@ impl SessionHandle {
     /// [`SessionError::TooManyClients`] if the limit is reached; [`SessionError::UnknownEvent`] if
     /// the session has no event with the number to continue from.
     pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
-        match self.backend() {
-            SessionBackend::Local(session) => Ok(Attachment::new(self, Stream::Local(session.attach(from).await?))),
+        let stream = match self.backend() {
+            AnySession::Local(session) => AnyEvents::Local(session.attach(from).await?),
             #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => Ok(Attachment::new(self, Stream::Remote(session.attach(from).await?))),
-        }
+            AnySession::Remote(session) => AnyEvents::Remote(session.attach(from).await?),
+        };
+        let asks = stream.snapshot().asks.iter().cloned().collect();
+        Ok(Attachment { session: self.clone(), asks, stream })
     }
 }
 
 impl Attachment {
-    fn new(session: &SessionHandle, stream: Stream) -> Self {
-        let asks = stream.snapshot().asks.iter().cloned().collect();
-        Self { session: session.clone(), asks, stream }
-    }
-
     /// The snapshot at the moment of attaching.
     #[must_use]
     pub fn snapshot(&self) -> &Arc<Snapshot> {
@@ -60,11 +58,7 @@ impl Attachment {
     /// The next event; `None` when the stream has ended, for the reason that [`end`](Self::end)
     /// returns.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
-        let event = match &mut self.stream {
-            Stream::Local(stream) => stream.next().await?,
-            #[cfg(feature = "remote")]
-            Stream::Remote(stream) => stream.next().await?,
-        };
+        let event = with_backend!(AnyEvents, &mut self.stream, stream => stream.next().await?);
         self.note(&event);
         Some(event)
     }
@@ -73,11 +67,7 @@ impl Attachment {
     /// many; 0 when the stream has ended.
     pub async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
         let from = batch.len();
-        match &mut self.stream {
-            Stream::Local(stream) => stream.next_batch(batch, most).await,
-            #[cfg(feature = "remote")]
-            Stream::Remote(stream) => stream.next_batch(batch, most).await,
-        }
+        with_backend!(AnyEvents, &mut self.stream, stream => stream.next_batch(batch, most).await);
         for event in batch.iter().skip(from) {
             self.note(event);
         }
@@ -87,22 +77,14 @@ impl Attachment {
     /// As [`next_batch`](Self::next_batch), but only for events from before the attach. Also
     /// returns 0 when all of those were delivered.
     pub async fn next_past(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
-        let has_past = match &mut self.stream {
-            Stream::Local(stream) => stream.has_past(),
-            #[cfg(feature = "remote")]
-            Stream::Remote(stream) => stream.has_past().await,
-        };
+        let has_past = with_backend!(AnyEvents, &mut self.stream, stream => stream.has_past().await);
         if has_past { self.next_batch(batch, most).await } else { 0 }
     }
 
     /// The reason why the stream has ended.
     #[must_use]
     pub fn end(&self) -> ClientEnd {
-        match &self.stream {
-            Stream::Local(stream) => stream.end(),
-            #[cfg(feature = "remote")]
-            Stream::Remote(stream) => stream.end(),
-        }
+        with_backend!(AnyEvents, &self.stream, stream => stream.end())
     }
 
     /// The ask that this client shows: the oldest open one, according to the events it has
@@ -129,12 +111,7 @@ impl Attachment {
 
     /// Detaches, and returns when the session has handled it. The session continues as before.
     pub async fn detach(self) {
-        match self.stream {
-            Stream::Local(stream) => stream.detach().await,
-            // Dropping the stream closes its connection, which detaches the client.
-            #[cfg(feature = "remote")]
-            Stream::Remote(_) => {}
-        }
+        with_backend!(AnyEvents, self.stream, stream => stream.detach().await);
     }
 
     /// Updates the open asks with an event. The snapshot has those up to its own number.
@@ -152,12 +129,8 @@ impl Attachment {
     }
 }
 
-impl Stream {
+impl AnyEvents {
     fn snapshot(&self) -> &Arc<Snapshot> {
-        match self {
-            Self::Local(stream) => stream.snapshot(),
-            #[cfg(feature = "remote")]
-            Self::Remote(stream) => stream.snapshot(),
-        }
+        with_backend!(AnyEvents, self, stream => stream.snapshot())
     }
 }

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Answered, Prompted, RunRequest, RunStarted, TurnEnd};
-use holdpoint_common::{Answer, AskId, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use holdpoint_common::api::{
+    AnswerRequest, Answered, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
+    InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
+    TurnEnd,
+};
+use holdpoint_common::{Answer, AnswerError, AskId, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use tokio::sync::watch;
 
-use crate::actor::Interrupted;
+use crate::backend::{SessionBackend, SessionVerb, with_backend};
 use crate::error::SessionError;
 use crate::local::LocalSession;
 #[cfg(feature = "remote")]
@@ -17,11 +21,11 @@ use crate::remote::RemoteSession;
 /// unloaded session is opened again by use, except by handles from
 /// [`Sessions::reach`](crate::Sessions::reach).
 #[derive(Clone)]
-pub struct SessionHandle(SessionBackend);
+pub struct SessionHandle(AnySession);
 
 /// The location of the session's engine.
 #[derive(Clone)]
-pub(crate) enum SessionBackend {
+pub(crate) enum AnySession {
     Local(LocalSession),
     #[cfg(feature = "remote")]
     Remote(RemoteSession),
@@ -58,28 +62,28 @@ impl InterruptedTurn {
     }
 }
 
+impl From<LocalSession> for SessionHandle {
+    fn from(session: LocalSession) -> Self {
+        Self(AnySession::Local(session))
+    }
+}
+
+#[cfg(feature = "remote")]
+impl From<RemoteSession> for SessionHandle {
+    fn from(session: RemoteSession) -> Self {
+        Self(AnySession::Remote(session))
+    }
+}
+
 impl SessionHandle {
-    pub(crate) fn local(session: LocalSession) -> Self {
-        Self(SessionBackend::Local(session))
-    }
-
-    #[cfg(feature = "remote")]
-    pub(crate) fn remote(session: RemoteSession) -> Self {
-        Self(SessionBackend::Remote(session))
-    }
-
-    pub(crate) fn backend(&self) -> &SessionBackend {
+    pub(crate) fn backend(&self) -> &AnySession {
         &self.0
     }
 
     /// The id of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
-        match &self.0 {
-            SessionBackend::Local(session) => session.id(),
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.id(),
-        }
+        with_backend!(AnySession, &self.0, session => session.id())
     }
 
     /// The snapshot that the session last published. It is replaced before the event that changed
@@ -96,19 +100,20 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the daemon can't be asked, or no longer has the session.
     pub async fn refresh(&self) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionBackend::Local(_) => Ok(()),
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.refresh().await,
-        }
+        with_backend!(AnySession, &self.0, session => session.refresh().await)
     }
 
     fn shown(&self) -> watch::Receiver<Arc<Snapshot>> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.shown(),
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.shown().clone(),
-        }
+        with_backend!(AnySession, &self.0, session => session.shown())
+    }
+
+    /// Carries out a verb on the session. An unloaded session is opened first, except for a close
+    /// or a rename. The other methods are shorter forms of this one.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the session refuses the verb or can't be reached.
+    pub async fn act<V: SessionVerb>(&self, verb: V) -> Result<V::Reply, SessionError> {
+        with_backend!(AnySession, &self.0, session => session.act(verb).await)
     }
 
     /// Sends a prompt. When this returns, its turn is running or the prompt is queued.
@@ -116,11 +121,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the prompt is empty or too long, or the queue is full.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<Prompted, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.prompt(text.into()).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.prompt(text.into()).await,
-        }
+        self.act(PromptRequest { text: text.into() }).await
     }
 
     /// Starts a run, which works on a goal in iterations until no task is left or it is
@@ -130,11 +131,7 @@ impl SessionHandle {
     /// [`SessionError`] if the goal is empty or too long, a task is invalid, or a turn or a run is
     /// open.
     pub async fn start_run(&self, request: RunRequest) -> Result<RunStarted, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.start_run(request).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.start_run(request).await,
-        }
+        self.act(request).await
     }
 
     /// Answers the ask with this id.
@@ -144,11 +141,10 @@ impl SessionHandle {
     /// (and by which client), is closed, was never raised or is of another kind, or the answer is
     /// incomplete.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.answer(ask, answer).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.answer(ask, answer).await,
+        if ask.session != *self.id() {
+            return Err(SessionError::Answer(AnswerError::Unknown { ask: ask.clone() }));
         }
+        self.act(AnswerRequest { ask: ask.clone(), answer }).await
     }
 
     /// Interrupts the open turn, or only `turn` if it is given. Returns at once.
@@ -156,26 +152,16 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interruption, SessionError> {
-        let found = match &self.0 {
-            SessionBackend::Local(session) => session.interrupt(turn).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.interrupt(turn).await,
-        };
-        Ok(match found? {
-            Interrupted::Interrupting(turn) => {
-                Interruption::Interrupting(InterruptedTurn { turn, session: self.clone() })
-            }
-            Interrupted::RunEnded => Interruption::RunEnded,
-            Interrupted::NotRunning => Interruption::NotRunning,
+        let InterruptReply { turn, run, .. } = self.act(InterruptRequest { turn, no_wait: true }).await?;
+        Ok(match turn {
+            Some(turn) => Interruption::Interrupting(InterruptedTurn { turn, session: self.clone() }),
+            None if run => Interruption::RunEnded,
+            None => Interruption::NotRunning,
         })
     }
 
     async fn turn_end(&self, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.turn_end(turn).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.turn_end(turn).await,
-        }
+        with_backend!(AnySession, &self.0, session => session.turn_end(turn).await)
     }
 
     /// Interrupts the open turn and waits for its receipt; `None` if no turn was open.
@@ -194,11 +180,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn hold(&self) -> Result<Hold, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.hold().await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.hold().await,
-        }
+        self.act(HoldRequest {}).await
     }
 
     /// Releases the session, so that it continues. Returns the current hold.
@@ -206,11 +188,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn release(&self) -> Result<Hold, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.release().await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.release().await,
-        }
+        self.act(ReleaseRequest {}).await
     }
 
     /// Holds or releases the session, whichever is the opposite of the state that the client shows.
@@ -219,11 +197,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.toggle_hold(shown).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.toggle_hold(shown).await,
-        }
+        self.act(ToggleRequest { shown }).await
     }
 
     /// Renames the session, which also sets its title. The old name becomes free.
@@ -232,11 +206,7 @@ impl SessionHandle {
     /// [`SessionError::NameTaken`] if another live session has the name; [`SessionError`] if the
     /// name is invalid, or the session is closed.
     pub async fn rename(&self, name: impl Into<String>) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.rename(name.into()).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.rename(name.into()).await,
-        }
+        self.act(RenameRequest { name: name.into() }).await
     }
 
     /// Changes the model from the next turn on: `PROVIDER/NAME`, or `PROVIDER` for its default. The
@@ -246,11 +216,7 @@ impl SessionHandle {
     /// [`SessionError::Model`] if there is no such model, or no key for it; [`SessionError`] if the
     /// session is closed.
     pub async fn change_model(&self, model: impl Into<String>) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.change_model(model.into()).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.change_model(model.into()).await,
-        }
+        self.act(ChangeModelRequest { model: model.into(), supplies: None }).await
     }
 
     /// Turns debug logging of the session on or off. The field `debug` of the `tracing` span
@@ -260,11 +226,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn change_debug(&self, enabled: bool) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.change_debug(enabled).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.change_debug(enabled).await,
-        }
+        self.act(DebugRequest { enabled }).await
     }
 
     /// Closes the session: cuts its turn, closes its asks, ends its processes, stops its actor and
@@ -276,7 +238,7 @@ impl SessionHandle {
     /// could not be saved. [`Refused::Closed`](crate::state::Refused::Closed) if it is closed
     /// already.
     pub async fn close(&self) -> Result<(), SessionError> {
-        self.close_if(None).await
+        self.act(CloseRequest { unused_since: None }).await
     }
 
     /// Closes the session as [`close`](Self::close) does, but only if it is idle and has been given
@@ -287,15 +249,7 @@ impl SessionHandle {
     /// [`Refused::InUse`](crate::state::Refused::InUse) if the session is in use. It stays open
     /// then. Otherwise as [`close`](Self::close).
     pub async fn close_unused(&self, since: u64) -> Result<(), SessionError> {
-        self.close_if(Some(since)).await
-    }
-
-    async fn close_if(&self, unused_since: Option<u64>) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.close(unused_since).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.close(unused_since).await,
-        }
+        self.act(CloseRequest { unused_since: Some(since) }).await
     }
 
     /// Waits until the session has no open turn or run and no queued prompt, or until it is held. A
@@ -308,20 +262,14 @@ impl SessionHandle {
     /// [`Refused::Closed`](crate::state::Refused::Closed) for a daemon's session that is being
     /// closed at that moment.
     pub async fn settled(&self) -> Result<Arc<Snapshot>, SessionError> {
-        match &self.0 {
-            SessionBackend::Local(session) => session.wait_for(has_settled).await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(session) => session.wait_for(has_settled).await,
-        }
+        with_backend!(AnySession, &self.0, session => session.wait_for(has_settled).await)
     }
 
     /// Makes the session's actor panic, to test the recovery. Returns when it has.
     #[cfg(feature = "test-support")]
     pub async fn panic_now(&self) {
-        match &self.0 {
-            SessionBackend::Local(session) => session.panic_now().await,
-            #[cfg(feature = "remote")]
-            SessionBackend::Remote(_) => {}
+        if let AnySession::Local(session) = &self.0 {
+            session.panic_now().await;
         }
     }
 }

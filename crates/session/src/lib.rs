@@ -41,6 +41,7 @@
 mod actor;
 mod attach_from;
 mod attachment;
+mod backend;
 mod complete_items;
 pub mod context;
 mod engine;
@@ -81,6 +82,7 @@ pub use local::{LoadMeter, SessionChanges};
 // Sessions, and one session.
 pub use attach_from::AttachFrom;
 pub use attachment::Attachment;
+pub use backend::SessionVerb;
 pub use handle::{InterruptedTurn, Interruption, SessionHandle};
 pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, RunRequest, RunStarted, TurnEnd};
 pub use open::OpenSession;

@@ -6,10 +6,12 @@ mod load;
 mod session;
 mod sessions;
 mod turn_end;
+mod verbs;
 mod watch;
 
 pub(crate) use attachment::LocalAttachment;
 pub use load::{LoadMeter, SessionChanges};
 pub(crate) use session::{ClientContext, LocalSession};
 pub(crate) use sessions::LocalSessions;
+pub(crate) use verbs::CarryOut;
 pub(crate) use watch::LocalWatch;

@@ -26,25 +26,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use actix::prelude::*;
-use holdpoint_common::{SessionId, Snapshot, Timestamp};
+use holdpoint_common::api::Verb;
+use holdpoint_common::{SessionId, Snapshot, Supplies, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::SessionActor;
 use crate::error::SessionError;
 use crate::names::name_stem;
 use crate::session_env::{EngineEnv, SessionEnv};
+use crate::state::ByClient;
 
 use catalogs::Catalogs;
 use roster::Roster;
 
 pub(crate) use answer::CheckAnswer;
-pub(crate) use close::CloseSession;
 pub(crate) use delete::DeleteSession;
 pub(crate) use find::{Find, GetSnapshot, List, SeenSnapshot};
 pub(crate) use load::GetLoad;
-pub(crate) use model::ChangeModel;
 pub(crate) use reach::Reach;
-pub(crate) use rename::RenameSession;
 pub(crate) use roster::{GetWatchSources, Imported, WatchSources};
 pub(crate) use shutdown::Shutdown;
 pub(crate) use start::Open;
@@ -132,6 +131,19 @@ pub(crate) struct Incarnation {
     /// Counted from 1, and unique within the engine.
     pub(crate) number: u64,
     pub(crate) actor: Addr<SessionActor>,
+}
+
+/// A verb that the manager carries out, because it concerns more than the session's actor.
+#[derive(Clone)]
+pub(crate) struct OnSession<V> {
+    pub(crate) id: SessionId,
+    pub(crate) request: ByClient<V>,
+    /// The supplies to open the session with, if necessary. Without them it is not opened.
+    pub(crate) supplies_to_open: Option<Arc<Supplies>>,
+}
+
+impl<V: Verb> Message for OnSession<V> {
+    type Result = Result<V::Reply, SessionError>;
 }
 
 /// Gets the environment that all sessions share.

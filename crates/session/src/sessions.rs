@@ -4,16 +4,18 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::api::{Answered, InboxAsk, SessionNews, TurnEnd};
+use holdpoint_common::api::{AnswerRequest, Answered, CloseRequest, InboxAsk, RenameRequest, SessionNews, TurnEnd};
 use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 
+use crate::backend::{Backend, SessionVerb, WatchBackend, with_backend};
 use crate::error::SessionError;
 use crate::handle::SessionHandle;
 use crate::local::{LocalSessions, LocalWatch};
 use crate::manager::Manager;
-use crate::open::{OpenSession, WhenUnloaded};
+use crate::open::OpenSession;
 #[cfg(feature = "remote")]
 use crate::remote::{RemoteSessions, RemoteWatch};
+use crate::state::Refused;
 use crate::transfer::{ExportError, ImportError};
 
 /// All sessions of an engine, for one client. Cheap to clone.
@@ -21,10 +23,10 @@ use crate::transfer::{ExportError, ImportError};
 /// The engine is in this process or, with the feature `remote`, in a daemon. The operations are the
 /// same.
 #[derive(Clone)]
-pub struct Sessions(SessionsBackend);
+pub struct Sessions(AnySessions);
 
 #[derive(Clone)]
-enum SessionsBackend {
+enum AnySessions {
     Local(LocalSessions),
     #[cfg(feature = "remote")]
     Remote(RemoteSessions),
@@ -32,9 +34,9 @@ enum SessionsBackend {
 
 /// A stream of session changes. A slow reader gets the latest state; intermediate changes are
 /// coalesced.
-pub struct Watch(WatchBackend);
+pub struct Watch(AnyWatch);
 
-enum WatchBackend {
+enum AnyWatch {
     Local(Box<LocalWatch>),
     #[cfg(feature = "remote")]
     Remote(RemoteWatch),
@@ -44,28 +46,20 @@ impl Watch {
     /// Waits for the next change; `None` when the engine has stopped, or the connection to it
     /// broke.
     pub async fn next(&mut self) -> Option<SessionNews> {
-        match &mut self.0 {
-            WatchBackend::Local(watch) => watch.next().await,
-            #[cfg(feature = "remote")]
-            WatchBackend::Remote(watch) => watch.next().await,
-        }
+        with_backend!(AnyWatch, &mut self.0, watch => watch.next().await)
     }
 
     /// Whether the stream ended because the engine was stopped. If not, the connection to the
     /// daemon broke.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
-        match &self.0 {
-            WatchBackend::Local(_) => true,
-            #[cfg(feature = "remote")]
-            WatchBackend::Remote(watch) => watch.has_stopped(),
-        }
+        with_backend!(AnyWatch, &self.0, watch => watch.has_stopped())
     }
 }
 
 impl Sessions {
     pub(crate) fn local(manager: Addr<Manager>, who: Who) -> Self {
-        Self(SessionsBackend::Local(LocalSessions::new(manager, who)))
+        Self(AnySessions::Local(LocalSessions::new(manager, who)))
     }
 
     /// The sessions of the daemon that listens on this Unix socket, for a client with this name.
@@ -74,7 +68,7 @@ impl Sessions {
     #[cfg(feature = "remote")]
     #[must_use]
     pub fn remote(socket: impl Into<std::path::PathBuf>, who: &Who) -> Self {
-        Self(SessionsBackend::Remote(RemoteSessions::new(socket.into(), who)))
+        Self(AnySessions::Remote(RemoteSessions::new(socket.into(), who)))
     }
 
     /// The same sessions, used in the name of this client. A daemon determines the client's process
@@ -82,9 +76,9 @@ impl Sessions {
     #[must_use]
     pub fn for_client(self, who: Who) -> Self {
         Self(match self.0 {
-            SessionsBackend::Local(sessions) => SessionsBackend::Local(sessions.for_client(who)),
+            AnySessions::Local(sessions) => AnySessions::Local(sessions.for_client(who)),
             #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => SessionsBackend::Remote(sessions.for_client(&who)),
+            AnySessions::Remote(sessions) => AnySessions::Remote(sessions.for_client(who)),
         })
     }
 
@@ -98,11 +92,7 @@ impl Sessions {
     ///
     /// [`Refused::Closed`]: crate::state::Refused::Closed
     pub async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
-        Ok(match &self.0 {
-            SessionsBackend::Local(sessions) => SessionHandle::local(sessions.reach(id).await?),
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => SessionHandle::remote(sessions.reach(id).await?),
-        })
+        with_backend!(AnySessions, &self.0, sessions => Ok(sessions.reach(id).await?.into()))
     }
 
     /// The same sessions, with this client's supplies: the environment of tool processes, the
@@ -111,9 +101,9 @@ impl Sessions {
     #[must_use]
     pub fn with_supplies(self, supplies: Supplies) -> Self {
         Self(match self.0 {
-            SessionsBackend::Local(sessions) => SessionsBackend::Local(sessions.with_supplies(supplies)),
+            AnySessions::Local(sessions) => AnySessions::Local(sessions.with_supplies(supplies)),
             #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => SessionsBackend::Remote(sessions.with_supplies(supplies)),
+            AnySessions::Remote(sessions) => AnySessions::Remote(sessions.with_supplies(supplies)),
         })
     }
 
@@ -123,11 +113,7 @@ impl Sessions {
     /// [`SessionError`] if the folder or the model can't be used, the name is taken, or there is no
     /// room.
     pub async fn open(&self, open: OpenSession) -> Result<SessionHandle, SessionError> {
-        Ok(match &self.0 {
-            SessionsBackend::Local(sessions) => SessionHandle::local(sessions.open(open).await?),
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => SessionHandle::remote(sessions.open(open).await?),
-        })
+        with_backend!(AnySessions, &self.0, sessions => Ok(sessions.open(open).await?.into()))
     }
 
     /// The session with this id, name or unique prefix of an id, which is opened if it is only
@@ -136,11 +122,7 @@ impl Sessions {
     /// # Errors
     /// [`SessionError`] if there is no such session, or it can't be opened.
     pub async fn get(&self, what: &str) -> Result<SessionHandle, SessionError> {
-        Ok(match &self.0 {
-            SessionsBackend::Local(sessions) => SessionHandle::local(sessions.get(what).await?),
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => SessionHandle::remote(sessions.get(what).await?),
-        })
+        with_backend!(AnySessions, &self.0, sessions => Ok(sessions.get(what).await?.into()))
     }
 
     /// The snapshot of the session with this id, name or unique prefix of an id. A session that is
@@ -149,11 +131,7 @@ impl Sessions {
     /// # Errors
     /// [`SessionError`] if there is no such session, or it can't be read.
     pub async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.look(what).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.look(what).await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.look(what).await)
     }
 
     /// Exports the saved part of a session as text, in the format of [`transfer`](crate::transfer).
@@ -162,11 +140,7 @@ impl Sessions {
     /// [`ExportError`] if there is no such session, it can't be read, or a write to `out` fails.
     /// Incomplete text has no last line.
     pub async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.export(what, out).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.export(what, out).await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.export(what, out).await)
     }
 
     /// Imports an exported session under its own id, or under a new one if that is taken.
@@ -175,11 +149,7 @@ impl Sessions {
     /// [`ImportError`] if the text is not a valid export, with the number of the line, or if the
     /// session can't be saved.
     pub async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.import(text).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.import(text).await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.import(text).await)
     }
 
     /// The open asks of all sessions, live and saved, oldest first. For a session that is too
@@ -188,11 +158,7 @@ impl Sessions {
     /// # Errors
     /// As [`list`](Self::list).
     pub async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.inbox().await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.inbox().await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.inbox().await)
     }
 
     /// The open asks of the session with this id, live or saved. Faults of other sessions have no
@@ -201,11 +167,17 @@ impl Sessions {
     /// # Errors
     /// [`SessionError`] if there is no such session, or it can't be read.
     pub async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.asks(id).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.asks(id).await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.asks(id).await)
+    }
+
+    /// Carries out a verb on the session with this id, without opening it. A session that is only
+    /// saved can be closed and renamed; other verbs need a live one.
+    ///
+    /// # Errors
+    /// [`SessionError::NotLive`] if the verb needs a live session and this one is only saved;
+    /// [`SessionError`] if there is no such session, or it refuses the verb.
+    pub async fn act<V: SessionVerb>(&self, id: &SessionId, verb: V) -> Result<V::Reply, SessionError> {
+        with_backend!(AnySessions, &self.0, sessions => sessions.act(id, verb).await)
     }
 
     /// Answers the ask with this id, in any session. A session that is only saved is opened for it,
@@ -215,10 +187,11 @@ impl Sessions {
     /// As [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be
     /// opened.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.answer(ask, answer, WhenUnloaded::Open).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.answer(ask, answer).await,
+        match self.answer_live(ask, answer.clone()).await {
+            Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) => {
+                self.get(ask.session.as_str()).await?.answer(ask, answer).await
+            }
+            answered => answered,
         }
     }
 
@@ -229,11 +202,7 @@ impl Sessions {
     /// As [`answer`](Self::answer); [`SessionError::NotLive`] if the session is only saved and
     /// would accept the answer.
     pub async fn answer_live(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.answer(ask, answer, WhenUnloaded::Fail).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.answer(ask, answer).await,
-        }
+        self.act(&ask.session, AnswerRequest { ask: ask.clone(), answer }).await
     }
 
     /// Starts to watch all sessions. The stream begins with the present state of every session.
@@ -242,9 +211,9 @@ impl Sessions {
     /// As [`list`](Self::list).
     pub async fn watch(&self) -> Result<Watch, SessionError> {
         Ok(Watch(match &self.0 {
-            SessionsBackend::Local(sessions) => WatchBackend::Local(Box::new(sessions.watch().await?)),
+            AnySessions::Local(sessions) => AnyWatch::Local(Box::new(sessions.watch().await?)),
             #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => WatchBackend::Remote(sessions.watch().await?),
+            AnySessions::Remote(sessions) => AnyWatch::Remote(sessions.watch().await?),
         }))
     }
 
@@ -254,11 +223,7 @@ impl Sessions {
     /// # Errors
     /// As [`SessionHandle::rename`].
     pub async fn rename(&self, id: &SessionId, name: impl Into<String>) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.rename(id, name.into()).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.rename(id, name.into()).await,
-        }
+        self.act(id, RenameRequest { name: name.into() }).await
     }
 
     /// Closes the session with this id, as [`SessionHandle::close`] does. A session that is only
@@ -267,7 +232,7 @@ impl Sessions {
     /// # Errors
     /// As [`SessionHandle::close`].
     pub async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.close_if(id, None).await
+        self.act(id, CloseRequest { unused_since: None }).await
     }
 
     /// Closes the session with this id if it is not in use, as [`SessionHandle::close_unused`]
@@ -276,15 +241,7 @@ impl Sessions {
     /// # Errors
     /// As [`SessionHandle::close_unused`].
     pub async fn close_unused(&self, id: &SessionId, since: u64) -> Result<(), SessionError> {
-        self.close_if(id, Some(since)).await
-    }
-
-    async fn close_if(&self, id: &SessionId, unused_since: Option<u64>) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.close(id, unused_since).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.close(id, unused_since).await,
-        }
+        self.act(id, CloseRequest { unused_since: Some(since) }).await
     }
 
     /// Waits for the end of this turn and returns it, with the receipt if the turn was cut; `None`
@@ -294,11 +251,7 @@ impl Sessions {
     /// [`SessionError`] if there is no such session, or it can't be read;
     /// [`SessionError::Disconnected`] if its daemon fails in the meantime.
     pub async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.turn_end(id, turn).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.turn_end(id, turn).await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.turn_end(id, turn).await)
     }
 
     /// Deletes the saved session with this id or name, and its whole log. The session must not have
@@ -309,11 +262,7 @@ impl Sessions {
     /// have the name; [`SessionError::Inexact`] if `what` is only a prefix of an id;
     /// [`SessionError`] if there is no such session, or the store fails.
     pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.delete(what).await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.delete(what).await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.delete(what).await)
     }
 
     /// All sessions: first the live ones, then the saved ones, each newest first.
@@ -322,10 +271,6 @@ impl Sessions {
     /// [`SessionError::Stopped`] if the engine has stopped, [`SessionError::Store`] if the saved
     /// sessions can't be read.
     pub async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
-        match &self.0 {
-            SessionsBackend::Local(sessions) => sessions.list().await,
-            #[cfg(feature = "remote")]
-            SessionsBackend::Remote(sessions) => sessions.list().await,
-        }
+        with_backend!(AnySessions, &self.0, sessions => sessions.list().await)
     }
 }

@@ -26,8 +26,11 @@ use holdpoint_common::{
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
 pub use decide::decide;
-pub use decision::{Decision, Effect, GateReply, Refused, Reply};
-pub use input::{Clearance, Confirm, Gate, Input, Moment, Report};
+pub use decision::{Decision, Effect, GateReply, Reception, Refused};
+pub use input::{
+    ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, Input, JobEnded, JobStarted, Moment, PassGate, RaiseAsk,
+    Report, Restore, RunnerReport, Shutdown, WaitOver,
+};
 pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 
 /// The state of one session, as the machine folds it from the session's facts.

@@ -3,7 +3,6 @@
 //! Handlers are thin: they read the request, call the session's handle and send its result.
 //! [`openapi`] derives the description of the API from the types in their signatures.
 
-mod asks;
 mod body;
 mod caller;
 mod error;
@@ -17,11 +16,15 @@ mod route;
 mod sessions;
 mod stream;
 mod transfer;
-mod turns;
+mod verbs;
 
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::{self, ServiceConfig};
+use holdpoint_common::api::{
+    AnswerRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest, PromptRequest,
+    ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
+};
 
 pub(super) use self::body::read_ahead;
 use self::error::ApiError;
@@ -36,8 +39,8 @@ fn resources() -> Vec<Resource> {
         Resource::at("/stop")
             .post("Stop the daemon. Running turns are interrupted; sessions stay saved.", process::stop),
         Resource::at("/events").get("Watch all sessions for changes.", events::watch),
-        Resource::at("/asks").get("List the open asks of all sessions, live and saved.", asks::inbox),
-        Resource::at("/asks/{ask}/answer").post("Answer an ask. The first valid answer wins.", asks::answer),
+        Resource::at("/asks").get("List the open asks of all sessions, live and saved.", sessions::inbox),
+        Resource::at(AnswerRequest::PATH).post("Answer an ask. The first valid answer wins.", verbs::answer),
         Resource::at("/sessions")
             .get("List all sessions, live and saved.", sessions::list)
             .post("Open a new session.", sessions::open),
@@ -50,21 +53,22 @@ fn resources() -> Vec<Resource> {
         Resource::at("/import").post("Import an exported session.", transfer::import),
         Resource::at("/sessions/{id}/events")
             .get("Attach to a session. Closing the connection detaches.", events::attach),
-        Resource::at("/sessions/{id}/asks").get("List the open asks of a session.", asks::of_session),
-        Resource::at("/sessions/{id}/prompts").post("Send a prompt to a session.", turns::prompt),
-        Resource::at("/sessions/{id}/run").post("Start a run, which works towards a goal in iterations.", turns::run),
-        Resource::at("/sessions/{id}/interrupt")
-            .post("Interrupt the open turn, and the run that it is part of.", turns::interrupt),
+        Resource::at("/sessions/{id}/asks").get("List the open asks of a session.", sessions::asks),
+        Resource::verb::<PromptRequest>("Send a prompt to a session."),
+        Resource::verb::<RunRequest>("Start a run, which works towards a goal in iterations."),
+        Resource::at(InterruptRequest::PATH)
+            .post("Interrupt the open turn, and the run that it is part of.", verbs::interrupt),
         Resource::at("/sessions/{id}/turns/{turn}")
-            .get("Wait for the end of a turn and get it; `null` if there is no such turn.", turns::end),
-        Resource::at("/sessions/{id}/hold").post("Hold a session at its next boundary.", turns::hold),
-        Resource::at("/sessions/{id}/release").post("Release a held session.", turns::release),
-        Resource::at("/sessions/{id}/toggle")
-            .post("Hold or release a session, depending on the state that the client was showing.", turns::toggle),
-        Resource::at("/sessions/{id}/rename").post("Rename a session. A saved session stays saved.", sessions::rename),
-        Resource::at("/sessions/{id}/model").post("Change the model of a session.", sessions::change_model),
-        Resource::at("/sessions/{id}/debug").post("Turn debug logging of a session on or off.", sessions::change_debug),
-        Resource::at("/sessions/{id}/close").post("Close a session, live or not. It stays saved.", sessions::close),
+            .get("Wait for the end of a turn and get it; `null` if there is no such turn.", verbs::turn_end),
+        Resource::verb::<HoldRequest>("Hold a session at its next boundary."),
+        Resource::verb::<ReleaseRequest>("Release a held session."),
+        Resource::verb::<ToggleRequest>(
+            "Hold or release a session, depending on the state that the client was showing.",
+        ),
+        Resource::verb::<RenameRequest>("Rename a session. A saved session stays saved."),
+        Resource::verb::<ChangeModelRequest>("Change the model of a session."),
+        Resource::verb::<DebugRequest>("Turn debug logging of a session on or off."),
+        Resource::verb::<CloseRequest>("Close a session, live or not. It stays saved."),
     ]
 }
 

@@ -3,43 +3,11 @@
 use std::collections::HashMap;
 
 use actix::prelude::*;
-use holdpoint_common::api::Answered;
-use holdpoint_common::{Answer, AskId, CallId, ItemId, Who};
+use holdpoint_common::{AskId, CallId, ItemId};
 use holdpoint_tools::{Answering, AskReply, TasksReply, ToolRequest};
 
-use super::{Replied, SessionActor};
-use crate::state::{Input, Phase, Refused, Reply};
-
-#[derive(Message)]
-#[rtype(result = "Result<Answered, Refused>")]
-pub(crate) struct AnswerAsk {
-    pub(crate) ask: AskId,
-    pub(crate) answer: Answer,
-    pub(crate) by: Who,
-}
-
-impl Handler<AnswerAsk> for SessionActor {
-    type Result = Replied<Result<Answered, Refused>>;
-
-    fn handle(&mut self, AnswerAsk { ask, answer, by }: AnswerAsk, ctx: &mut Self::Context) -> Self::Result {
-        let word = answer.kind_name();
-        // Open asks are left for the next actor. An answer accepted now would be for a call that
-        // never runs.
-        if self.outbox.is_ending() {
-            return Replied::Never;
-        }
-        match self.handle_input(Input::Answer { ask: ask.clone(), answer, by: by.clone() }, ctx) {
-            Ok(_) => {
-                tracing::info!(%ask, answer = word, %by, "answered");
-                self.reply(move |saved| Ok(Answered { ask, saved }), ctx)
-            }
-            Err(refused) => {
-                tracing::info!(%ask, answer = word, %by, %refused, "answer refused");
-                Replied::Now(Err(refused))
-            }
-        }
-    }
-}
+use super::SessionActor;
+use crate::state::{JobEnded, JobStarted, Phase, RaiseAsk};
 
 /// The open asks of tools, and the asks that arrived before the output of their call.
 #[derive(Default)]
@@ -78,12 +46,12 @@ impl Handler<ToolRequest> for SessionActor {
             ToolRequest::JobStarted { turn, call, command } => {
                 tracing::info!(%call, "background job started");
                 // News of a job is never refused; at most it is stale.
-                let _ = self.handle_input(Input::JobStarted { turn, call, command }, ctx);
+                let _ = self.handle_input(JobStarted { turn, call, command }, ctx);
                 return;
             }
             ToolRequest::JobEnded { call, end } => {
                 tracing::info!(%call, %end, "background job ended");
-                let _ = self.handle_input(Input::JobEnded { job: call, end }, ctx);
+                let _ = self.handle_input(JobEnded { job: call, end }, ctx);
                 return;
             }
             _ => return,
@@ -98,12 +66,12 @@ impl Handler<ToolRequest> for SessionActor {
         // once.
         let id = AskId { session: self.state.id().clone(), seq: self.numbers.next() };
         self.asks.answering.insert(id.clone(), answering);
-        match self.handle_input(Input::Ask { turn, call, request }, ctx) {
-            Ok(Reply::Asked(ask)) => {
+        match self.handle_input(RaiseAsk { turn, call, request }, ctx) {
+            Ok(Some(ask)) => {
                 tracing::info!(%ask, %call, tool, "asked");
                 debug_assert_eq!(ask, id, "the id of an ask has the number of its event");
             }
-            Ok(_) | Err(_) => {
+            Ok(None) | Err(_) => {
                 self.asks.answering.remove(&id);
             }
         }

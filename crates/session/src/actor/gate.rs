@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::SessionActor;
 use super::outbox::Action;
 use crate::lane::{GateAnswer, GateKey};
-use crate::state::{Gate, GateReply, Input, Reply, decide};
+use crate::state::{Gate, GateReply, PassGate, decide};
 
 /// The runners that wait at a gate.
 #[derive(Default)]
@@ -53,10 +53,10 @@ impl SessionActor {
         // A decided gate is not asked again: its step or call counts as begun.
         let undecided = |gate: &&mut WaitingGate| gate.key == key && !gate.decided;
         let Some(waiting) = self.gates.waiting.iter_mut().find(undecided) else { return };
-        let input = Input::Gate { turn: waiting.turn, gate: waiting.gate.clone() };
+        let input = PassGate { turn: waiting.turn, gate: waiting.gate.clone() };
         let moment = self.env.moment(self.numbers.next());
         let Ok(decision) = decide(&self.state, moment, input) else { return };
-        let Reply::Gate(reply) = decision.reply else { return };
+        let reply = decision.reply;
         if unsaved_check.is_err() && reply != GateReply::Cut {
             return self.notify_full(ctx);
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::SessionActor;
 use super::ask::TasksKey;
 use crate::lane::{GateAnswer, GateKey};
-use crate::state::{Input, Refused, Reply};
+use crate::state::Refused;
 use crate::store::StoreError;
 
 /// The delay before a failed save is retried.
@@ -280,13 +280,12 @@ impl SessionActor {
         if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
     }
 
-    /// Handles an input that clients could repeat without end. It is refused while too much is
-    /// unsaved.
-    pub(super) fn handle_bounded(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
+    /// Refuses new work while too much is unsaved and saving fails or falls behind.
+    pub(super) fn check_room_for_work(&self) -> Result<(), Refused> {
         if self.outbox.failing.is_some() || self.outbox.is_behind(self.env.limits.buffered_bytes) {
             self.check_unsaved_bound()?;
         }
-        self.handle_input(input, ctx)
+        Ok(())
     }
 
     /// Notifies clients, once, that new work waits because too much is unsaved.

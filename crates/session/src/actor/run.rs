@@ -3,47 +3,20 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use holdpoint_common::api::{RunRequest, RunStarted};
-use holdpoint_common::{CallId, TaskRequest, TurnId, Who};
+use holdpoint_common::{CallId, TaskRequest, TurnId};
 use holdpoint_tools::{Answering, TasksReply};
 
+use super::SessionActor;
 use super::ask::TasksKey;
 use super::outbox::{Action, Parcel};
-use super::{Replied, SessionActor};
-use crate::state::{Input, Refused, Reply};
-
-/// Starts a run.
-#[derive(Message)]
-#[rtype(result = "Result<RunStarted, Refused>")]
-pub(crate) struct StartRun {
-    pub(crate) request: RunRequest,
-    pub(crate) by: Who,
-}
-
-impl Handler<StartRun> for SessionActor {
-    type Result = Replied<Result<RunStarted, Refused>>;
-
-    fn handle(&mut self, StartRun { request, by }: StartRun, ctx: &mut Self::Context) -> Self::Result {
-        if self.outbox.is_ending() {
-            return Replied::Never;
-        }
-        match self.handle_bounded(Input::Run { request, by: by.clone() }, ctx) {
-            Ok(Reply::RunStarted { turn }) => {
-                tracing::info!(%by, "run started");
-                self.reply(move |saved| Ok(RunStarted { turn, saved }), ctx)
-            }
-            Ok(_) => Replied::Now(Err(Refused::Closed)),
-            Err(refused) => Replied::Now(Err(refused)),
-        }
-    }
-}
+use crate::state::{ChangeTasks, Reception, Refused, WaitOver};
 
 impl SessionActor {
     /// Continues a run when the wait after this turn is over.
     pub(super) fn wait_for_run(&mut self, turn: TurnId, wait_ms: u64, ctx: &mut Context<Self>) {
         ctx.run_later(Duration::from_millis(wait_ms), move |actor, ctx| {
             // Never refused; at most it is stale.
-            let _ = actor.handle_input(Input::WaitOver { turn }, ctx);
+            let _ = actor.handle_input(WaitOver { turn }, ctx);
         });
     }
 
@@ -57,11 +30,11 @@ impl SessionActor {
         answering: Answering<TasksReply>,
         ctx: &mut Context<Self>,
     ) {
-        let reply = match self.handle_input(Input::Tasks { turn, call, request }, ctx) {
-            Ok(Reply::Noted) => Ok(self.state.tasks().clone()),
+        let reply = match self.handle_input(ChangeTasks { turn, call, request }, ctx) {
+            Ok(Reception::Noted) => Ok(self.state.tasks().clone()),
             Err(Refused::Task(error)) => Err(error),
             // The turn was cut. Dropping `answering` wakes the tool as interrupted.
-            Ok(_) | Err(_) => return,
+            Ok(Reception::Stale) | Err(_) => return,
         };
         let key = (call, self.asks.next_task_key);
         self.asks.next_task_key += 1;

@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use super::SessionActor;
 use crate::lane::{LANE_CAPACITY, LaneMessage};
-use crate::state::{Input, Phase, Report};
+use crate::state::{Phase, Report, RunnerReport};
 use crate::turn::{self, TurnJob};
 
 pub(super) struct Runner {
@@ -150,6 +150,6 @@ impl SessionActor {
 
     fn take_report(&mut self, turn: TurnId, report: Report, ctx: &mut Context<Self>) {
         // A report is never refused; at most it is stale.
-        let _ = self.handle_input(Input::Report { turn, report }, ctx);
+        let _ = self.handle_input(RunnerReport { turn, report }, ctx);
     }
 }

@@ -10,6 +10,7 @@ use holdpoint_common::{Body, Delta, Event, Snapshot};
 use super::LocalSession;
 use crate::actor::{Attach, Attached, ClientQueue, OlderFacts};
 use crate::attach_from::AttachFrom;
+use crate::backend::EventsBackend;
 use crate::complete_items::OpenItems;
 use crate::error::SessionError;
 use crate::store::{Page, SessionLog};
@@ -34,20 +35,19 @@ pub(crate) struct LocalAttachment {
     live: ClientQueue,
 }
 
-impl LocalSession {
-    pub(crate) async fn attach(&self, from: AttachFrom) -> Result<LocalAttachment, SessionError> {
-        let attach = || Attach { who: self.who(), from };
-        let attached = match self.send(attach).await {
+impl LocalAttachment {
+    /// Attaches a client.
+    pub(super) async fn open(session: &LocalSession, from: AttachFrom) -> Result<Self, SessionError> {
+        let attach = || Attach { who: session.who(), from };
+        let attached = match session.send(attach).await {
             // The actor failed before it replied. A second attach does no harm.
-            Err(SessionError::Gone { .. }) => self.send(attach).await?,
+            Err(SessionError::Gone { .. }) => session.send(attach).await?,
             attached => attached?,
         };
         let items = if from.limit.is_some() { OpenItems::after(0) } else { OpenItems::after(from.after) };
-        Ok(LocalAttachment::new(attached?, items))
+        Ok(Self::new(attached?, items))
     }
-}
 
-impl LocalAttachment {
     fn new(attached: Attached, mut items: OpenItems) -> Self {
         let Attached { snapshot, log, older, mut summaries, mut past, live } = attached;
         if older.is_none() {
@@ -56,41 +56,6 @@ impl LocalAttachment {
             items.complete_items(&mut past);
         }
         Self { snapshot, log, older, summaries, page: VecDeque::new(), past: past.into(), items, live }
-    }
-
-    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
-        &self.snapshot
-    }
-
-    pub(crate) async fn next(&mut self) -> Option<Arc<Event>> {
-        self.read_older().await;
-        match self.page.pop_front().or_else(|| self.past.pop_front()) {
-            Some(event) => Some(event),
-            None => self.live.next().await,
-        }
-    }
-
-    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
-        self.read_older().await;
-        let kept = if self.page.is_empty() { &mut self.past } else { &mut self.page };
-        if kept.is_empty() {
-            self.live.next_batch(batch, most).await;
-        } else {
-            batch.extend(kept.drain(..most.min(kept.len())));
-        }
-    }
-
-    /// Whether events from before the attach are still to be delivered.
-    pub(crate) fn has_past(&self) -> bool {
-        self.older.is_some() || !self.page.is_empty() || !self.past.is_empty()
-    }
-
-    pub(crate) fn end(&self) -> ClientEnd {
-        self.live.end()
-    }
-
-    pub(crate) async fn detach(self) {
-        self.live.leave().await;
     }
 
     /// Reads facts that have left the output buffer, one page at a time. A call that is dropped
@@ -122,6 +87,42 @@ impl LocalAttachment {
                 self.past = past.into();
             }
         }
+    }
+}
+
+impl EventsBackend for LocalAttachment {
+    fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    async fn next(&mut self) -> Option<Arc<Event>> {
+        self.read_older().await;
+        match self.page.pop_front().or_else(|| self.past.pop_front()) {
+            Some(event) => Some(event),
+            None => self.live.next().await,
+        }
+    }
+
+    async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
+        self.read_older().await;
+        let kept = if self.page.is_empty() { &mut self.past } else { &mut self.page };
+        if kept.is_empty() {
+            self.live.next_batch(batch, most).await;
+        } else {
+            batch.extend(kept.drain(..most.min(kept.len())));
+        }
+    }
+
+    async fn has_past(&mut self) -> bool {
+        self.older.is_some() || !self.page.is_empty() || !self.past.is_empty()
+    }
+
+    fn end(&self) -> ClientEnd {
+        self.live.end()
+    }
+
+    async fn detach(self) {
+        self.live.leave().await;
     }
 }
 

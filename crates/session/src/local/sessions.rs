@@ -4,23 +4,22 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::api::{Answered, InboxAsk};
-use holdpoint_common::{Answer, Ask, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::api::{InboxAsk, TurnEnd};
+use holdpoint_common::{Ask, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 
-use super::{ClientContext, LocalSession};
+use super::{ClientContext, LocalSession, LocalWatch};
+use crate::backend::{Backend, SessionVerb};
 use crate::error::SessionError;
 use crate::manager::{
-    CloseSession, DeleteSession, Find, GetEngineEnv, GetSnapshot, Imported, List, Manager, Open, Reach, RenameSession,
-    SeenSnapshot,
+    DeleteSession, Find, GetEngineEnv, GetSnapshot, Imported, List, Manager, Open, Reach, SeenSnapshot,
 };
 use crate::open::{OpenSession, WhenUnloaded};
 use crate::session_env::EngineEnv;
-use crate::state::Refused;
 use crate::transfer::{self, ExportError, ImportError};
 
 /// All sessions of an engine in this process, for one client.
 #[derive(Clone)]
-pub(crate) struct LocalSessions(ClientContext);
+pub(crate) struct LocalSessions(pub(super) ClientContext);
 
 impl LocalSessions {
     pub(crate) fn new(manager: Addr<Manager>, who: Who) -> Self {
@@ -31,56 +30,66 @@ impl LocalSessions {
         Self(client)
     }
 
-    pub(crate) fn for_client(self, who: Who) -> Self {
-        Self(ClientContext { who, ..self.0 })
-    }
-
-    pub(crate) fn with_supplies(self, supplies: Supplies) -> Self {
-        Self(ClientContext { supplies: Arc::new(supplies), ..self.0 })
-    }
-
-    pub(crate) async fn open(&self, open: OpenSession) -> Result<LocalSession, SessionError> {
-        let open = Open { open, supplies: Arc::clone(&self.0.supplies) };
-        let live = self.0.manager.send(open).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
-    }
-
-    pub(crate) async fn get(&self, what: &str) -> Result<LocalSession, SessionError> {
-        let find = Find { what: what.to_owned(), supplies: Arc::clone(&self.0.supplies) };
-        let live = self.0.manager.send(find).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
-    }
-
-    pub(crate) fn manager(&self) -> &Addr<Manager> {
-        &self.0.manager
-    }
-
-    pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
-        Ok(self.get_snapshot(what).await?.snapshot)
-    }
-
     async fn get_snapshot(&self, what: &str) -> Result<SeenSnapshot, SessionError> {
         self.0.manager.send(GetSnapshot { what: what.to_owned() }).await.map_err(|_| SessionError::Stopped)?
-    }
-
-    pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
-        let id = self.look(what).await?.settings.id.clone();
-        transfer::export(&*self.engine().await?.store, &id, out).await
-    }
-
-    pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
-        let engine = self.engine().await?;
-        let id = transfer::import(&*engine.store, &engine.limits, text).await?;
-        // Notifies the watchers.
-        self.0.manager.send(Imported).await.map_err(|_| SessionError::Stopped)?;
-        Ok(id)
     }
 
     pub(super) async fn engine(&self) -> Result<Arc<EngineEnv>, SessionError> {
         self.0.manager.send(GetEngineEnv).await.map_err(|_| SessionError::Stopped)
     }
+}
 
-    pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
+impl Backend for LocalSessions {
+    type Session = LocalSession;
+    type Watch = LocalWatch;
+
+    fn for_client(self, who: Who) -> Self {
+        Self(ClientContext { who, ..self.0 })
+    }
+
+    fn with_supplies(self, supplies: Supplies) -> Self {
+        Self(ClientContext { supplies: Arc::new(supplies), ..self.0 })
+    }
+
+    async fn open(&self, open: OpenSession) -> Result<LocalSession, SessionError> {
+        let open = Open { open, supplies: Arc::clone(&self.0.supplies) };
+        let live = self.0.manager.send(open).await.map_err(|_| SessionError::Stopped)??;
+        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
+    }
+
+    async fn get(&self, what: &str) -> Result<LocalSession, SessionError> {
+        let find = Find { what: what.to_owned(), supplies: Arc::clone(&self.0.supplies) };
+        let live = self.0.manager.send(find).await.map_err(|_| SessionError::Stopped)??;
+        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
+    }
+
+    async fn reach(&self, id: &SessionId) -> Result<LocalSession, SessionError> {
+        let reach = Reach { id: id.clone(), seen: 0, supplies: None };
+        let live = self.0.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
+        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Fail, live))
+    }
+
+    async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+        Ok(self.get_snapshot(what).await?.snapshot)
+    }
+
+    async fn delete(&self, what: &str) -> Result<(), SessionError> {
+        self.0.manager.send(DeleteSession(what.to_owned())).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    async fn act<V: SessionVerb>(&self, id: &SessionId, verb: V) -> Result<V::Reply, SessionError> {
+        self.carry_out(id, verb).await
+    }
+
+    async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+        self.end_of_turn(id, turn).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
+        self.0.manager.send(List).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         let mut inbox = Vec::new();
         for session in self.list().await? {
             let Some(first) = session.waits_for else { continue };
@@ -101,7 +110,7 @@ impl LocalSessions {
         Ok(inbox)
     }
 
-    pub(crate) async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
+    async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
         let SeenSnapshot { snapshot, live } = self.get_snapshot(id.as_str()).await?;
         let settings = &snapshot.settings;
         // No session has this id, but another one has it as its name.
@@ -119,48 +128,20 @@ impl LocalSessions {
         Ok(snapshot.asks.iter().map(ask).collect())
     }
 
-    /// Answers the ask with this id. If `unloaded` permits, a session that is only saved is opened
-    /// for it, unless it would refuse the answer.
-    pub(crate) async fn answer(
-        &self,
-        ask: &AskId,
-        answer: Answer,
-        unloaded: WhenUnloaded,
-    ) -> Result<Answered, SessionError> {
-        let session = match self.reach(&ask.session).await {
-            Err(error @ (SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed))) => {
-                self.0.check_answer(&ask.session, ask, &answer).await?;
-                match unloaded {
-                    WhenUnloaded::Open => self.get(ask.session.as_str()).await?,
-                    WhenUnloaded::Fail => return Err(error),
-                }
-            }
-            reached => reached?,
-        };
-        session.answer(ask, answer).await
+    async fn watch(&self) -> Result<LocalWatch, SessionError> {
+        LocalWatch::open(self.0.manager.clone()).await
     }
 
-    pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {
-        self.0.manager.send(DeleteSession(what.to_owned())).await.map_err(|_| SessionError::Stopped)?
+    async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+        let id = self.look(what).await?.settings.id.clone();
+        transfer::export(&*self.engine().await?.store, &id, out).await
     }
 
-    pub(crate) async fn rename(&self, id: &SessionId, name: String) -> Result<(), SessionError> {
-        let rename = RenameSession { id: id.clone(), name, by: self.0.who.clone() };
-        self.0.manager.send(rename).await.map_err(|_| SessionError::Stopped)?
-    }
-
-    pub(crate) async fn close(&self, id: &SessionId, unused_since: Option<u64>) -> Result<(), SessionError> {
-        let close = CloseSession { id: id.clone(), unused_since, by: self.0.who.clone() };
-        self.0.manager.send(close).await.map_err(|_| SessionError::Stopped)?
-    }
-
-    pub(crate) async fn reach(&self, id: &SessionId) -> Result<LocalSession, SessionError> {
-        let reach = Reach { id: id.clone(), seen: 0, supplies: None };
-        let live = self.0.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Fail, live))
-    }
-
-    pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
-        self.0.manager.send(List).await.map_err(|_| SessionError::Stopped)?
+    async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
+        let engine = self.engine().await?;
+        let id = transfer::import(&*engine.store, &engine.limits, text).await?;
+        // Notifies the watchers.
+        self.0.manager.send(Imported).await.map_err(|_| SessionError::Stopped)?;
+        Ok(id)
     }
 }

@@ -5,6 +5,7 @@ use holdpoint_common::{Event, Fact, SessionId, TurnId};
 
 use super::LocalSessions;
 use crate::actor::AwaitEnd;
+use crate::backend::Backend;
 use crate::error::SessionError;
 use crate::state::Refused;
 use crate::store::Pages;
@@ -12,7 +13,7 @@ use crate::store::Pages;
 impl LocalSessions {
     /// Waits for the end of this turn; `None` if there is no such turn. A session that is only
     /// saved is not opened.
-    pub(crate) async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+    pub(super) async fn end_of_turn(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
         let waiting = match self.reach(id).await {
             Ok(session) => session.send(|| AwaitEnd { turn }).await,
             Err(error) => Err(error),

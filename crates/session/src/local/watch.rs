@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio_stream::StreamMap;
 use tokio_stream::wrappers::WatchStream;
 
-use super::LocalSessions;
+use crate::backend::WatchBackend;
 use crate::error::SessionError;
 use crate::manager::{GetWatchSources, List, Manager, WatchSources};
 
@@ -37,48 +37,15 @@ pub(crate) struct LocalWatch {
     needs_reload: bool,
 }
 
-impl LocalSessions {
-    pub(crate) async fn watch(&self) -> Result<LocalWatch, SessionError> {
-        let manager = self.manager().clone();
+impl LocalWatch {
+    /// Starts to watch the sessions of this manager.
+    pub(super) async fn open(manager: Addr<Manager>) -> Result<Self, SessionError> {
         let roster = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?.roster;
         let (live, shown, reported) = (StreamMap::new(), HashMap::new(), HashMap::new());
         let (live_starts, listed, news, needs_reload) = (0, None, VecDeque::new(), false);
-        let mut watch = LocalWatch { manager, roster, live, shown, live_starts, listed, reported, news, needs_reload };
+        let mut watch = Self { manager, roster, live, shown, live_starts, listed, reported, news, needs_reload };
         watch.reload_sessions().await?;
         Ok(watch)
-    }
-}
-
-impl LocalWatch {
-    /// Waits for the next change; `None` when the engine has stopped.
-    pub(crate) async fn next(&mut self) -> Option<SessionNews> {
-        // `needs_reload` may be left from an earlier call that was dropped half-way.
-        let mut tried = false;
-        loop {
-            if let Some(news) = self.news.pop_front() {
-                return Some(news);
-            }
-            if self.needs_reload && !tried {
-                tried = true;
-                match self.reload_sessions().await {
-                    Ok(()) | Err(SessionError::Stopped) => self.needs_reload = false,
-                    Err(error) => tracing::warn!(%error, "sessions can't be listed for a watch"),
-                }
-                continue;
-            }
-            tokio::select! {
-                changed = self.roster.changed() => match changed {
-                    Ok(()) => self.needs_reload = true,
-                    // The engine has stopped, but the ends of its sessions are still reported.
-                    Err(_) => {
-                        let (_, snapshot) = self.live.next().await?;
-                        self.report(SessionSummary::from(&*snapshot));
-                    }
-                },
-                Some((_, snapshot)) = self.live.next() => self.report(SessionSummary::from(&*snapshot)),
-            }
-            tried = false;
-        }
     }
 
     /// Reads the set of sessions. The saved ones, which can be many, are listed only if they may
@@ -141,5 +108,41 @@ impl LocalWatch {
             self.reported.insert(session.id.clone(), session.clone());
             self.news.push_back(SessionNews::Session(Box::new(session)));
         }
+    }
+}
+
+impl WatchBackend for LocalWatch {
+    async fn next(&mut self) -> Option<SessionNews> {
+        // `needs_reload` may be left from an earlier call that was dropped half-way.
+        let mut tried = false;
+        loop {
+            if let Some(news) = self.news.pop_front() {
+                return Some(news);
+            }
+            if self.needs_reload && !tried {
+                tried = true;
+                match self.reload_sessions().await {
+                    Ok(()) | Err(SessionError::Stopped) => self.needs_reload = false,
+                    Err(error) => tracing::warn!(%error, "sessions can't be listed for a watch"),
+                }
+                continue;
+            }
+            tokio::select! {
+                changed = self.roster.changed() => match changed {
+                    Ok(()) => self.needs_reload = true,
+                    // The engine has stopped, but the ends of its sessions are still reported.
+                    Err(_) => {
+                        let (_, snapshot) = self.live.next().await?;
+                        self.report(SessionSummary::from(&*snapshot));
+                    }
+                },
+                Some((_, snapshot)) = self.live.next() => self.report(SessionSummary::from(&*snapshot)),
+            }
+            tried = false;
+        }
+    }
+
+    fn has_stopped(&self) -> bool {
+        true
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use actix::prelude::*;
-use holdpoint_common::{Answer, AskId, SessionId, Who};
+use holdpoint_common::SessionId;
+use holdpoint_common::api::AnswerRequest;
 
 use super::{Life, Manager};
 use crate::error::SessionError;
 use crate::saved;
-use crate::state::{Input, Moment, decide};
+use crate::state::{ByClient, Moment, decide};
 
 /// Checks whether a saved session would accept this answer. Succeeds for a live one, because its
 /// actor decides.
@@ -17,16 +18,14 @@ use crate::state::{Input, Moment, decide};
 #[rtype(result = "Result<(), SessionError>")]
 pub(crate) struct CheckAnswer {
     pub(crate) id: SessionId,
-    pub(crate) ask: AskId,
-    pub(crate) answer: Answer,
-    pub(crate) by: Who,
+    pub(crate) request: ByClient<AnswerRequest>,
 }
 
 impl Handler<CheckAnswer> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
     fn handle(&mut self, check: CheckAnswer, _: &mut Self::Context) -> Self::Result {
-        let CheckAnswer { id, ask, answer, by } = check;
+        let CheckAnswer { id, request } = check;
         if self.sessions.get(&id).is_some_and(|entry| !matches!(entry.life, Life::Saved)) {
             return Box::pin(async { Ok(()) });
         }
@@ -37,7 +36,7 @@ impl Handler<CheckAnswer> for Manager {
             let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
             let (now, limits) = (SystemTime::now().into(), &engine.limits);
             let moment = Moment { now, next: state.last() + 1, limits, fixed_bytes };
-            decide(&state, moment, Input::Answer { ask, answer, by })?;
+            decide(&state, moment, &request)?;
             Ok(())
         })
     }

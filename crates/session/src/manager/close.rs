@@ -3,29 +3,19 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{SessionId, Who};
+use holdpoint_common::api::CloseRequest;
 use tokio::sync::oneshot;
 
-use super::{Entry, Life, Manager};
-use crate::actor;
+use super::{Entry, Life, Manager, OnSession};
 use crate::error::SessionError;
 use crate::state::Refused;
 use crate::store::StoreError;
 
-/// Closes a session. Replies when its actor has ended.
-#[derive(Clone, Message)]
-#[rtype(result = "Result<(), SessionError>")]
-pub(crate) struct CloseSession {
-    pub(crate) id: SessionId,
-    /// If set, refuses to close a session that is in use or was given work after this fact.
-    pub(crate) unused_since: Option<u64>,
-    pub(crate) by: Who,
-}
-
-impl Handler<CloseSession> for Manager {
+/// Replies when the session's actor has ended.
+impl Handler<OnSession<CloseRequest>> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
-    fn handle(&mut self, close: CloseSession, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, close: OnSession<CloseRequest>, ctx: &mut Self::Context) -> Self::Result {
         let id = close.id.clone();
         let manager = ctx.address();
         let (actor, end, shown) = match self.sessions.get_mut(&id) {
@@ -55,7 +45,7 @@ impl Handler<CloseSession> for Manager {
         };
         let engine = Arc::clone(&self.engine);
         Box::pin(async move {
-            let closed = actor.send(actor::Close { unused_since: close.unused_since, by: close.by.clone() }).await;
+            let closed = actor.send(close.request.clone()).await;
             match closed {
                 // Another close is ending the session, but is not saved yet. Both wait for that.
                 Ok(Err(Refused::Closed)) => {

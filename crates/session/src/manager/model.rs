@@ -3,38 +3,26 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
+use holdpoint_common::api::ChangeModelRequest;
 use holdpoint_common::{SessionId, Supplies, Who};
 
 use super::catalogs::CatalogFor;
-use super::{Manager, Reach, stopped_error};
+use super::{Manager, OnSession, Reach, stopped_error};
 use crate::actor;
 use crate::error::SessionError;
 use crate::model::Model;
 use crate::session_env::SessionEnv;
+use crate::state::ByClient;
 
-/// Changes a session's model, from its next turn on.
-#[derive(Message)]
-#[rtype(result = "Result<(), SessionError>")]
-pub(crate) struct ChangeModel {
-    pub(crate) id: SessionId,
-    /// Written as `PROVIDER/NAME` or `PROVIDER`.
-    pub(crate) model: String,
-    /// The supplies that the model is found with.
-    pub(crate) supplies: Arc<Supplies>,
-    /// The supplies to open the session with, if necessary. Without them it is not opened.
-    pub(crate) supplies_to_open: Option<Arc<Supplies>>,
-    pub(crate) by: Who,
-}
-
-impl Handler<ChangeModel> for Manager {
+impl Handler<OnSession<ChangeModelRequest>> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
-    fn handle(&mut self, change: ChangeModel, ctx: &mut Self::Context) -> Self::Result {
-        let ChangeModel { id, model, supplies, supplies_to_open, by } = change;
+    fn handle(&mut self, change: OnSession<ChangeModelRequest>, ctx: &mut Self::Context) -> Self::Result {
+        let OnSession { id, request: ByClient { verb, by }, supplies_to_open } = change;
         let manager = ctx.address();
         Box::pin(async move {
-            let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped_error)?;
-            let model = catalog.get(&model)?;
+            let catalog = manager.send(CatalogFor(verb.supplies)).await.map_err(stopped_error)?;
+            let model = catalog.get(&verb.model)?;
             ask_actor(&manager, &id, &model, supplies_to_open.as_ref(), &by).await?;
             manager.send(KeepModel { id, model }).await.map_err(stopped_error)
         })
@@ -54,7 +42,7 @@ async fn ask_actor(
     for _ in 0..2 {
         let live = manager.send(Reach { id: id.clone(), seen, supplies: supplies_to_open.cloned() });
         let live = live.await.map_err(stopped_error)??;
-        let change = actor::ChangeModel { model: Arc::clone(model), by: by.clone() };
+        let change = actor::UseModel { model: Arc::clone(model), by: by.clone() };
         if let Ok(changed) = live.actor.actor.send(change).await {
             return Ok(changed?);
         }

@@ -3,29 +3,21 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{SessionId, Who, check_name};
+use holdpoint_common::api::RenameRequest;
+use holdpoint_common::{SessionId, check_name};
 
 use super::names::check_free;
 use super::saved::OfflineEntry;
-use super::{Life, Manager, Reach, stopped_error};
-use crate::actor;
+use super::{Life, Manager, OnSession, Reach, stopped_error};
 use crate::error::SessionError;
-use crate::state::Refused;
+use crate::state::{ByClient, Refused};
 
-/// Renames a session. The name must be unique among live sessions.
-#[derive(Message)]
-#[rtype(result = "Result<(), SessionError>")]
-pub(crate) struct RenameSession {
-    pub(crate) id: SessionId,
-    pub(crate) name: String,
-    pub(crate) by: Who,
-}
-
-impl Handler<RenameSession> for Manager {
+impl Handler<OnSession<RenameRequest>> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
-    fn handle(&mut self, rename: RenameSession, ctx: &mut Self::Context) -> Self::Result {
-        let RenameSession { id, name, by } = rename;
+    fn handle(&mut self, rename: OnSession<RenameRequest>, ctx: &mut Self::Context) -> Self::Result {
+        let OnSession { id, request, .. } = rename;
+        let name = request.verb.name.clone();
         if let Err(error) = check_name(&name) {
             return Box::pin(async move { Err(Refused::Name(error).into()) });
         }
@@ -37,7 +29,7 @@ impl Handler<RenameSession> for Manager {
         let (engine, session) = (Arc::clone(&self.engine), self.offline_entry(id, ctx));
         Box::pin(async move {
             let renamed = match check_free(&name, &*engine.store).await {
-                Ok(()) => rename_live_or_saved(&session, &name, &by).await,
+                Ok(()) => rename_live_or_saved(&session, &request).await,
                 refused => refused,
             };
             let settle = SettleName { id: session.id, name };
@@ -49,18 +41,18 @@ impl Handler<RenameSession> for Manager {
 
 /// Renames the session through its actor, or in its log if it has no actor. If the actor was
 /// unloaded in the meantime, this is repeated, which does no harm.
-async fn rename_live_or_saved(session: &OfflineEntry, name: &str, by: &Who) -> Result<(), SessionError> {
+async fn rename_live_or_saved(session: &OfflineEntry, request: &ByClient<RenameRequest>) -> Result<(), SessionError> {
     let mut seen = 0;
     for _ in 0..2 {
         if let Some(_alone) = session.prevent_actor().await? {
-            return session.rename(name.to_owned(), by.clone()).await;
+            return session.rename(request).await;
         }
         let reach = Reach { id: session.id.clone(), seen, supplies: None };
         let live = match session.manager.send(reach).await.map_err(stopped_error)? {
             Err(SessionError::NotLive { .. }) => continue,
             live => live?,
         };
-        if let Ok(renamed) = live.actor.actor.send(actor::Rename { name: name.to_owned(), by: by.clone() }).await {
+        if let Ok(renamed) = live.actor.actor.send(request.clone()).await {
             return Ok(renamed?);
         }
         seen = live.actor.number;

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{EndedProcesses, Outcome, SessionId, Snapshot, Who};
+use holdpoint_common::api::{CloseRequest, RenameRequest};
+use holdpoint_common::{EndedProcesses, Outcome, SessionId, Snapshot};
 use tokio::sync::OwnedMutexGuard;
 
 use super::room::StartLock;
-use super::{CloseSession, Life, Manager, stopped_error};
+use super::{Life, Manager, OnSession, stopped_error};
 use crate::error::SessionError;
 use crate::saved::OfflineSession;
 use crate::session_env::EngineEnv;
-use crate::state::{Input, Phase, Refused, Report};
+use crate::state::{ByClient, Phase, Refused, Report, RunnerReport};
 
 /// A session that presumably has no actor.
 pub(super) struct OfflineEntry {
@@ -41,25 +42,25 @@ impl OfflineEntry {
     }
 
     /// Closes the session: its queued prompts are handed back, and its asks are closed.
-    pub(super) async fn close(self, close: CloseSession) -> Result<(), SessionError> {
+    pub(super) async fn close(self, close: OnSession<CloseRequest>) -> Result<(), SessionError> {
         let Some(_alone) = self.prevent_actor().await? else {
             return self.manager.send(close).await.map_err(stopped_error)?;
         };
         let mut session = OfflineSession::load(&self.engine, &self.id).await?;
-        session.handle_input(Input::Close { unused_since: close.unused_since, by: close.by })?;
+        session.handle_input(&close.request)?;
         if let Phase::Interrupting(turn, _) = session.state().phase() {
             // There is no runner to wait for.
             let (turn, tools, processes) = (turn.id, Vec::new(), EndedProcesses::default());
             let report = Report::Finished { outcome: Outcome::Interrupted, error: None, tools, processes };
-            session.handle_input(Input::Report { turn, report })?;
+            session.handle_input(RunnerReport { turn, report })?;
         }
         self.save(session).await
     }
 
-    pub(super) async fn rename(&self, name: String, by: Who) -> Result<(), SessionError> {
-        let mut scribe = OfflineSession::load(&self.engine, &self.id).await?;
-        scribe.handle_input(Input::Rename { name, by })?;
-        self.save(scribe).await
+    pub(super) async fn rename(&self, request: &ByClient<RenameRequest>) -> Result<(), SessionError> {
+        let mut session = OfflineSession::load(&self.engine, &self.id).await?;
+        session.handle_input(request)?;
+        self.save(session).await
     }
 
     async fn save(&self, session: OfflineSession<'_>) -> Result<(), SessionError> {

@@ -5,7 +5,7 @@ use actix::prelude::*;
 use holdpoint_common::limits::{ABANDON_AFTER, SAVE_LATE, STOP_WITHIN};
 
 use super::{Life, Manager};
-use crate::actor;
+use crate::state;
 
 /// Ends every session's actor and stops the system. Work that can continue after a restart is left
 /// as it is.
@@ -22,7 +22,7 @@ impl Handler<Shutdown> for Manager {
         for entry in self.sessions.values_mut() {
             if let Life::Live { actor, alive } = std::mem::replace(&mut entry.life, Life::Saved) {
                 // Bounded: one for each actor.
-                actor.do_send(actor::Shutdown);
+                actor.do_send(state::Shutdown);
                 running.push(alive);
             }
         }

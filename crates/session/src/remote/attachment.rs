@@ -12,6 +12,7 @@ use super::connection::http_error;
 use super::session::publish;
 use super::sse::{Frame, Frames};
 use crate::attach_from::AttachFrom;
+use crate::backend::EventsBackend;
 use crate::error::SessionError;
 
 /// A client's stream of a daemon's session.
@@ -28,28 +29,6 @@ pub(crate) struct RemoteAttachment {
     end: Option<ClientEnd>,
 }
 
-impl RemoteSession {
-    pub(crate) async fn attach(&self, from: AttachFrom) -> Result<RemoteAttachment, SessionError> {
-        let mut frames = Frames::new(self.stream(&path(from)).await?);
-        let first = frames.next().await.map_err(http_error)?;
-        let snapshot: Arc<Snapshot> = match first {
-            Some(Frame { event: "snapshot", data }) => read(data)?,
-            _ => return Err(disconnected("the event stream does not begin with a snapshot")),
-        };
-        let shown = self.publisher().clone();
-        publish(&shown, Arc::clone(&snapshot));
-        Ok(RemoteAttachment {
-            frames,
-            snapshot,
-            shown,
-            ready: VecDeque::new(),
-            after: from.after,
-            live: false,
-            end: None,
-        })
-    }
-}
-
 /// The path of the stream that starts there.
 fn path(from: AttachFrom) -> String {
     let query = EventsQuery { after: Some(from.after), limit: from.limit, snapshots: true };
@@ -61,30 +40,17 @@ fn path(from: AttachFrom) -> String {
 }
 
 impl RemoteAttachment {
-    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
-        &self.snapshot
-    }
-
-    pub(crate) async fn next(&mut self) -> Option<Arc<Event>> {
-        self.fill().await;
-        self.ready.pop_front()
-    }
-
-    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
-        self.fill().await;
-        batch.extend(self.ready.drain(..most.min(self.ready.len())));
-    }
-
-    pub(crate) fn end(&self) -> ClientEnd {
-        self.end.unwrap_or(ClientEnd::Detached)
-    }
-
-    /// Whether events from before the attach are still to be delivered.
-    pub(crate) async fn has_past(&mut self) -> bool {
-        while self.ready.is_empty() && !self.live && self.end.is_none() {
-            self.receive().await;
-        }
-        !self.ready.is_empty()
+    /// Attaches a client.
+    pub(super) async fn open(session: &RemoteSession, from: AttachFrom) -> Result<Self, SessionError> {
+        let mut frames = Frames::new(session.stream(&path(from)).await?);
+        let first = frames.next().await.map_err(http_error)?;
+        let snapshot: Arc<Snapshot> = match first {
+            Some(Frame { event: "snapshot", data }) => read(data)?,
+            _ => return Err(disconnected("the event stream does not begin with a snapshot")),
+        };
+        let shown = session.publisher().clone();
+        publish(&shown, Arc::clone(&snapshot));
+        Ok(Self { frames, snapshot, shown, ready: VecDeque::new(), after: from.after, live: false, end: None })
     }
 
     /// Waits until an event has arrived, or the stream has ended.
@@ -125,6 +91,36 @@ impl RemoteAttachment {
             }
         }
     }
+}
+
+impl EventsBackend for RemoteAttachment {
+    fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    async fn next(&mut self) -> Option<Arc<Event>> {
+        self.fill().await;
+        self.ready.pop_front()
+    }
+
+    async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
+        self.fill().await;
+        batch.extend(self.ready.drain(..most.min(self.ready.len())));
+    }
+
+    fn end(&self) -> ClientEnd {
+        self.end.unwrap_or(ClientEnd::Detached)
+    }
+
+    async fn has_past(&mut self) -> bool {
+        while self.ready.is_empty() && !self.live && self.end.is_none() {
+            self.receive().await;
+        }
+        !self.ready.is_empty()
+    }
+
+    // Dropping the stream closes its connection, which detaches the client.
+    async fn detach(self) {}
 }
 
 enum FrameEffect {

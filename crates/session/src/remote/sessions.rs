@@ -4,16 +4,15 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{
-    Answered, CloseRequest, Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList, TurnEnd,
-};
-use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, SessionList, TurnEnd};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
 
-use super::RemoteSession;
 use super::connection::{Connection, escape_segment, http_error, read_reply};
 use super::http::Method;
+use super::{RemoteSession, RemoteWatch};
+use crate::backend::{Backend, SessionVerb};
 use crate::error::SessionError;
 use crate::open::{OpenSession, WhenUnloaded};
 use crate::transfer::{self, ExportError, ImportError, LAST_LINE};
@@ -26,20 +25,21 @@ impl RemoteSessions {
     pub(crate) fn new(socket: PathBuf, who: &Who) -> Self {
         Self(Connection::new(socket.into(), who))
     }
+}
 
-    pub(crate) fn for_client(self, who: &Who) -> Self {
-        Self(self.0.for_client(who))
+impl Backend for RemoteSessions {
+    type Session = RemoteSession;
+    type Watch = RemoteWatch;
+
+    fn for_client(self, who: Who) -> Self {
+        Self(self.0.for_client(&who))
     }
 
-    pub(crate) fn with_supplies(self, supplies: Supplies) -> Self {
+    fn with_supplies(self, supplies: Supplies) -> Self {
         Self(self.0.with_supplies(supplies))
     }
 
-    pub(super) fn connection(&self) -> &Connection {
-        &self.0
-    }
-
-    pub(crate) async fn open(&self, open: OpenSession) -> Result<RemoteSession, SessionError> {
+    async fn open(&self, open: OpenSession) -> Result<RemoteSession, SessionError> {
         let path = open.workspace.display().to_string();
         let unusable = |message: &str| SessionError::Workspace { path: path.clone(), message: message.to_owned() };
         // Made absolute here, because the daemon has another current folder.
@@ -59,17 +59,13 @@ impl RemoteSessions {
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Open, snapshot))
     }
 
-    pub(crate) async fn get(&self, what: &str) -> Result<RemoteSession, SessionError> {
+    async fn get(&self, what: &str) -> Result<RemoteSession, SessionError> {
         let path = format!("{}/open", path_of(what)?);
         let snapshot: Arc<Snapshot> = self.0.post(&path, &*self.0.supplies).await?;
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Open, snapshot))
     }
 
-    pub(crate) async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
-        self.0.get(&format!("/v1/sessions/{id}/turns/{turn}")).await
-    }
-
-    pub(crate) async fn reach(&self, id: &SessionId) -> Result<RemoteSession, SessionError> {
+    async fn reach(&self, id: &SessionId) -> Result<RemoteSession, SessionError> {
         let snapshot = self.look(id.as_str()).await?;
         // No session has this id, but another one has it as its name.
         if snapshot.settings.id != *id {
@@ -78,11 +74,40 @@ impl RemoteSessions {
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Fail, snapshot))
     }
 
-    pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+    async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
         self.0.get(&path_of(what)?).await
     }
 
-    pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+    async fn delete(&self, what: &str) -> Result<(), SessionError> {
+        self.0.request(Method::DELETE, &path_of(what)?, None).await.map(|_| ())
+    }
+
+    async fn act<V: SessionVerb>(&self, id: &SessionId, mut verb: V) -> Result<V::Reply, SessionError> {
+        verb.supply(&self.0.supplies);
+        self.0.post(&format!("/v1{}", verb.path(id)), &verb).await
+    }
+
+    async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+        self.0.get(&format!("/v1/sessions/{id}/turns/{turn}")).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
+        Ok(self.0.get::<SessionList>("/v1/sessions").await?.sessions)
+    }
+
+    async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
+        Ok(self.0.get::<Inbox>("/v1/asks").await?.asks)
+    }
+
+    async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
+        Ok(self.0.get::<Inbox>(&format!("/v1/sessions/{id}/asks")).await?.asks)
+    }
+
+    async fn watch(&self) -> Result<RemoteWatch, SessionError> {
+        RemoteWatch::open(&self.0).await
+    }
+
+    async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
         let mut text = self.0.stream(&format!("{}/log", path_of(what)?)).await?;
         let mut end = Vec::new();
         while let Some(chunk) = text.chunk().await.map_err(http_error)? {
@@ -94,7 +119,7 @@ impl RemoteSessions {
         if transfer::has_footer(&end) { Ok(()) } else { Err(ExportError::Truncated) }
     }
 
-    pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
+    async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
         // Waits for the first bytes before connecting, because the source may be slow to begin.
         text.fill_buf()?;
         let (pieces, taken) = mpsc::channel(1);
@@ -102,37 +127,6 @@ impl RemoteSessions {
         sent?;
         let snapshot: Arc<Snapshot> = read_reply(answered?).await?;
         Ok(snapshot.settings.id.clone())
-    }
-
-    pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
-        Ok(self.0.get::<Inbox>("/v1/asks").await?.asks)
-    }
-
-    pub(crate) async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
-        Ok(self.0.get::<Inbox>(&format!("/v1/sessions/{id}/asks")).await?.asks)
-    }
-
-    pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        match self.0.post(&format!("/v1/asks/{ask}/answer"), &answer).await {
-            Err(SessionError::NotLive { .. }) => self.get(ask.session.as_str()).await?.answer(ask, answer).await,
-            answered => answered,
-        }
-    }
-
-    pub(crate) async fn rename(&self, id: &SessionId, name: String) -> Result<(), SessionError> {
-        self.0.post(&format!("/v1/sessions/{id}/rename"), &RenameRequest { name }).await
-    }
-
-    pub(crate) async fn close(&self, id: &SessionId, unused_since: Option<u64>) -> Result<(), SessionError> {
-        self.0.post(&format!("/v1/sessions/{id}/close"), &CloseRequest { unused_since }).await
-    }
-
-    pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {
-        self.0.request(Method::DELETE, &path_of(what)?, None).await.map(|_| ())
-    }
-
-    pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
-        Ok(self.0.get::<SessionList>("/v1/sessions").await?.sessions)
     }
 }
 

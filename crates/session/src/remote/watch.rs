@@ -2,9 +2,10 @@
 
 use holdpoint_common::api::SessionNews;
 
-use super::RemoteSessions;
 use super::attachment::read;
+use super::connection::Connection;
 use super::sse::Frames;
+use crate::backend::WatchBackend;
 use crate::error::SessionError;
 
 /// A stream of the changes of a daemon's sessions.
@@ -14,19 +15,20 @@ pub(crate) struct RemoteWatch {
     stopped: bool,
 }
 
-impl RemoteSessions {
-    pub(crate) async fn watch(&self) -> Result<RemoteWatch, SessionError> {
-        let frames = Frames::new(self.connection().stream("/v1/events").await?);
-        Ok(RemoteWatch { frames, stopped: false })
+impl RemoteWatch {
+    /// Starts to watch the sessions of this daemon.
+    pub(super) async fn open(connection: &Connection) -> Result<Self, SessionError> {
+        let frames = Frames::new(connection.stream("/v1/events").await?);
+        Ok(Self { frames, stopped: false })
     }
 }
 
-impl RemoteWatch {
-    pub(crate) fn has_stopped(&self) -> bool {
+impl WatchBackend for RemoteWatch {
+    fn has_stopped(&self) -> bool {
         self.stopped
     }
 
-    pub(crate) async fn next(&mut self) -> Option<SessionNews> {
+    async fn next(&mut self) -> Option<SessionNews> {
         loop {
             let frame = match self.frames.next().await {
                 Ok(Some(frame)) => frame,

@@ -8,7 +8,7 @@ use holdpoint_common::{Body, Event, Limits, RestoreCause, SessionId};
 use super::fold::{LoadedSession, load_for_owner};
 use crate::error::SessionError;
 use crate::session_env::EngineEnv;
-use crate::state::{Input, Moment, Refused, State, decide};
+use crate::state::{Input, Moment, Refused, Restore, State, decide};
 use crate::store::{Numbers, SessionLog};
 
 /// Appends to the log of a session without an actor. The caller must be the log's only writer.
@@ -56,12 +56,12 @@ impl<'a> OfflineSession<'a> {
     /// Ends everything that can't continue without an actor.
     pub(crate) fn end_open_work(&mut self) -> Result<(), Refused> {
         let draft = std::mem::take(&mut self.draft);
-        self.handle_input(Input::Restored { cause: RestoreCause::Restart, draft })
+        self.handle_input(Restore { cause: RestoreCause::Restart, draft })
     }
 
     /// Decides an input and applies its facts. Its effects are dropped, because there is no actor
     /// for them.
-    pub(crate) fn handle_input(&mut self, input: Input) -> Result<(), Refused> {
+    pub(crate) fn handle_input<I: Input>(&mut self, input: I) -> Result<(), Refused> {
         let Self { limits, fixed_bytes, .. } = *self;
         let moment = Moment { now: SystemTime::now().into(), next: self.numbers.next(), limits, fixed_bytes };
         for fact in decide(&self.state, moment, input)?.facts {

@@ -1,19 +1,19 @@
 //! The machine's output: decisions with their effects and replies, and refusals.
 
-use holdpoint_common::{AnswerError, AskId, Fact, Hold, NameError, PromptId, TaskError, TurnId};
+use holdpoint_common::{AnswerError, AskId, Fact, NameError, TaskError, TurnId};
 use holdpoint_tools::AskReply;
 use thiserror::Error;
 
 /// The result of one input.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
+pub struct Decision<R> {
     /// The new facts, in order.
     pub facts: Vec<Fact>,
     /// The effects, to be carried out in order once the facts are saved. [`Effect::Cancel`] and
     /// [`Effect::Abandon`] never wait for that, and are carried out before the others.
     pub effects: Vec<Effect>,
     /// The reply to the sender of the input.
-    pub reply: Reply,
+    pub reply: R,
 }
 
 /// An action to be carried out outside the machine.
@@ -32,7 +32,7 @@ pub enum Effect {
     },
     /// Cut the runner likewise and ignore its reports. Its turn stays open for a restart.
     Abandon,
-    /// Send [`Input::WaitOver`](super::Input::WaitOver) after a delay.
+    /// Send [`WaitOver`](super::WaitOver) after a delay.
     Wait {
         /// The turn of the iteration that failed.
         turn: TurnId,
@@ -50,47 +50,10 @@ pub enum Effect {
     Stop,
 }
 
-/// The reply that the sender of an input receives.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// The prompt was accepted.
-    Prompted {
-        /// The id of the prompt.
-        prompt: PromptId,
-        /// The position in the queue: 0 if the prompt has started, 1 if it is next.
-        position: usize,
-    },
-    /// The run has begun.
-    RunStarted {
-        /// The turn of the first iteration; `None` if the session is held.
-        turn: Option<TurnId>,
-    },
-    /// The answer was accepted.
-    Answered,
-    /// The turn is being cut.
-    Interrupting {
-        /// The id of that turn.
-        turn: TurnId,
-    },
-    /// The run was between two turns, and has ended.
-    RunInterrupted,
-    /// No such turn is open.
-    NotRunning,
-    /// The session's hold after the input.
-    Hold(Hold),
-    /// The session has the requested name.
-    Renamed,
-    /// The session is ending or has ended.
-    Closing,
-    /// The actor ends, at once or with its turn.
-    Stopping,
-    /// The ask is open, under this id.
-    Asked(AskId),
-    /// The ask came too late and counts as interrupted.
-    AskRefused,
-    /// The answer to a runner at a gate.
-    Gate(GateReply),
-    /// The input was accepted and needs no further reply.
+/// The reply to an input that only reports something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reception {
+    /// The input was accepted.
     Noted,
     /// The input came too late, for example from a turn that has ended.
     Stale,

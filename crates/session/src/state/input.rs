@@ -2,152 +2,136 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::api::RunRequest;
+use holdpoint_common::api::Verb;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut, HoldShown,
-    JobEnd, Limits, Omission, Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp,
-    ToolResult, TurnId, Usage, Who,
+    AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut, JobEnd, Limits, Omission,
+    Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage,
+    Who,
 };
 
-/// Anything that can happen to a session.
+use super::decide::DecisionBuilder;
+use super::decision::Refused;
+
+/// Anything that can happen to a session. Each input is a type of its own, with its own reply: a
+/// [`ByClient`] verb, or one of this module.
+pub trait Input {
+    /// The reply to the sender of the input.
+    type Reply;
+
+    /// Decides the input. Call [`decide`](super::decide) instead.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] if the state does not allow the input.
+    #[doc(hidden)]
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Self::Reply, Refused>;
+}
+
+/// A verb, with the client that sends it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    /// A client sends a prompt.
-    Prompt {
-        /// The text of the prompt.
-        text: String,
-        /// The client that sends it.
-        by: Who,
-    },
-    /// A client starts a run.
-    Run {
-        /// The goal, the tasks and the limits of the run.
-        request: RunRequest,
-        /// The client that starts it.
-        by: Who,
-    },
-    /// The wait after a failed iteration is over.
-    WaitOver {
-        /// The turn of the failed iteration.
-        turn: TurnId,
-    },
-    /// A client answers an ask.
-    Answer {
-        /// The ask that is answered.
-        ask: AskId,
-        /// The answer to that ask.
-        answer: Answer,
-        /// The client that answers it.
-        by: Who,
-    },
-    /// A client interrupts the open turn.
-    Interrupt {
-        /// The only turn that may be interrupted; `None` means any turn.
-        turn: Option<TurnId>,
-        /// The client that interrupts it.
-        by: Who,
-    },
-    /// A client holds the session at its next boundary.
-    Hold {
-        /// The client that holds it.
-        by: Who,
-    },
-    /// A client releases the session.
-    Release,
-    /// A client presses the key that toggles the hold.
-    Toggle {
-        /// The hold that the client was showing.
-        shown: HoldShown,
-        /// The client that presses it.
-        by: Who,
-    },
-    /// A client renames the session. The sender has to ensure that no other live session has the
-    /// name.
-    Rename {
-        /// The new name of the session.
-        name: String,
-        /// The client that renames it.
-        by: Who,
-    },
-    /// A client changes the session's model. The sender has to ensure that the model exists.
-    Model {
-        /// The model, as `provider/name`.
-        model: String,
-        /// The client that changes it.
-        by: Who,
-    },
-    /// A client turns the session's debug log on or off.
-    Debug {
-        /// Whether the debug log is on.
-        enabled: bool,
-        /// The client that changes it.
-        by: Who,
-    },
-    /// A client closes the session.
-    Close {
-        /// Closes the session only if it has no work, and neither received nor began any after the
-        /// fact with this number.
-        unused_since: Option<u64>,
-        /// The client that closes it.
-        by: Who,
-    },
-    /// The runtime stops. Open work is cut and saved, so that a restart can continue it.
-    Shutdown,
-    /// A running tool asks the user.
-    Ask {
-        /// The turn of the call.
-        turn: TurnId,
-        /// The call that asks.
-        call: CallId,
-        /// The pause or the question.
-        request: AskRequest,
-    },
-    /// A running tool changes the tasks or notes.
-    Tasks {
-        /// The turn of the call.
-        turn: TurnId,
-        /// The call that changes them.
-        call: CallId,
-        /// The change that it requests.
-        request: TaskRequest,
-    },
-    /// A call has started a background job.
-    JobStarted {
-        /// The turn of the call.
-        turn: TurnId,
-        /// The call, which also identifies the job.
-        call: CallId,
-        /// The command that the job runs.
-        command: String,
-    },
-    /// A background job has ended.
-    JobEnded {
-        /// The call that started the job.
-        job: CallId,
-        /// How the job ended.
-        end: JobEnd,
-    },
-    /// A runner asks whether it may begin a step or a call.
-    Gate {
-        /// The turn of the runner.
-        turn: TurnId,
-        /// The step or the call.
-        gate: Gate,
-    },
-    /// A runner reports progress.
-    Report {
-        /// The turn of the runner.
-        turn: TurnId,
-        /// The content of the report.
-        report: Report,
-    },
-    /// The state was rebuilt from its log. Work that cannot continue has to be ended.
-    Restored {
-        /// The reason why the previous actor ended.
-        cause: RestoreCause,
-        /// The saved deltas of an answer that was still streaming.
-        draft: Vec<Arc<Event>>,
-    },
+pub struct ByClient<V> {
+    /// The verb.
+    pub verb: V,
+    /// The client that sends it.
+    pub by: Who,
+}
+
+/// The decision for a verb.
+pub trait Decide: Verb {
+    /// Decides the verb. Call [`decide`](super::decide) with a [`ByClient`] instead.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] if the state does not allow the verb.
+    #[doc(hidden)]
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Self::Reply, Refused>;
+}
+
+impl<V: Decide> Input for &ByClient<V> {
+    type Reply = V::Reply;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<V::Reply, Refused> {
+        self.verb.decide(&self.by, builder)
+    }
+}
+
+/// The wait after a failed iteration is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitOver {
+    /// The turn of the failed iteration.
+    pub turn: TurnId,
+}
+
+/// The runtime stops. Open work is cut and saved, so that a restart can continue it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shutdown;
+
+/// A running tool asks the user. The reply is the id of the ask; `None` if the ask is too late and
+/// counts as interrupted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RaiseAsk {
+    /// The turn of the call.
+    pub turn: TurnId,
+    /// The call that asks.
+    pub call: CallId,
+    /// The pause or the question.
+    pub request: AskRequest,
+}
+
+/// A running tool changes the tasks or notes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangeTasks {
+    /// The turn of the call.
+    pub turn: TurnId,
+    /// The call that changes them.
+    pub call: CallId,
+    /// The change that it requests.
+    pub request: TaskRequest,
+}
+
+/// A call has started a background job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobStarted {
+    /// The turn of the call.
+    pub turn: TurnId,
+    /// The call, which also identifies the job.
+    pub call: CallId,
+    /// The command that the job runs.
+    pub command: String,
+}
+
+/// A background job has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobEnded {
+    /// The call that started the job.
+    pub job: CallId,
+    /// How the job ended.
+    pub end: JobEnd,
+}
+
+/// A runner asks whether it may begin a step or a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PassGate {
+    /// The turn of the runner.
+    pub turn: TurnId,
+    /// The step or the call.
+    pub gate: Gate,
+}
+
+/// A runner reports progress.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunnerReport {
+    /// The turn of the runner.
+    pub turn: TurnId,
+    /// The content of the report.
+    pub report: Report,
+}
+
+/// The state was rebuilt from its log. Work that cannot continue has to be ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restore {
+    /// The reason why the previous actor ended.
+    pub cause: RestoreCause,
+    /// The saved deltas of an answer that was still streaming.
+    pub draft: Vec<Arc<Event>>,
 }
 
 /// A start for which a runner needs the actor's permission.

@@ -2,6 +2,7 @@
 mod bench;
 mod describe;
 mod gaps;
+mod input;
 mod runs;
 mod stories;
 mod table;

@@ -75,6 +75,11 @@ impl<'a> Operation<'a> {
 
     /// Sets the type of the request's body.
     pub(super) fn body<T: JsonSchema>(&mut self, media: &str) {
+        // A body without fields can be left out, and is not described.
+        let whole = SchemaGenerator::default().into_root_schema_for::<T>();
+        if whole.get("type") == Some(&json!("object")) && whole.get("properties").is_none() {
+            return;
+        }
         let schema = self.schemas.requests.subschema_for::<T>();
         self.body = Some(json!({ "content": { media: { "schema": schema } } }));
     }

@@ -2,6 +2,7 @@
 
 use actix_web::body::BoxBody;
 use actix_web::{HttpRequest, HttpResponse, Responder};
+use holdpoint_common::api::VerbReply;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,6 +10,9 @@ use super::operation::{DescribeOutput, Operation};
 
 /// A value, sent as JSON.
 pub(super) struct Reply<T>(pub(super) T);
+
+/// The reply to a verb: JSON, or no body if the reply has no value.
+pub(super) struct VerbResponse<R>(pub(super) R);
 
 /// Success without a value.
 pub(super) struct Done;
@@ -24,6 +28,20 @@ impl<T: Serialize> Responder for Reply<T> {
 impl<T: JsonSchema> DescribeOutput for Reply<T> {
     fn describe(operation: &mut Operation<'_>) {
         operation.answer::<T>("200", "application/json", "Success.");
+    }
+}
+
+impl<R: VerbReply> Responder for VerbResponse<R> {
+    type Body = BoxBody;
+
+    fn respond_to(self, request: &HttpRequest) -> HttpResponse {
+        if R::HAS_BODY { Reply(self.0).respond_to(request) } else { Done.respond_to(request) }
+    }
+}
+
+impl<R: VerbReply + JsonSchema> DescribeOutput for VerbResponse<R> {
+    fn describe(operation: &mut Operation<'_>) {
+        if R::HAS_BODY { Reply::<R>::describe(operation) } else { Done::describe(operation) }
     }
 }
 

@@ -2,9 +2,13 @@
 
 use actix_web::http::Method;
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Responder, web};
+use holdpoint_session::SessionVerb;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
 use super::error::ApiError;
 use super::operation::{DescribeInput, DescribeOutput, Operation};
+use super::verbs;
 
 /// A path and its methods.
 pub(super) struct Resource {
@@ -25,6 +29,14 @@ impl Resource {
     /// A path without methods.
     pub(super) fn at(path: &'static str) -> Self {
         Self { path, routes: Vec::new() }
+    }
+
+    /// The path of a verb, with its handler.
+    pub(super) fn verb<V: SessionVerb + DeserializeOwned + JsonSchema>(what: &'static str) -> Self
+    where
+        V::Reply: JsonSchema,
+    {
+        Self::at(V::PATH).post(what, verbs::act::<V>)
     }
 
     /// Adds a handler for GET.

@@ -1,9 +1,9 @@
-//! Handlers for sessions: list, open, look at, rename, change, close and delete.
+//! Handlers for sessions and their open asks: list, open, look at and delete.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::api::{ChangeModelRequest, CloseRequest, DebugRequest, OpenRequest, RenameRequest, SessionList};
+use holdpoint_common::api::{Inbox, OpenRequest, SessionList};
 use holdpoint_common::{Snapshot, Supplies};
 use holdpoint_session::{OpenSession, SessionError};
 
@@ -51,45 +51,18 @@ pub(super) async fn look(caller: Caller, SessionRef(what): SessionRef) -> Result
     Ok(Reply(caller.sessions().look(&what).await?))
 }
 
-/// `POST sessions/{id}/rename`
-pub(super) async fn rename(caller: Caller, Id(id): Id, Body(request): Body<RenameRequest>) -> Result<Done, ApiError> {
-    caller.sessions().rename(&id, request.name).await?;
-    Ok(Done)
-}
-
-/// `POST sessions/{id}/model`
-pub(super) async fn change_model(
-    caller: Caller,
-    Id(id): Id,
-    Body(ChangeModelRequest { model, supplies }): Body<ChangeModelRequest>,
-) -> Result<Done, ApiError> {
-    let sessions = caller.sessions().with_supplies(Supplies { models: supplies, ..Supplies::default() });
-    sessions.reach(&id).await?.change_model(model).await?;
-    Ok(Done)
-}
-
-/// `POST sessions/{id}/debug`
-pub(super) async fn change_debug(
-    caller: Caller,
-    Id(id): Id,
-    Body(request): Body<DebugRequest>,
-) -> Result<Done, ApiError> {
-    caller.session(&id).await?.change_debug(request.enabled).await?;
-    Ok(Done)
-}
-
-/// `POST sessions/{id}/close`
-pub(super) async fn close(caller: Caller, Id(id): Id, Body(request): Body<CloseRequest>) -> Result<Done, ApiError> {
-    let sessions = caller.sessions();
-    match request.unused_since {
-        None => sessions.close(&id).await?,
-        Some(since) => sessions.close_unused(&id, since).await?,
-    }
-    Ok(Done)
-}
-
 /// `DELETE sessions/{what}`
 pub(super) async fn delete(caller: Caller, SessionRef(what): SessionRef) -> Result<Done, ApiError> {
     caller.sessions().delete(&what).await?;
     Ok(Done)
+}
+
+/// `GET asks`
+pub(super) async fn inbox(caller: Caller) -> Result<Reply<Inbox>, ApiError> {
+    Ok(Reply(Inbox { asks: caller.sessions().inbox().await? }))
+}
+
+/// `GET sessions/{id}/asks`
+pub(super) async fn asks(caller: Caller, Id(id): Id) -> Result<Reply<Inbox>, ApiError> {
+    Ok(Reply(Inbox { asks: caller.sessions().asks(&id).await? }))
 }

@@ -1,43 +1,61 @@
 //! Decisions on asks and their answers.
 
+use holdpoint_common::api::{AnswerRequest, Answered};
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, Fact, Hold,
-    PauseKind, PauseResponse, QuestionResponse, TurnId, Who,
+    PauseKind, PauseResponse, QuestionResponse, Who,
 };
 use holdpoint_tools::AskReply;
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused, Reply};
+use crate::state::decision::{Effect, Refused};
+use crate::state::input::{Decide, Input, RaiseAsk};
 use crate::state::{Phase, Settled};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn answer(&mut self, id: &AskId, answer: Answer, by: Who) -> Result<Reply, Refused> {
-        let ours = id.session == *self.state.id();
-        let Some(ask) = self.state.asks.iter().find(|ask| ours && ask.id == *id) else {
-            let settled = self.state.settled.get(&id.seq).filter(|_| ours);
+impl Decide for AnswerRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Answered, Refused> {
+        let Self { ask: id, answer } = self;
+        let ours = id.session == *builder.state.id();
+        let Some(ask) = builder.state.asks.iter().find(|ask| ours && ask.id == *id) else {
+            let settled = builder.state.settled.get(&id.seq).filter(|_| ours);
             return Err(Refused::Answer(match settled {
                 Some(Settled::Answered(by)) => AnswerError::AlreadyAnswered { ask: id.clone(), by: by.clone() },
                 Some(Settled::Closed(cause)) => AnswerError::Closed { ask: id.clone(), cause: *cause },
                 None => AnswerError::Unknown { ask: id.clone() },
             }));
         };
-        ask.request.accepts(&answer)?;
+        ask.request.accepts(answer)?;
         // *Always* also answers every other open ask with the same key.
         let always = ask.always.as_ref().filter(|_| matches!(answer, Answer::Approve { always: true }));
         let alike = |other: &&Ask| other.id != ask.id && always.is_some() && other.always.as_ref() == always;
-        let answered: Vec<_> = std::iter::once(ask).chain(self.state.asks.iter().filter(alike)).cloned().collect();
+        let answered: Vec<_> = std::iter::once(ask).chain(builder.state.asks.iter().filter(alike)).cloned().collect();
         for ask in answered {
-            self.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
+            builder.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
         }
         // The turn was kept over a restart, and the queue behind it held. The turn now runs up to
         // its next boundary.
-        if let Hold::Standing { cause, .. } = &self.state.hold {
-            let hold = Hold::Requested { cause: cause.clone(), since: self.moment.now };
-            self.facts.push(Fact::HoldChanged { hold });
+        if let Hold::Standing { cause, .. } = &builder.state.hold {
+            let hold = Hold::Requested { cause: cause.clone(), since: builder.moment.now };
+            builder.facts.push(Fact::HoldChanged { hold });
         }
-        Ok(Reply::Answered)
+        Ok(Answered { ask: self.ask.clone(), saved: false })
     }
+}
 
+impl Input for RaiseAsk {
+    type Reply = Option<AskId>;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Option<AskId>, Refused> {
+        match &builder.state.phase {
+            Phase::Running(open) if open.id == self.turn && open.has_begun(self.call) => {
+                Ok(Some(builder.raise(self.call, AskOrigin::Tool, self.request, None, false)))
+            }
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(None),
+        }
+    }
+}
+
+impl DecisionBuilder<'_> {
     /// Answers an ask. A tool's ask wakes the tool; a policy Confirm opens the gate of its call.
     pub(super) fn settle_by(&mut self, ask: &Ask, answer: Answer, by: AnsweredBy) {
         if ask.origin == AskOrigin::Tool {
@@ -45,15 +63,6 @@ impl DecisionBuilder<'_> {
             self.effects.push(Effect::Wake { ask: ask.id.clone(), reply });
         }
         self.facts.push(Fact::AskAnswered { ask: ask.id.clone(), answer, by });
-    }
-
-    pub(super) fn ask(&mut self, turn: TurnId, call: CallId, request: AskRequest) -> Reply {
-        match &self.state.phase {
-            Phase::Running(open) if open.id == turn && open.has_begun(call) => {
-                Reply::Asked(self.raise(call, AskOrigin::Tool, request, None, false))
-            }
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::AskRefused,
-        }
     }
 
     /// Raises an ask. If the asks mode answers by itself, the same decision also answers it. A call

@@ -2,38 +2,69 @@
 
 use std::sync::Arc;
 
+use holdpoint_common::api::{CloseRequest, InterruptReply, InterruptRequest};
 use holdpoint_common::{
     AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, RunEnd, StopHow, StoppedTool,
     ToolResult, ToolStatus, TurnId, Who,
 };
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused, Reply};
+use crate::state::decision::{Effect, Refused};
+use crate::state::input::Decide;
 use crate::state::{CallStage, Cut, Phase, Turn, queued};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn interrupt(&mut self, turn: Option<TurnId>, by: Who) -> Result<Reply, Refused> {
-        match &self.state.phase {
+impl Decide for InterruptRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<InterruptReply, Refused> {
+        match &builder.state.phase {
             Phase::Closed => Err(Refused::Closed),
-            Phase::Idle if self.state.run.is_some() && turn.is_none() => {
-                self.hand_back();
-                self.end_run(RunEnd::Interrupted, Some(by));
-                Ok(Reply::RunInterrupted)
+            Phase::Idle if builder.state.run.is_some() && self.turn.is_none() => {
+                builder.hand_back();
+                builder.end_run(RunEnd::Interrupted, Some(by.clone()));
+                Ok(InterruptReply { run: true, ..InterruptReply::default() })
             }
-            Phase::Idle => Ok(Reply::NotRunning),
-            Phase::Running(open) | Phase::Interrupting(open, _) if turn.is_some_and(|turn| turn != open.id) => {
-                Ok(Reply::NotRunning)
+            Phase::Idle => Ok(InterruptReply::default()),
+            Phase::Running(open) | Phase::Interrupting(open, _) if self.turn.is_some_and(|turn| turn != open.id) => {
+                Ok(InterruptReply::default())
             }
-            Phase::Interrupting(open, _) => Ok(Reply::Interrupting { turn: open.id }),
+            Phase::Interrupting(open, _) => Ok(InterruptReply { turn: Some(open.id), ..InterruptReply::default() }),
             Phase::Running(open) => {
                 let turn = open.id;
-                self.cut(turn, CutCause::User { by }, AskCloseCause::Interrupted);
-                self.hand_back();
-                Ok(Reply::Interrupting { turn })
+                builder.cut(turn, CutCause::User { by: by.clone() }, AskCloseCause::Interrupted);
+                builder.hand_back();
+                Ok(InterruptReply { turn: Some(turn), ..InterruptReply::default() })
             }
         }
     }
+}
 
+impl Decide for CloseRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        match &builder.state.phase {
+            Phase::Closed => return Err(Refused::Closed),
+            // The session is already closing.
+            Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
+            _ if self.unused_since.is_some_and(|since| builder.state.is_used_since(since)) => {
+                return Err(Refused::InUse);
+            }
+            Phase::Idle => {
+                builder.return_queue();
+                builder.end_session(by.clone());
+            }
+            Phase::Running(turn) => {
+                let turn = turn.id;
+                builder.cut(turn, CutCause::Close { by: by.clone() }, AskCloseCause::SessionClosed);
+                builder.hand_back();
+            }
+            Phase::Interrupting(_, Cut { closing: None, .. }) => {
+                builder.facts.push(Fact::TurnCut { cause: CutCause::Close { by: by.clone() } });
+                builder.return_queue();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DecisionBuilder<'_> {
     /// Cuts the turn: nothing of it starts any more, and its asks are closed.
     pub(super) fn cut(&mut self, turn: TurnId, cause: CutCause, asks: AskCloseCause) {
         self.effects.push(Effect::Cancel { turn });
@@ -52,29 +83,6 @@ impl DecisionBuilder<'_> {
     pub(super) fn return_queue(&mut self) {
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
         self.facts.extend(waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: Arc::clone(text) }));
-    }
-
-    pub(super) fn close(&mut self, unused_since: Option<u64>, by: Who) -> Result<Reply, Refused> {
-        match &self.state.phase {
-            Phase::Closed => return Err(Refused::Closed),
-            // The session is already closing.
-            Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
-            _ if unused_since.is_some_and(|since| self.state.is_used_since(since)) => return Err(Refused::InUse),
-            Phase::Idle => {
-                self.return_queue();
-                self.end_session(by);
-            }
-            Phase::Running(turn) => {
-                let turn = turn.id;
-                self.cut(turn, CutCause::Close { by }, AskCloseCause::SessionClosed);
-                self.hand_back();
-            }
-            Phase::Interrupting(_, Cut { closing: None, .. }) => {
-                self.facts.push(Fact::TurnCut { cause: CutCause::Close { by } });
-                self.return_queue();
-            }
-        }
-        Ok(Reply::Closing)
     }
 
     pub(super) fn end_session(&mut self, by: Who) {

@@ -1,26 +1,30 @@
 //! The machine's replies to a runner at its gates.
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, SessionSettings, TurnId,
+    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, SessionSettings,
 };
 
 use super::DecisionBuilder;
 use super::asks::denial;
-use crate::state::decision::GateReply;
-use crate::state::input::{Clearance, Gate};
+use crate::state::decision::{GateReply, Refused};
+use crate::state::input::{Clearance, Gate, Input, PassGate};
 use crate::state::{CallStage, Phase, Turn};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn gate(&mut self, turn: TurnId, gate: Gate) -> GateReply {
-        match &self.state.phase {
-            Phase::Running(open) if open.id == turn => match gate {
-                Gate::Step => self.step_gate(open),
-                Gate::Tool { call, clearance } => self.tool_gate(open, call, clearance),
+impl Input for PassGate {
+    type Reply = GateReply;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<GateReply, Refused> {
+        Ok(match &builder.state.phase {
+            Phase::Running(open) if open.id == self.turn => match self.gate {
+                Gate::Step => builder.step_gate(open),
+                Gate::Tool { call, clearance } => builder.tool_gate(open, call, clearance),
             },
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => GateReply::Cut,
-        }
+        })
     }
+}
 
+impl DecisionBuilder<'_> {
     /// Decides before every model request whether the turn may make it.
     pub(super) fn step_gate(&mut self, turn: &Turn) -> GateReply {
         if let Some(reason) = self.turn_limit(turn) {

@@ -1,35 +1,46 @@
 //! Decisions on background jobs.
 
-use holdpoint_common::{CallId, Fact, Job, JobEnd, TurnId};
+use holdpoint_common::{Fact, Job, JobEnd, TurnId};
 
 use super::DecisionBuilder;
 use crate::state::Phase;
-use crate::state::decision::Reply;
+use crate::state::decision::{Reception, Refused};
+use crate::state::input::{Input, JobEnded, JobStarted};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn job_started(&mut self, turn: TurnId, call: CallId, command: String) -> Reply {
+impl Input for JobStarted {
+    type Reply = Reception;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Reception, Refused> {
+        let Self { turn, call, command } = self;
         // The report goes through the actor's mailbox, so it may arrive after the result of its
         // call and even after the end of its turn.
-        let known = turn < self.state.next_turn() && !self.state.has_job(call);
-        match &self.state.phase {
+        let known = turn < builder.state.next_turn() && !builder.state.has_job(call);
+        match &builder.state.phase {
             Phase::Idle | Phase::Running(_) if known => {
-                let job = Job { id: call, turn, command, since: self.moment.now };
-                self.facts.push(Fact::JobStarted { job });
-                Reply::Noted
+                let job = Job { id: call, turn, command, since: builder.moment.now };
+                builder.facts.push(Fact::JobStarted { job });
+                Ok(Reception::Noted)
             }
             // The job began before the cut, which ends it. A close ends all jobs.
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::Stale,
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(Reception::Stale),
         }
     }
+}
 
-    pub(super) fn job_ended(&mut self, job: CallId, end: JobEnd) -> Reply {
-        if !self.state.has_job(job) {
-            return Reply::Stale;
+impl Input for JobEnded {
+    type Reply = Reception;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Reception, Refused> {
+        let Self { job, end } = self;
+        if !builder.state.has_job(job) {
+            return Ok(Reception::Stale);
         }
-        self.facts.push(Fact::JobEnded { job, end });
-        Reply::Noted
+        builder.facts.push(Fact::JobEnded { job, end });
+        Ok(Reception::Noted)
     }
+}
 
+impl DecisionBuilder<'_> {
     /// Ends the jobs of a turn that was cut.
     pub(super) fn end_jobs_of(&mut self, turn: TurnId) {
         let of_turn = self.state.jobs.iter().filter(|job| job.turn == turn);

@@ -10,51 +10,59 @@ use holdpoint_common::{
 use super::DecisionBuilder;
 use super::ends::lost_tools;
 use crate::state::apply::answer_bytes;
-use crate::state::decision::{Effect, Reply};
+use crate::state::decision::{Effect, Refused};
+use crate::state::input::{Input, Restore};
 use crate::state::{CallStage, OpenStep, Phase, Turn};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn restored(&mut self, cause: RestoreCause, draft: &[Arc<Event>]) -> Reply {
+impl Input for Restore {
+    type Reply = ();
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        let Self { cause, draft } = self;
         // A restart that is already recorded is not recorded again, unless work has begun since. A
         // turn with an open policy Confirm does not count as new work: it stays open.
-        let nothing_new = self.state.turn().is_none_or(Turn::has_open_confirm);
-        let already_recorded = cause == RestoreCause::Restart && self.state.restarted && nothing_new;
+        let nothing_new = builder.state.turn().is_none_or(Turn::has_open_confirm);
+        let already_recorded = cause == RestoreCause::Restart && builder.state.restarted && nothing_new;
         if !already_recorded {
-            self.facts.push(Fact::SessionRestored { cause });
+            builder.facts.push(Fact::SessionRestored { cause });
         }
-        self.facts.extend(self.drafted_answer(draft).map(Fact::AssistantMessage));
+        builder.facts.extend(builder.drafted_answer(&draft).map(Fact::AssistantMessage));
         let (ask_cause, cut_cause, outcome) = match cause {
             RestoreCause::Panic => (AskCloseCause::Panicked, CutCause::Panic, Outcome::Panicked),
             RestoreCause::Restart | RestoreCause::Unloaded => {
                 (AskCloseCause::Restart, CutCause::Restart, Outcome::Interrupted)
             }
         };
-        let mut run = self.state.run.is_some();
-        match &self.state.phase {
+        let mut run = builder.state.run.is_some();
+        match &builder.state.phase {
             Phase::Idle | Phase::Closed => {}
-            Phase::Running(turn) if cause != RestoreCause::Panic && turn.has_open_confirm() => self.continue_turn(turn),
-            Phase::Running(turn) => self.end_lost_turn(turn, ask_cause, outcome, cut_cause, Receipt::default()),
+            Phase::Running(turn) if cause != RestoreCause::Panic && turn.has_open_confirm() => {
+                builder.continue_turn(turn)
+            }
+            Phase::Running(turn) => builder.end_lost_turn(turn, ask_cause, outcome, cut_cause, Receipt::default()),
             // The cut came first: it keeps its cause, the asks and prompts it released, and the
             // close that follows.
             Phase::Interrupting(turn, cut) => {
                 let receipt = Receipt { asks: cut.asks.clone(), prompts: cut.prompts.clone(), ..Receipt::default() };
-                self.end_lost_turn(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
+                builder.end_lost_turn(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
                 if matches!(cut.cause, CutCause::User { .. }) {
-                    self.end_run(RunEnd::Interrupted, None);
+                    builder.end_run(RunEnd::Interrupted, None);
                     run = false;
                 }
                 if let Some(by) = cut.closing.clone() {
-                    self.return_queue();
-                    self.end_session(by);
-                    return Reply::Noted;
+                    builder.return_queue();
+                    builder.end_session(by);
+                    return Ok(());
                 }
             }
         }
-        self.end_jobs(JobEnd::Lost);
-        self.hold_pending_work(run);
-        Reply::Noted
+        builder.end_jobs(JobEnd::Lost);
+        builder.hold_pending_work(run);
+        Ok(())
     }
+}
 
+impl DecisionBuilder<'_> {
     /// Holds the queue and the run, if there are any, so that no work starts by itself. Without
     /// either, the hold is turned off.
     pub(super) fn hold_pending_work(&mut self, run: bool) {

@@ -1,56 +1,62 @@
 //! Decisions on runs: the next iteration, holds at limits, and the end of a run.
 
-use holdpoint_common::api::RunRequest;
+use holdpoint_common::api::{RunRequest, RunStarted};
 use holdpoint_common::{
     CutCause, Fact, Hold, HoldCause, Outcome, Run, RunEnd, RunProgress, RunSettings, TaskRequest, Timestamp, TurnId,
     Who,
 };
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused, Reply};
+use crate::state::decision::{Effect, Reception, Refused};
+use crate::state::input::{Decide, Input, WaitOver};
 use crate::state::{Cut, Phase, queued};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn run(&mut self, request: RunRequest, by: Who) -> Result<Reply, Refused> {
-        match &self.state.phase {
+impl Decide for RunRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<RunStarted, Refused> {
+        match &builder.state.phase {
             Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
-            _ if self.state.run.is_some() => return Err(Refused::RunOpen),
+            _ if builder.state.run.is_some() => return Err(Refused::RunOpen),
             Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => return Err(Refused::TurnOpen),
             Phase::Idle => {}
         }
-        let RunRequest { goal, tasks, limits, hold_at } = request;
-        let most = self.moment.limits.max_prompt_bytes;
+        let RunRequest { goal, tasks, limits, hold_at } = self.clone();
+        let most = builder.moment.limits.max_prompt_bytes;
         if goal.trim().is_empty() {
             return Err(Refused::EmptyGoal);
         }
         if goal.len() > most {
             return Err(Refused::PromptTooLong { bytes: goal.len(), most });
         }
-        let added = self.state.tasks.decide(TaskRequest::Add { titles: tasks }, None)?;
+        let added = builder.state.tasks.decide(TaskRequest::Add { titles: tasks }, None)?;
         let settings = RunSettings { goal, limits, hold_at };
-        self.facts.push(Fact::RunStarted { run: settings.clone(), by });
-        self.facts.extend(added);
-        let starts = !matches!(self.state.hold, Hold::Standing { .. });
+        builder.facts.push(Fact::RunStarted { run: settings.clone(), by: by.clone() });
+        builder.facts.extend(added);
+        let starts = !matches!(builder.state.hold, Hold::Standing { .. });
         if starts {
-            self.start_iteration(&Run::new(settings));
+            builder.start_iteration(&Run::new(settings));
         }
-        Ok(Reply::RunStarted { turn: starts.then(|| self.state.next_turn()) })
+        Ok(RunStarted { turn: starts.then(|| builder.state.next_turn()), saved: false })
     }
+}
 
-    /// Handles the end of the wait after a failed iteration.
-    pub(super) fn wait_over(&mut self, turn: TurnId) -> Reply {
-        let is_last = self.state.last_turn.as_ref().is_some_and(|last| last.turn == turn);
+impl Input for WaitOver {
+    type Reply = Reception;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Reception, Refused> {
+        let is_last = builder.state.last_turn.as_ref().is_some_and(|last| last.turn == self.turn);
         let waits = |run: &&Run| run.waits_until.is_some() && is_last;
-        match (&self.state.phase, &self.state.hold, self.state.run.as_ref().filter(waits)) {
+        match (&builder.state.phase, &builder.state.hold, builder.state.run.as_ref().filter(waits)) {
             (Phase::Idle, Hold::Off, Some(run)) => {
-                self.start_iteration(run);
-                Reply::Noted
+                builder.start_iteration(run);
+                Ok(Reception::Noted)
             }
             // The run was held, continued or ended in the meantime; another may wait by now.
-            (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => Reply::Stale,
+            (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => Ok(Reception::Stale),
         }
     }
+}
 
+impl DecisionBuilder<'_> {
     /// Updates the run at the end of its turn, and returns it if it continues.
     pub(super) fn after_iteration(&mut self, outcome: Outcome, cut: Option<&CutCause>) -> Option<Run> {
         let mut run = self.state.run.as_ref()?.after_turn(outcome, cut);

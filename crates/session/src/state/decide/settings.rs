@@ -1,42 +1,52 @@
 //! Decisions on a session's settings: its name, its model and its log level.
 
+use holdpoint_common::api::{ChangeModelRequest, DebugRequest, RenameRequest};
 use holdpoint_common::{Fact, Who, check_name};
 
 use super::DecisionBuilder;
-use crate::state::decision::{Refused, Reply};
+use crate::state::decision::Refused;
+use crate::state::input::Decide;
 use crate::state::{Cut, Phase};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn rename(&mut self, name: String, by: Who) -> Result<Reply, Refused> {
+impl Decide for RenameRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
         // A name has no effect on a session's work, so a closed session can be renamed, too.
-        if !matches!(self.state.phase, Phase::Closed) {
-            self.not_closed()?;
+        if !matches!(builder.state.phase, Phase::Closed) {
+            builder.check_open()?;
         }
-        check_name(&name)?;
-        if self.state.settings.name != name || self.state.title.as_ref() != Some(&name) {
-            self.facts.push(Fact::SessionRenamed { name, by });
+        check_name(&self.name)?;
+        if builder.state.settings.name != self.name || builder.state.title.as_ref() != Some(&self.name) {
+            builder.facts.push(Fact::SessionRenamed { name: self.name.clone(), by: by.clone() });
         }
-        Ok(Reply::Renamed)
+        Ok(())
     }
+}
 
-    /// Changes the model of the turns to come; the open turn keeps the model it began with.
-    pub(super) fn change_model(&mut self, model: String, by: Who) -> Result<Reply, Refused> {
-        self.not_closed()?;
-        if self.state.settings.model != model {
-            self.facts.push(Fact::ModelChanged { model, by });
+/// Changes the model of the turns to come; the open turn keeps the model it began with. The sender
+/// has resolved the name of the model.
+impl Decide for ChangeModelRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        builder.check_open()?;
+        if builder.state.settings.model != self.model {
+            builder.facts.push(Fact::ModelChanged { model: self.model.clone(), by: by.clone() });
         }
-        Ok(Reply::Noted)
+        Ok(())
     }
+}
 
-    pub(super) fn change_debug(&mut self, enabled: bool, by: Who) -> Result<Reply, Refused> {
-        self.not_closed()?;
-        if self.state.debug != enabled {
-            self.facts.push(Fact::DebugChanged { enabled, by });
+impl Decide for DebugRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        builder.check_open()?;
+        if builder.state.debug != self.enabled {
+            builder.facts.push(Fact::DebugChanged { enabled: self.enabled, by: by.clone() });
         }
-        Ok(Reply::Noted)
+        Ok(())
     }
+}
 
-    fn not_closed(&self) -> Result<(), Refused> {
+impl DecisionBuilder<'_> {
+    /// Refuses to go on if the session is closed or closing.
+    pub(super) fn check_open(&self) -> Result<(), Refused> {
         match &self.state.phase {
             Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => Err(Refused::Closed),
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => Ok(()),

@@ -3,30 +3,35 @@
 use holdpoint_common::{AskCloseCause, CutCause, Fact, JobEnd};
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused, Reply};
+use crate::state::decision::{Effect, Refused};
+use crate::state::input::{Input, Shutdown};
 use crate::state::{Cut, Phase};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn shut_down(&mut self) -> Result<Reply, Refused> {
-        match &self.state.phase {
+impl Input for Shutdown {
+    type Reply = ();
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        match &builder.state.phase {
             Phase::Closed => return Err(Refused::Closed),
-            Phase::Idle => self.end_actor(self.state.run.is_some()),
+            Phase::Idle => builder.end_actor(builder.state.run.is_some()),
             Phase::Running(turn) if turn.has_open_confirm() => {
-                self.effects.push(Effect::Abandon);
-                self.keep_open_confirms(turn, AskCloseCause::Shutdown, &CutCause::Shutdown);
-                self.end_jobs(JobEnd::Shutdown);
-                self.effects.push(Effect::Stop);
+                builder.effects.push(Effect::Abandon);
+                builder.keep_open_confirms(turn, AskCloseCause::Shutdown, &CutCause::Shutdown);
+                builder.end_jobs(JobEnd::Shutdown);
+                builder.effects.push(Effect::Stop);
             }
-            Phase::Running(turn) => self.cut(turn.id, CutCause::Shutdown, AskCloseCause::Shutdown),
+            Phase::Running(turn) => builder.cut(turn.id, CutCause::Shutdown, AskCloseCause::Shutdown),
             // The actor already ends with this turn.
             Phase::Interrupting(_, Cut { closing: Some(_), .. } | Cut { stopping: true, .. }) => {}
             Phase::Interrupting(_, Cut { closing: None, stopping: false, .. }) => {
-                self.facts.push(Fact::TurnCut { cause: CutCause::Shutdown });
+                builder.facts.push(Fact::TurnCut { cause: CutCause::Shutdown });
             }
         }
-        Ok(Reply::Stopping)
+        Ok(())
     }
+}
 
+impl DecisionBuilder<'_> {
     /// Ends the actor of a session without an open turn. Its queue and its run wait for the
     /// restart.
     pub(super) fn end_actor(&mut self, run: bool) {

@@ -1,20 +1,21 @@
-//! Decisions on the changes that tools make to tasks and notes.
-
-use holdpoint_common::{CallId, TaskRequest, TurnId};
+//! The decision for a change that a tool makes to the tasks and notes.
 
 use super::DecisionBuilder;
 use crate::state::Phase;
-use crate::state::decision::{Refused, Reply};
+use crate::state::decision::{Reception, Refused};
+use crate::state::input::{ChangeTasks, Input};
 
-impl DecisionBuilder<'_> {
-    pub(super) fn tasks(&mut self, turn: TurnId, call: CallId, request: TaskRequest) -> Result<Reply, Refused> {
-        match &self.state.phase {
-            Phase::Running(open) if open.id == turn && open.has_begun(call) => {
-                let iteration = self.state.run.as_ref().map(|run| run.progress.iteration);
-                self.facts.extend(self.state.tasks.decide(request, iteration)?);
-                Ok(Reply::Noted)
+impl Input for ChangeTasks {
+    type Reply = Reception;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Reception, Refused> {
+        match &builder.state.phase {
+            Phase::Running(open) if open.id == self.turn && open.has_begun(self.call) => {
+                let iteration = builder.state.run.as_ref().map(|run| run.progress.iteration);
+                builder.facts.extend(builder.state.tasks.decide(self.request, iteration)?);
+                Ok(Reception::Noted)
             }
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(Reply::Stale),
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(Reception::Stale),
         }
     }
 }

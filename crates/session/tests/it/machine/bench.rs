@@ -9,7 +9,9 @@ use holdpoint_common::{
     RunLimits, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
     Usage, Who,
 };
-use holdpoint_session::state::{Clearance, Confirm, Decision, Gate, Input, Moment, Refused, Report, State, decide};
+use holdpoint_session::state::{Clearance, Confirm, Gate, Moment, Refused, Report, State};
+
+use super::input::{Decision, Input, decide};
 
 /// The longest accepted prompt, in bytes.
 pub(super) const LONGEST: usize = 64;

@@ -1,8 +1,10 @@
 //! Short descriptions of the machine's outcomes, for tables and comparisons.
 
 use holdpoint_common::{AnswerError, CutCause, Fact, Hold, HoldCause, Receipt};
-use holdpoint_session::state::{Decision, Effect, GateReply, Refused, Reply};
+use holdpoint_session::state::{Effect, GateReply, Refused};
 use holdpoint_tools::AskReply;
+
+use super::input::{Decision, Reply};
 
 /// `reply | facts | effects`, or `refused: why`.
 pub(super) fn outcome(outcome: &Result<Decision, Refused>) -> String {

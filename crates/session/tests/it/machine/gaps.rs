@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{Body, Delta, Event, Fact, Limits, RestoreCause};
-use holdpoint_session::state::{Input, Phase, State};
+use holdpoint_session::state::{Phase, State};
 
 use super::bench::{Bench, prompt, restored};
+use super::input::Input;
 use super::stories::{Property, StepOfHistory, check_property, ensure};
 
 /// The ids that facts give to prompts, turns and items.

@@ -9,12 +9,13 @@ use holdpoint_common::{
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
-use holdpoint_session::state::{Effect, Gate, Input, Phase, Report};
+use holdpoint_session::state::{Effect, Gate, Phase, Report};
 
 use super::bench::{
     Bench, add_task, allow, ann, answer, finished, gate, next_task, prompt, report, restored, run, step_finished,
     tasks, tool_finished,
 };
+use super::input::Input;
 use super::stories::{Property, StepOfHistory, check_property, ensure};
 
 // ---- every history

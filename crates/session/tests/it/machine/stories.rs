@@ -12,7 +12,7 @@ use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact, HoldAt, HoldShown, Outcome,
     PauseKind, QuestionReply, RestoreCause, RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnId,
 };
-use holdpoint_session::state::{CallStage, Decision, Gate, Input, Phase, Refused, Report, State};
+use holdpoint_session::state::{CallStage, Gate, Phase, Refused, Report, State};
 use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -22,6 +22,7 @@ use super::bench::{
     job_started, pause, piece, prompt, question, report, restored, session, step_finished, tasks, tool_finished,
 };
 use super::describe;
+use super::input::{Decision, Input};
 
 /// How many prompts may wait.
 pub(super) const ROOM: usize = 3;

@@ -11,7 +11,7 @@ use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, SessionStatus,
     TaskState, TurnId,
 };
-use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Input, Phase, Reply, Report};
+use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Phase, Report};
 
 use super::bench::{
     Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished, gate,
@@ -19,6 +19,7 @@ use super::bench::{
     tasks, tool_finished,
 };
 use super::describe;
+use super::input::{Input, Reply};
 
 const TABLE: &str = include_str!("table.txt");
 

@@ -12,12 +12,12 @@ use holdpoint_common::{
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
 use holdpoint_session::state::{
-    CallStage, Clearance, Cut, Decision, Effect, Gate, GateReply, Input, Moment, Phase, Refused, Reply, Report, State,
-    Turn, decide,
+    CallStage, Clearance, Cut, Effect, Gate, GateReply, Moment, Phase, Refused, Report, State, Turn,
 };
 use holdpoint_tools::AskReply;
 
 use super::bench::{Bench, allow, ann, answer, ask, ben, confirm, finished, gate, prompt, report, restored};
+use super::input::{Decision, Input, Reply, decide};
 use super::stories::{Property, ROOM, StepOfHistory, check_property, ensure};
 
 // ---- the status

@@ -1,33 +1,11 @@
-//! Interrupts, and waiting for the end of a turn.
+//! Waiting for the end of a turn.
 
 use actix::prelude::*;
 use holdpoint_common::api::TurnEnd;
-use holdpoint_common::{Outcome, Receipt, TurnId, Who};
+use holdpoint_common::{Outcome, Receipt, TurnId};
 use tokio::sync::oneshot;
 
-use super::{Replied, SessionActor};
-use crate::state::{Input, Refused, Reply};
-
-/// Interrupts the open turn. Replies at once, before the turn ends. If only a run is open, between
-/// two turns, the reply waits until the end of the run is saved.
-#[derive(Message)]
-#[rtype(result = "Result<Interrupted, Refused>")]
-pub(crate) struct Interrupt {
-    /// If set, interrupts only this turn.
-    pub(crate) turn: Option<TurnId>,
-    pub(crate) by: Who,
-}
-
-/// The result of an interrupt.
-#[derive(Debug)]
-pub(crate) enum Interrupted {
-    /// The turn is being cut.
-    Interrupting(TurnId),
-    /// Only a run was open, and it has ended.
-    RunEnded,
-    /// No such turn was open.
-    NotRunning,
-}
+use super::SessionActor;
 
 /// Waits for the end of a turn. Replies `None` if it is neither the open turn nor the last one.
 #[derive(Message)]
@@ -42,26 +20,6 @@ pub(super) struct TurnEndWaiters {
     waiting: Vec<(TurnId, oneshot::Sender<TurnEnd>)>,
     /// The end of the last turn.
     last: Option<TurnEnd>,
-}
-
-impl Handler<Interrupt> for SessionActor {
-    type Result = Replied<Result<Interrupted, Refused>>;
-
-    fn handle(&mut self, Interrupt { turn, by }: Interrupt, ctx: &mut Self::Context) -> Self::Result {
-        // The cut of a turn never waits for a save.
-        Replied::Now(match self.handle_input(Input::Interrupt { turn, by: by.clone() }, ctx) {
-            Ok(Reply::Interrupting { turn }) => {
-                tracing::info!(%turn, %by, "interrupt");
-                Ok(Interrupted::Interrupting(turn))
-            }
-            Ok(Reply::RunInterrupted) => {
-                tracing::info!(%by, "run interrupted between two turns");
-                return self.reply(|_| Ok(Interrupted::RunEnded), ctx);
-            }
-            Ok(_) => Ok(Interrupted::NotRunning),
-            Err(refused) => Err(refused),
-        })
-    }
 }
 
 impl Handler<AwaitEnd> for SessionActor {

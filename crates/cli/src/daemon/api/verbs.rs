@@ -1,0 +1,60 @@
+//! Handlers for the verbs of a session.
+
+use holdpoint_common::Answer;
+use holdpoint_common::api::{AnswerRequest, Answered, InterruptReply, InterruptRequest, TurnEnd};
+use holdpoint_session::{SessionError, SessionVerb};
+
+use super::body::Body;
+use super::caller::Caller;
+use super::error::ApiError;
+use super::parts::{AskPart, Id, Turn};
+use super::reply::{Reply, VerbResponse};
+
+/// `POST` to the path of the verb. A session that is only saved is not opened for it, because the
+/// client chooses the supplies that a session is opened with.
+pub(super) async fn act<V: SessionVerb>(
+    caller: Caller,
+    Id(id): Id,
+    Body(verb): Body<V>,
+) -> Result<VerbResponse<V::Reply>, ApiError> {
+    Ok(VerbResponse(caller.sessions().act(&id, verb).await?))
+}
+
+/// `POST sessions/{id}/interrupt`: replies with the end of the turn, unless the client does not
+/// wait for it.
+pub(super) async fn interrupt(
+    caller: Caller,
+    Id(id): Id,
+    Body(request): Body<InterruptRequest>,
+) -> Result<Reply<InterruptReply>, ApiError> {
+    let waits = !request.no_wait;
+    let mut reply = caller.sessions().act(&id, request).await?;
+    if let Some(turn) = reply.turn.filter(|_| waits) {
+        let end = caller.sessions().turn_end(&id, turn).await?;
+        reply.end = Some(end.ok_or(SessionError::Gone { session: id })?);
+    }
+    Ok(Reply(reply))
+}
+
+/// `GET sessions/{id}/turns/{turn}`
+pub(super) async fn turn_end(caller: Caller, Turn(id, turn): Turn) -> Result<Reply<Option<TurnEnd>>, ApiError> {
+    Ok(Reply(caller.sessions().turn_end(&id, turn).await?))
+}
+
+/// `POST asks/{ask}/answer`
+pub(super) async fn answer(
+    caller: Caller,
+    AskPart(ask): AskPart,
+    Body(answer): Body<Answer>,
+) -> Result<Reply<Answered>, ApiError> {
+    let given = answer.kind_name();
+    let request = AnswerRequest { ask: ask.clone(), answer };
+    let answered = caller.sessions().act(&ask.session, request).await.map_err(ApiError::from);
+    match &answered {
+        Ok(_) => tracing::info!(peer = %caller.peer, client = caller.who.name, %ask, given, "answer accepted"),
+        Err(fault) => {
+            tracing::warn!(peer = %caller.peer, client = caller.who.name, %ask, given, why = fault.code(), "answer refused");
+        }
+    }
+    answered.map(Reply)
+}

@@ -1,0 +1,308 @@
+//! The verbs of a session: every request that a client can make to it, with its reply.
+//!
+//! One type is the body of the HTTP request, the message to the session's actor and the input of
+//! its state machine.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Answer, AskId, Hold, HoldAt, HoldShown, ModelSupplies, Outcome, PromptId, Receipt, RunLimits, SessionId, Supplies,
+    TurnId,
+};
+
+/// A request of a client to one session.
+pub trait Verb: Serialize + Clone + fmt::Debug + Send + Sync + 'static {
+    /// The reply of the session.
+    type Reply: VerbReply;
+
+    /// The path below `/v1`, where `{id}` is the id of the session.
+    const PATH: &'static str;
+
+    /// The path below `/v1` for this session.
+    fn path(&self, session: &SessionId) -> String {
+        Self::PATH.replace("{id}", session.as_str())
+    }
+
+    /// Adds the supplies of the client, if the verb needs them and has none.
+    fn supply(&mut self, _supplies: &Supplies) {}
+}
+
+/// The reply to a [`Verb`].
+pub trait VerbReply: Serialize + DeserializeOwned + fmt::Debug + Send + 'static {
+    /// Whether there is a value. The HTTP response has no body otherwise.
+    const HAS_BODY: bool = true;
+
+    /// Records whether the facts of the request are saved on disk, if the reply says so.
+    fn set_saved(&mut self, _saved: bool) {}
+}
+
+impl VerbReply for () {
+    const HAS_BODY: bool = false;
+}
+
+impl VerbReply for Hold {}
+
+/// A request to give a session a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptRequest {
+    /// Text of the prompt: not blank, at most `limits.max_prompt_bytes` bytes long.
+    pub text: String,
+}
+
+impl Verb for PromptRequest {
+    type Reply = Prompted;
+    const PATH: &'static str = "/sessions/{id}/prompts";
+}
+
+/// The response to an accepted prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompted {
+    /// Id of the prompt.
+    pub prompt: PromptId,
+    /// Position in the queue, where 1 is next; 0 if the prompt's turn has started.
+    pub position: usize,
+    /// Whether the prompt is saved on disk.
+    pub saved: bool,
+}
+
+impl VerbReply for Prompted {
+    fn set_saved(&mut self, saved: bool) {
+        self.saved = saved;
+    }
+}
+
+/// A request to start a run: a goal that is worked through in iterations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRequest {
+    /// Goal of the run: not blank, at most `limits.max_prompt_bytes` bytes long.
+    pub goal: String,
+    /// Titles of the first tasks, at most 500 bytes each. The model can add more. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
+    /// Limits at which the run is held. Default: 50 iterations.
+    #[serde(default)]
+    pub limits: RunLimits,
+    /// Boundary at which a hold takes effect. Default: `iteration`.
+    #[serde(default)]
+    pub hold_at: HoldAt,
+}
+
+impl RunRequest {
+    /// Creates a request for this goal, with the default limits.
+    #[must_use]
+    pub fn new(goal: impl Into<String>) -> Self {
+        Self { goal: goal.into(), tasks: Vec::new(), limits: RunLimits::default(), hold_at: HoldAt::default() }
+    }
+}
+
+impl Verb for RunRequest {
+    type Reply = RunStarted;
+    const PATH: &'static str = "/sessions/{id}/run";
+}
+
+/// The response to the start of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStarted {
+    /// Turn of the first iteration; absent if the session is held. The run then starts when it is
+    /// released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Whether the run is saved on disk.
+    pub saved: bool,
+}
+
+impl VerbReply for RunStarted {
+    fn set_saved(&mut self, saved: bool) {
+        self.saved = saved;
+    }
+}
+
+/// An answer to an ask of the session. The body of the HTTP request is the answer alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct AnswerRequest {
+    /// Ask that is answered.
+    #[serde(skip)]
+    pub ask: AskId,
+    /// Answer to that ask.
+    pub answer: Answer,
+}
+
+impl Verb for AnswerRequest {
+    type Reply = Answered;
+    const PATH: &'static str = "/asks/{ask}/answer";
+
+    fn path(&self, _session: &SessionId) -> String {
+        Self::PATH.replace("{ask}", &self.ask.to_string())
+    }
+}
+
+/// The response to an answer that took effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Answered {
+    /// Id of the answered ask.
+    pub ask: AskId,
+    /// Whether the answer is saved on disk.
+    pub saved: bool,
+}
+
+impl VerbReply for Answered {
+    fn set_saved(&mut self, saved: bool) {
+        self.saved = saved;
+    }
+}
+
+/// A request to close a session. The session stays saved and can be opened again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CloseRequest {
+    /// Close the session only if it is unused: it has no turn, run or queued prompt, and got none
+    /// after the event with this number. Otherwise the request fails with `inUse` and changes
+    /// nothing. Background jobs do not count. Default: close in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unused_since: Option<u64>,
+}
+
+impl Verb for CloseRequest {
+    type Reply = ();
+    const PATH: &'static str = "/sessions/{id}/close";
+}
+
+/// A request to interrupt the open turn.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InterruptRequest {
+    /// Turn to interrupt. If another turn is open, nothing changes. Default: the open turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Respond at once, without the turn's end and its receipt. Default: `false`.
+    pub no_wait: bool,
+}
+
+impl Verb for InterruptRequest {
+    type Reply = InterruptReply;
+    const PATH: &'static str = "/sessions/{id}/interrupt";
+}
+
+/// The effect of an interrupt.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InterruptReply {
+    /// The interrupted turn; absent if no such turn was open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Whether the interrupt ended a run that had no open turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run: bool,
+    /// Number of the session's last event before the interrupt. The end of the turn follows it.
+    #[serde(default)]
+    pub after: u64,
+    /// End of the turn; absent if the request did not wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<TurnEnd>,
+}
+
+impl VerbReply for InterruptReply {}
+
+/// The end of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEnd {
+    /// Id of the turn.
+    pub turn: TurnId,
+    /// Outcome of the turn.
+    pub outcome: Outcome,
+    /// What the interrupt found and ended; absent if the turn was not cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
+}
+
+/// A request to hold a session at its next boundary. An idle one is held at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HoldRequest {}
+
+impl Verb for HoldRequest {
+    type Reply = Hold;
+    const PATH: &'static str = "/sessions/{id}/hold";
+}
+
+/// A request to release a held session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseRequest {}
+
+impl Verb for ReleaseRequest {
+    type Reply = Hold;
+    const PATH: &'static str = "/sessions/{id}/release";
+}
+
+/// A request to hold a session, or to release it if the client shows it as held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToggleRequest {
+    /// State that the client shows. If the session is in another state, nothing changes.
+    pub shown: HoldShown,
+}
+
+impl Verb for ToggleRequest {
+    type Reply = Hold;
+    const PATH: &'static str = "/sessions/{id}/toggle";
+}
+
+/// A request to rename a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RenameRequest {
+    /// New name, unique among live sessions: one line of at most 255 bytes. It also becomes the
+    /// title.
+    pub name: String,
+}
+
+impl Verb for RenameRequest {
+    type Reply = ();
+    const PATH: &'static str = "/sessions/{id}/rename";
+}
+
+/// A request to change the model of a session, from its next turn on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeModelRequest {
+    /// New model, as `PROVIDER/NAME`, or `PROVIDER` for the provider's default model.
+    pub model: String,
+    /// Provider settings of the client, with which the model is found. Default: those of the
+    /// engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supplies: Option<ModelSupplies>,
+}
+
+impl Verb for ChangeModelRequest {
+    type Reply = ();
+    const PATH: &'static str = "/sessions/{id}/model";
+
+    fn supply(&mut self, supplies: &Supplies) {
+        if self.supplies.is_none() {
+            self.supplies.clone_from(&supplies.models);
+        }
+    }
+}
+
+/// A request to turn the debug log of a session on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DebugRequest {
+    /// Whether the session is logged at debug level.
+    pub enabled: bool,
+}
+
+impl Verb for DebugRequest {
+    type Reply = ();
+    const PATH: &'static str = "/sessions/{id}/debug";
+}

@@ -1,0 +1,55 @@
+//! The messages that end a session's actor and leave the session as it is: unload and shutdown.
+
+use actix::prelude::*;
+
+use super::SessionActor;
+use crate::state::Shutdown;
+
+/// Ends the actor if the session is at rest, has no clients and is completely saved. The session
+/// stays in its log. The reply says whether the actor ends.
+#[derive(Message)]
+#[rtype(result = "bool")]
+pub(crate) struct Unload;
+
+impl Handler<Unload> for SessionActor {
+    type Result = bool;
+
+    fn handle(&mut self, _: Unload, ctx: &mut Self::Context) -> bool {
+        let free = self.state.is_at_rest() && self.clients.len() == 0 && self.outbox.is_saved();
+        if free {
+            tracing::info!("unload");
+            ctx.stop();
+        }
+        free
+    }
+}
+
+impl Message for Shutdown {
+    type Result = ();
+}
+
+impl Handler<Shutdown> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Shutdown, ctx: &mut Self::Context) {
+        tracing::info!("shut down");
+        // A closed session refuses this, and ends anyway.
+        let _ = self.handle_input(Shutdown, ctx);
+    }
+}
+
+/// Makes the actor panic, so that tests can check the recovery.
+#[cfg(feature = "test-support")]
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct PanicNow;
+
+#[cfg(feature = "test-support")]
+impl Handler<PanicNow> for SessionActor {
+    type Result = ();
+
+    #[expect(clippy::panic, reason = "the message exists to cause a panic")]
+    fn handle(&mut self, _: PanicNow, _: &mut Self::Context) {
+        panic!("a test requested a panic");
+    }
+}

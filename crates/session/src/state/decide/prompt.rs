@@ -1,0 +1,53 @@
+//! The decision for a prompt, and the starts of turns.
+
+use holdpoint_common::api::{PromptRequest, Prompted};
+use holdpoint_common::{Fact, Hold, PromptId, Who};
+
+use super::DecisionBuilder;
+use crate::state::decision::{Effect, Refused};
+use crate::state::input::Decide;
+use crate::state::{Cut, Phase, queued};
+
+impl Decide for PromptRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Prompted, Refused> {
+        let limits = builder.moment.limits;
+        if self.text.trim().is_empty() {
+            return Err(Refused::EmptyPrompt);
+        }
+        if self.text.len() > limits.max_prompt_bytes {
+            return Err(Refused::PromptTooLong { bytes: self.text.len(), most: limits.max_prompt_bytes });
+        }
+        let prompt = builder.state.next_prompt();
+        let waiting = builder.state.queue.len();
+        let starts = match &builder.state.phase {
+            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
+            // The next iteration of a run delivers the prompt.
+            Phase::Idle => !matches!(builder.state.hold, Hold::Standing { .. }) && builder.state.run.is_none(),
+            Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => false,
+        };
+        if !starts && waiting >= limits.max_queued_prompts {
+            return Err(Refused::QueueFull { waiting });
+        }
+        builder.facts.push(Fact::PromptAccepted { prompt, text: self.text.as_str().into(), by: by.clone() });
+        if starts {
+            builder.start(prompt);
+        }
+        let position = if starts { 0 } else { waiting + 1 };
+        Ok(Prompted { prompt, position, saved: false })
+    }
+}
+
+impl DecisionBuilder<'_> {
+    fn start(&mut self, prompt: PromptId) {
+        let turn = self.state.next_turn();
+        self.facts.push(Fact::TurnStarted { turn, prompt });
+        self.effects.push(Effect::Start { turn });
+    }
+
+    /// Starts the first queued prompt, if any.
+    pub(super) fn start_next(&mut self) {
+        if let Some((first, _)) = self.state.queue.front().and_then(|event| queued(event)) {
+            self.start(first);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! All inputs of the machine in one type, and all replies in another, for histories and tables.
+
+use std::sync::Arc;
+
+use holdpoint_common::api::{
+    AnswerRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply, InterruptRequest,
+    PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb,
+};
+use holdpoint_common::{
+    Answer, AskId, AskRequest, CallId, Event, Hold, HoldShown, JobEnd, PromptId, RestoreCause, TaskRequest, TurnId, Who,
+};
+use holdpoint_session::state::{
+    self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate, RaiseAsk, Reception,
+    Refused, Report, Restore, RunnerReport, Shutdown, State, WaitOver,
+};
+
+pub(super) type Decision = state::Decision<Reply>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Input {
+    Prompt { text: String, by: Who },
+    Run { request: RunRequest, by: Who },
+    WaitOver { turn: TurnId },
+    Answer { ask: AskId, answer: Answer, by: Who },
+    Interrupt { turn: Option<TurnId>, by: Who },
+    Hold { by: Who },
+    Release,
+    Toggle { shown: HoldShown, by: Who },
+    Rename { name: String, by: Who },
+    Model { model: String, by: Who },
+    Debug { enabled: bool, by: Who },
+    Close { unused_since: Option<u64>, by: Who },
+    Shutdown,
+    Ask { turn: TurnId, call: CallId, request: AskRequest },
+    Tasks { turn: TurnId, call: CallId, request: TaskRequest },
+    JobStarted { turn: TurnId, call: CallId, command: String },
+    JobEnded { job: CallId, end: JobEnd },
+    Gate { turn: TurnId, gate: Gate },
+    Report { turn: TurnId, report: Report },
+    Restored { cause: RestoreCause, draft: Vec<Arc<Event>> },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Reply {
+    Prompted { prompt: PromptId, position: usize },
+    RunStarted { turn: Option<TurnId> },
+    Answered,
+    Interrupting { turn: TurnId },
+    RunInterrupted,
+    NotRunning,
+    Hold(Hold),
+    Renamed,
+    Closing,
+    Stopping,
+    Asked(AskId),
+    AskRefused,
+    Gate(GateReply),
+    Noted,
+    Stale,
+}
+
+/// Decides any input.
+pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decision, Refused> {
+    let runner = |reception| match reception {
+        Reception::Noted => Reply::Noted,
+        Reception::Stale => Reply::Stale,
+    };
+    let at = Machine { state, moment };
+    match input {
+        Input::Prompt { text, by } => at
+            .verb(PromptRequest { text }, by, |Prompted { prompt, position, .. }| Reply::Prompted { prompt, position }),
+        Input::Run { request, by } => at.verb(request, by, |RunStarted { turn, .. }| Reply::RunStarted { turn }),
+        Input::WaitOver { turn } => at.input(WaitOver { turn }, runner),
+        Input::Answer { ask, answer, by } => at.verb(AnswerRequest { ask, answer }, by, |_| Reply::Answered),
+        Input::Interrupt { turn, by } => {
+            at.verb(InterruptRequest { turn, no_wait: false }, by, |InterruptReply { turn, run, .. }| match turn {
+                Some(turn) => Reply::Interrupting { turn },
+                None if run => Reply::RunInterrupted,
+                None => Reply::NotRunning,
+            })
+        }
+        Input::Hold { by } => at.verb(HoldRequest {}, by, Reply::Hold),
+        Input::Release => at.verb(ReleaseRequest {}, Who::named("ann"), Reply::Hold),
+        Input::Toggle { shown, by } => at.verb(ToggleRequest { shown }, by, Reply::Hold),
+        Input::Rename { name, by } => at.verb(RenameRequest { name }, by, |()| Reply::Renamed),
+        Input::Model { model, by } => at.verb(ChangeModelRequest { model, supplies: None }, by, |()| Reply::Noted),
+        Input::Debug { enabled, by } => at.verb(DebugRequest { enabled }, by, |()| Reply::Noted),
+        Input::Close { unused_since, by } => at.verb(CloseRequest { unused_since }, by, |()| Reply::Closing),
+        Input::Shutdown => at.input(Shutdown, |()| Reply::Stopping),
+        Input::Ask { turn, call, request } => at.input(RaiseAsk { turn, call, request }, |ask| match ask {
+            Some(ask) => Reply::Asked(ask),
+            None => Reply::AskRefused,
+        }),
+        Input::Tasks { turn, call, request } => at.input(ChangeTasks { turn, call, request }, runner),
+        Input::JobStarted { turn, call, command } => at.input(JobStarted { turn, call, command }, runner),
+        Input::JobEnded { job, end } => at.input(JobEnded { job, end }, runner),
+        Input::Gate { turn, gate } => at.input(PassGate { turn, gate }, Reply::Gate),
+        Input::Report { turn, report } => at.input(RunnerReport { turn, report }, runner),
+        Input::Restored { cause, draft } => at.input(Restore { cause, draft }, |()| Reply::Noted),
+    }
+}
+
+struct Machine<'a> {
+    state: &'a State,
+    moment: Moment<'a>,
+}
+
+impl Machine<'_> {
+    fn input<I: state::Input>(&self, input: I, reply: impl Fn(I::Reply) -> Reply) -> Result<Decision, Refused> {
+        let state::Decision { facts, effects, reply: typed } = state::decide(self.state, self.moment, input)?;
+        Ok(Decision { facts, effects, reply: reply(typed) })
+    }
+
+    fn verb<V: Decide>(
+        &self,
+        verb: V,
+        by: Who,
+        reply: impl Fn(<V as Verb>::Reply) -> Reply,
+    ) -> Result<Decision, Refused> {
+        self.input(&ByClient { verb, by }, reply)
+    }
+}
