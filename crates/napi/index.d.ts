@@ -276,6 +276,8 @@ export declare class Sessions {
    * or to the daemon's log. The snapshot has the setting as `isDebugEnabled`.
    */
   sessionSetDebug(id: string, enabled: boolean): Promise<void>
+  /** Changes the asks mode of a session. The new mode also answers the open asks. */
+  sessionSetAsks(id: string, asks: AsksMode): Promise<void>
   /**
    * Holds a session at its next boundary, or at once if it is idle. Resolves to the new state of
    * the hold.
@@ -638,6 +640,9 @@ export declare function sessionSetModel(id: string, model: string): Promise<void
  * or to the daemon's log. The snapshot has the setting as `isDebugEnabled`.
  */
 export declare function sessionSetDebug(id: string, enabled: boolean): Promise<void>
+
+/** Changes the asks mode of a session. The new mode also answers the open asks. */
+export declare function sessionSetAsks(id: string, asks: AsksMode): Promise<void>
 
 /**
  * Holds a session at its next boundary, or at once if it is idle. Resolves to the new state of

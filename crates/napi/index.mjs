@@ -30,6 +30,7 @@ export const {
   sessionRelease,
   sessionRename,
   sessionRun,
+  sessionSetAsks,
   sessionSetDebug,
   sessionSetModel,
   sessionSettled,

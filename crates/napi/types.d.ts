@@ -85,7 +85,7 @@ export type AnsweredBy =
       asks: AsksMode
     }
 /**
- * The asks mode of a session, set when the session is opened.
+ * The asks mode of a session, which clients can change.
  */
 export type AsksMode = 'wait' | 'deny' | 'approve'
 /**
@@ -352,6 +352,17 @@ export type Fact =
       enabled: boolean
       /**
        * Client that changed the setting.
+       */
+      by: Who
+    }
+  | {
+      type: 'asksChanged'
+      /**
+       * New asks mode.
+       */
+      asks: AsksMode
+      /**
+       * Client that changed the mode.
        */
       by: Who
     }
@@ -1209,6 +1220,10 @@ export interface Ask {
    * approves only this call.
    */
   always?: string | null
+  /**
+   * Whether a deny rule may apply to the call. Only a person can approve it then.
+   */
+  mayBeDenied?: boolean
 }
 /**
  * A pause: a tool waits for the user.
@@ -2317,6 +2332,15 @@ export interface Certificates {
    * Absolute paths of folders with such files, separated by colons, from `SSL_CERT_DIR`.
    */
   dir?: string | null
+}
+/**
+ * A request to change the asks mode of a session. The new mode also answers the asks that are open.
+ */
+export interface AsksRequest {
+  /**
+   * New asks mode.
+   */
+  asks: AsksMode
 }
 /**
  * A request to give a session a prompt.

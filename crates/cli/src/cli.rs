@@ -8,8 +8,8 @@ use clap_complete::CompleteEnv;
 use holdpoint_session::folders::Folders;
 
 use crate::commands::{
-    answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, man, models, new,
-    policy, prompt, rename, rm, run, show, status, transfer, wait,
+    answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, man, models,
+    new, policy, prompt, rename, rm, run, show, status, transfer, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -49,6 +49,7 @@ enum Command {
     Deny(answer::Deny),
     Continue(answer::Continue),
     Answer(answer::AnswerArgs),
+    Asks(asks::Args),
     #[command(alias = "pause")]
     Hold(hold::HoldArgs),
     #[command(alias = "play")]
@@ -119,6 +120,7 @@ fn carry_out_command(command: Option<Command>, folders: &Folders, ui: &mut Ui) -
         Some(Command::Deny(args)) => answer::deny(&args, folders, ui),
         Some(Command::Continue(args)) => answer::continue_tool(&args, folders, ui),
         Some(Command::Answer(args)) => answer::answer_question(&args, folders, ui),
+        Some(Command::Asks(args)) => asks::carry_out(&args, folders, ui),
         Some(Command::Hold(args)) => hold::hold(&args, folders, ui),
         Some(Command::Release(args)) => hold::release(&args, folders, ui),
         Some(Command::Interrupt(args)) => interrupt::carry_out(&args, folders, ui),

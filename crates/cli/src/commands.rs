@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod answer;
+pub(crate) mod asks;
 pub(crate) mod attach;
 pub(crate) mod close;
 pub(crate) mod completions;

@@ -32,7 +32,7 @@ pub(crate) struct OpenArgs {
     /// Who answers asks; by default, the configured setting, else `wait`, or `deny` for `run`
     /// without a terminal
     #[arg(long, value_enum)]
-    asks: Option<Asks>,
+    asks: Option<AsksArg>,
 
     /// End a turn after this many steps (model requests); 0 for no limit
     #[arg(long, value_name = "N")]
@@ -44,7 +44,7 @@ pub(crate) struct OpenArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Asks {
+pub(crate) enum AsksArg {
     /// A user answers
     Wait,
     /// No user: a Continue proceeds, a Confirm is denied, a question is an error for the model
@@ -52,6 +52,16 @@ enum Asks {
     /// No user: a Continue proceeds, a Confirm is approved unless a rule may deny it, a question is
     /// an error for the model
     Approve,
+}
+
+impl From<AsksArg> for AsksMode {
+    fn from(asks: AsksArg) -> Self {
+        match asks {
+            AsksArg::Wait => Self::Wait,
+            AsksArg::Deny => Self::Deny,
+            AsksArg::Approve => Self::Approve,
+        }
+    }
 }
 
 impl OpenArgs {
@@ -66,9 +76,9 @@ impl OpenArgs {
     /// The asks mode and the source that set it; `None` if no source did.
     pub(crate) fn asks(&self, config: &Config) -> Option<(AsksMode, &'static str)> {
         match (self.asks, config.asks) {
-            (Some(Asks::Wait), _) => Some((AsksMode::Wait, "--asks wait")),
-            (Some(Asks::Deny), _) => Some((AsksMode::Deny, "--asks deny")),
-            (Some(Asks::Approve), _) => Some((AsksMode::Approve, "--asks approve")),
+            (Some(AsksArg::Wait), _) => Some((AsksMode::Wait, "--asks wait")),
+            (Some(AsksArg::Deny), _) => Some((AsksMode::Deny, "--asks deny")),
+            (Some(AsksArg::Approve), _) => Some((AsksMode::Approve, "--asks approve")),
             (None, Some(mode)) => Some((mode, "`asks` in the configuration")),
             (None, None) => None,
         }

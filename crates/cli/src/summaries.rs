@@ -5,7 +5,7 @@ pub(crate) mod runs;
 pub(crate) mod session;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskRequest, Fact, HistoryCut, HoldCause, Omission, PauseKind, PauseRequest, ToolCall,
+    Answer, AnsweredBy, AskRequest, AsksMode, Fact, HistoryCut, HoldCause, Omission, PauseKind, PauseRequest, ToolCall,
 };
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
@@ -96,9 +96,19 @@ pub(crate) fn setting(fact: &Fact) -> Option<String> {
         Fact::ModelChanged { model, by } => (format!("its model is {} from the next turn on", prose_line(model)), by),
         Fact::DebugChanged { enabled: true, by } => ("logged at debug level".to_owned(), by),
         Fact::DebugChanged { enabled: false, by } => ("no longer logged at debug level".to_owned(), by),
+        Fact::AsksChanged { asks, by } => (asks_mode(*asks).to_owned(), by),
         _ => return None,
     };
     Some(format!("{what}, {}", prose_line(&by.origin())))
+}
+
+/// Describes the answers to asks in this mode.
+pub(crate) fn asks_mode(asks: AsksMode) -> &'static str {
+    match asks {
+        AsksMode::Wait => "asks wait: a person answers",
+        AsksMode::Deny => "asks deny: confirmations are denied and questions refused without asking you",
+        AsksMode::Approve => "asks approve: confirmations are approved and questions refused without asking you",
+    }
 }
 
 /// Describes how a conversation was cut for a model request.

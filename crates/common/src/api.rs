@@ -18,6 +18,7 @@
 //! | `POST sessions/{id}/rename` | [`RenameRequest`] | none |
 //! | `POST sessions/{id}/model` | [`ChangeModelRequest`] | none |
 //! | `POST sessions/{id}/debug` | [`DebugRequest`] | none |
+//! | `POST sessions/{id}/asks` | [`AsksRequest`] | none |
 //! | `POST sessions/{id}/close` | [`CloseRequest`] | none |
 //! | `GET sessions/{id}/events` | [`EventsQuery`] | a stream of [`StreamFrame`] |
 //! | `GET sessions/{what}/log` | | the exported session, as JSON lines |
@@ -49,7 +50,7 @@ use crate::supplies::Supplies;
 use crate::time::Timestamp;
 
 pub use verbs::{
-    AnswerRequest, Answered, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
+    AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
     InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
     TurnEnd, Verb, VerbReply,
 };

@@ -179,6 +179,9 @@ pub struct Ask {
     /// approves only this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<String>,
+    /// Whether a deny rule may apply to the call. Only a person can approve it then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_denied: bool,
 }
 
 impl Ask {
@@ -205,7 +208,7 @@ pub struct PauseState {
     pub request: PauseRequest,
 }
 
-/// The asks mode of a session, set when the session is opened.
+/// The asks mode of a session, which clients can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AsksMode {

@@ -12,7 +12,7 @@ const SCREEN: &str = "tui";
 const NODE: &str = "node";
 
 /// The commands of the program `holdpoint`. Each command is a client with its own name.
-pub const COMMANDS: [&str; 26] = [
+pub const COMMANDS: [&str; 27] = [
     "run",
     "loop",
     "new",
@@ -27,6 +27,7 @@ pub const COMMANDS: [&str; 26] = [
     "deny",
     "continue",
     "answer",
+    "asks",
     "hold",
     "release",
     "interrupt",

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use self::body::Body;
 use self::kinds::kinds;
 use crate::answer::{Answer, AnsweredBy, AskCloseCause};
-use crate::ask::Ask;
+use crate::ask::{Ask, AsksMode};
 use crate::client::Who;
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TaskId, TurnId};
@@ -117,6 +117,13 @@ kinds! {
             /// Whether the session is logged at debug level.
             enabled: bool,
             /// Client that changed the setting.
+            by: Who,
+        },
+        /// The asks mode of the session was changed. The new mode also answered the open asks.
+        AsksChanged {
+            /// New asks mode.
+            asks: AsksMode,
+            /// Client that changed the mode.
             by: Who,
         },
         /// A prompt was accepted. It starts a turn or waits in the queue.

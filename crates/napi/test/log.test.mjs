@@ -117,7 +117,7 @@ test('dropped_log_records_are_counted', async () => {
      await Promise.all(renamed)
      while (records.at(-1).message !== 'records were dropped') await new Promise(setImmediate)
      await sessionRename(id, 'the-last')`,
-    { env: { HOLDPOINT_LOG: 'off,holdpoint_session::actor::rename=info,holdpoint_napi=warn' } },
+    { env: { HOLDPOINT_LOG: 'off,holdpoint_session::actor::verbs=info,holdpoint_napi=warn' } },
   )
   const gap = records.findIndex(({ message }) => message === 'records were dropped')
   const { level, fields } = records[gap]

@@ -47,6 +47,8 @@ everywhere('types', (getSessions) => {
     await keep('Interrupted', sessions.sessionInterrupt(id))
     await sessions.sessionRename(id, `named-${id}`)
     await sessions.sessionSetDebug(id, true)
+    await sessions.sessionSetAsks(id, 'wait')
+    await sessions.sessionSetAsks(id, 'deny')
     await sessions.sessionSetModel(id, 'rehearsal')
     await keep('Snapshot', sessions.sessionSettled(id))
     await sessions.sessionClose(id)

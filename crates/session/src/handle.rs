@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    AnswerRequest, Answered, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
+    AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
     InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
     TurnEnd,
 };
-use holdpoint_common::{Answer, AnswerError, AskId, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AnswerError, AskId, AsksMode, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use tokio::sync::watch;
 
 use crate::backend::{SessionBackend, SessionVerb, with_backend};
@@ -227,6 +227,14 @@ impl SessionHandle {
     /// [`SessionError`] if the session is closed.
     pub async fn change_debug(&self, enabled: bool) -> Result<(), SessionError> {
         self.act(DebugRequest { enabled }).await
+    }
+
+    /// Changes the asks mode. The new mode also answers the asks that are open.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the session is closed.
+    pub async fn change_asks(&self, asks: AsksMode) -> Result<(), SessionError> {
+        self.act(AsksRequest { asks }).await
     }
 
     /// Closes the session: cuts its turn, closes its asks, ends its processes, stops its actor and

@@ -366,6 +366,7 @@ impl State {
             | Fact::SessionRenamed { .. }
             | Fact::ModelChanged { .. }
             | Fact::DebugChanged { .. }
+            | Fact::AsksChanged { .. }
             | Fact::PromptAccepted { .. }
             | Fact::PromptReturned { .. }
             | Fact::RunStarted { .. }

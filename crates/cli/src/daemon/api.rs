@@ -22,8 +22,8 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::{self, ServiceConfig};
 use holdpoint_common::api::{
-    AnswerRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest, PromptRequest,
-    ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest,
+    PromptRequest, ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
 };
 
 pub(super) use self::body::read_ahead;
@@ -53,7 +53,8 @@ fn resources() -> Vec<Resource> {
         Resource::at("/import").post("Import an exported session.", transfer::import),
         Resource::at("/sessions/{id}/events")
             .get("Attach to a session. Closing the connection detaches.", events::attach),
-        Resource::at("/sessions/{id}/asks").get("List the open asks of a session.", sessions::asks),
+        Resource::verb::<AsksRequest>("Change the asks mode of a session. It also answers the open asks.")
+            .get("List the open asks of a session.", sessions::asks),
         Resource::verb::<PromptRequest>("Send a prompt to a session."),
         Resource::verb::<RunRequest>("Start a run, which works towards a goal in iterations."),
         Resource::at(InterruptRequest::PATH)

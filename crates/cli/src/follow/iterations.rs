@@ -73,6 +73,7 @@ impl Iterations {
             | Fact::SessionRenamed { .. }
             | Fact::ModelChanged { .. }
             | Fact::DebugChanged { .. }
+            | Fact::AsksChanged { .. }
             | Fact::SessionRestored { .. } => self.human.show(event, ui),
             _ => Ok(()),
         }

@@ -198,9 +198,10 @@ impl StepView {
                 ui.line(Style::Dim, &format!("  {which}→ closed: {cause}"))
             }
             Fact::HoldChanged { hold } => self.held(hold, ui),
-            Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
-                ui.line(Style::Dim, &setting(fact).unwrap_or_default())
-            }
+            Fact::SessionRenamed { .. }
+            | Fact::ModelChanged { .. }
+            | Fact::DebugChanged { .. }
+            | Fact::AsksChanged { .. } => ui.line(Style::Dim, &setting(fact).unwrap_or_default()),
             Fact::TurnFinished { .. } => self.ended(fact, ui),
             Fact::SessionRestored { cause } => match cause {
                 RestoreCause::Panic => ui.line(Style::Warning, "the session failed and was rebuilt from its log"),

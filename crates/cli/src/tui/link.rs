@@ -217,6 +217,7 @@ impl Link {
                 Command::Release => session.release().await.map(drop),
                 Command::Rename { name } => session.rename(name).await,
                 Command::Model { name } => session.change_model(name).await,
+                Command::Asks { asks } => session.change_asks(asks).await,
                 Command::Debug { enabled } => session.change_debug(enabled).await,
                 Command::Export { path } => {
                     let message = export::export(&session, &path).await;

@@ -285,7 +285,7 @@ pub(super) fn pause(kind: PauseKind, details: &str) -> AskRequest {
 
 pub(super) fn ask(seq: u64, request: AskRequest, since: Timestamp) -> Ask {
     let id = format!("alpha.{seq}").parse().unwrap();
-    Ask { id, call: CallId(1), origin: AskOrigin::Policy, since, request, always: None }
+    Ask { id, call: CallId(1), origin: AskOrigin::Policy, since, request, always: None, may_be_denied: false }
 }
 
 pub(super) fn standing(cause: HoldCause) -> Hold {

@@ -158,9 +158,10 @@ impl Transcript {
             Fact::AskAnswered { ask, answer, by } => self.add_ask_result(seq, ask, &answered(answer, by, self.own)),
             Fact::AskClosed { ask, cause } => self.add_ask_result(seq, ask, &format!("closed: {cause}")),
             Fact::HoldChanged { hold } => self.hold(seq, hold),
-            Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
-                self.note(seq, Tone::Dim, setting(fact).unwrap_or_default());
-            }
+            Fact::SessionRenamed { .. }
+            | Fact::ModelChanged { .. }
+            | Fact::DebugChanged { .. }
+            | Fact::AsksChanged { .. } => self.note(seq, Tone::Dim, setting(fact).unwrap_or_default()),
             Fact::TurnFinished { .. } => self.ended(seq, fact),
             Fact::SessionRestored { cause: RestoreCause::Panic } => {
                 self.note(seq, Tone::Warning, "the session failed and was rebuilt from its log".to_owned());

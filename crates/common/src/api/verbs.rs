@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, AskId, Hold, HoldAt, HoldShown, ModelSupplies, Outcome, PromptId, Receipt, RunLimits, SessionId, Supplies,
-    TurnId,
+    Answer, AskId, AsksMode, Hold, HoldAt, HoldShown, ModelSupplies, Outcome, PromptId, Receipt, RunLimits, SessionId,
+    Supplies, TurnId,
 };
 
 /// A request of a client to one session.
@@ -305,4 +305,17 @@ pub struct DebugRequest {
 impl Verb for DebugRequest {
     type Reply = ();
     const PATH: &'static str = "/sessions/{id}/debug";
+}
+
+/// A request to change the asks mode of a session. The new mode also answers the asks that are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AsksRequest {
+    /// New asks mode.
+    pub asks: AsksMode,
+}
+
+impl Verb for AsksRequest {
+    type Reply = ();
+    const PATH: &'static str = "/sessions/{id}/asks";
 }

@@ -42,6 +42,7 @@ pub(super) fn fact_bytes(fact: &Fact) -> usize {
         | Fact::SessionRestored { .. }
         | Fact::SessionClosed { .. }
         | Fact::DebugChanged { .. }
+        | Fact::AsksChanged { .. }
         | Fact::PromptDelivered { .. }
         | Fact::IterationStarted { .. }
         | Fact::RunWaiting { .. }

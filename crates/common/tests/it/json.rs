@@ -48,6 +48,7 @@ fn ask() -> Ask {
         since: NOW,
         request: AskRequest::Pause(pause()),
         always: Some("make".into()),
+        may_be_denied: true,
     }
 }
 
@@ -136,6 +137,7 @@ fn facts() -> Vec<Fact> {
         Fact::SessionRenamed { name: "payments".into(), by: who() },
         Fact::ModelChanged { model: "openai/gpt-5".into(), by: who() },
         Fact::DebugChanged { enabled: true, by: who() },
+        Fact::AsksChanged { asks: AsksMode::Deny, by: who() },
         Fact::PromptAccepted { prompt: PromptId(1), text: "go".into(), by: Who::named("run") },
         Fact::PromptReturned { prompt: PromptId(2), text: "later".into() },
         Fact::PromptDelivered { prompt: PromptId(2), iteration: 3 },

@@ -1,11 +1,12 @@
-//! Functions that change a session's name, model or debug log.
+//! Functions that change a session's name, model, asks mode or debug log.
 
+use holdpoint_common::AsksMode;
 use napi::Env;
-use napi::bindgen_prelude::PromiseRaw;
+use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 
 use super::{Sessions, refresh};
-use crate::convert::promise_void;
+use crate::convert::{promise_void, read_argument};
 
 #[napi]
 impl Sessions {
@@ -48,5 +49,17 @@ impl Sessions {
         enabled: bool,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         promise_void(env, self.act(id, move |session| async move { Ok(session.change_debug(enabled).await?) }))
+    }
+
+    /// Changes the asks mode of a session. The new mode also answers the open asks.
+    #[napi(catch_unwind, ts_args_type = "id: string, asks: AsksMode", ts_return_type = "Promise<void>")]
+    pub fn session_set_asks<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        asks: Unknown<'_>,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let asks = read_argument::<AsksMode>(env, "asks", asks);
+        promise_void(env, self.act(id, |session| async move { Ok(session.change_asks(asks?).await?) }))
     }
 }

@@ -2,8 +2,8 @@
 
 use actix::prelude::*;
 use holdpoint_common::api::{
-    AnswerRequest, Answered, CloseRequest, DebugRequest, HoldRequest, InterruptReply, InterruptRequest, PromptRequest,
-    Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb, VerbReply,
+    AnswerRequest, Answered, AsksRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply, InterruptRequest,
+    PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb, VerbReply,
 };
 use holdpoint_common::{Hold, HoldShown, Who};
 
@@ -158,6 +158,12 @@ impl Act for DebugRequest {
     fn done(&self, by: &Who, (): &(), actor: &SessionActor) {
         tracing::info!(enabled = self.enabled, %by, "debug");
         actor.log_debug(self.enabled);
+    }
+}
+
+impl Act for AsksRequest {
+    fn done(&self, by: &Who, (): &(), _: &SessionActor) {
+        tracing::info!(asks = %self.asks, %by, "asks mode");
     }
 }
 

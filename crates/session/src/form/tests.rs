@@ -10,7 +10,15 @@ use super::*;
 
 fn ask(request: AskRequest) -> Ask {
     let id = "s.1".parse().unwrap();
-    Ask { id, call: CallId(1), origin: AskOrigin::Tool, since: Timestamp(0), request, always: None }
+    Ask {
+        id,
+        call: CallId(1),
+        origin: AskOrigin::Tool,
+        since: Timestamp(0),
+        request,
+        always: None,
+        may_be_denied: false,
+    }
 }
 
 fn pause(kind: PauseKind) -> Ask {

@@ -7,8 +7,8 @@ use actix::prelude::*;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::{
-    AnswerRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest, PromptRequest,
-    ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest,
+    PromptRequest, ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
 };
 use holdpoint_common::{SessionId, Supplies};
 
@@ -57,7 +57,16 @@ macro_rules! by_manager {
     )*};
 }
 
-by_actor!(PromptRequest, RunRequest, InterruptRequest, HoldRequest, ReleaseRequest, ToggleRequest, DebugRequest);
+by_actor!(
+    PromptRequest,
+    RunRequest,
+    InterruptRequest,
+    HoldRequest,
+    ReleaseRequest,
+    ToggleRequest,
+    DebugRequest,
+    AsksRequest
+);
 by_manager!(RenameRequest, ChangeModelRequest, CloseRequest);
 
 /// A session gets an actor for an answer only if it would accept the answer.

@@ -53,6 +53,7 @@ impl State {
                 self.remember(event);
             }
             Fact::DebugChanged { enabled, .. } => self.debug = *enabled,
+            Fact::AsksChanged { asks, .. } => Arc::make_mut(&mut self.settings).asks = *asks,
             Fact::PromptAccepted { prompt, text, .. } => {
                 if self.title.is_none() {
                     self.title = title_of(text);

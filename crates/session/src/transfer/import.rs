@@ -257,6 +257,7 @@ fn adopt(event: &mut Event, id: &SessionId) {
         }
         Fact::SessionRenamed { name, .. } if check_name(name).is_err() => *name = id.to_string(),
         Fact::DebugChanged { enabled, .. } => *enabled = false,
+        Fact::AsksChanged { asks, .. } => *asks = AsksMode::Wait,
         Fact::AskRaised { ask } => ask.id.session = id.clone(),
         Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => ask.session = id.clone(),
         Fact::TurnFinished { receipt: Some(receipt), .. } => {

@@ -4,6 +4,7 @@ use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
     PauseResponse, PolicyMode, SessionStatus, ToolStatus, Usage, Who,
 };
+use holdpoint_session::state::Refused;
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
@@ -227,6 +228,49 @@ async fn m_a6_who_answers_is_a_property_of_the_session() {
         let by = |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
         assert_eq!(facts.iter().filter(|fact| by(fact)).count(), 2, "the error names who answered");
     }
+}
+
+#[tokio::test]
+async fn m_a6_a_new_asks_mode_answers_open_and_later_asks_and_survives_a_restart() {
+    let folder = TempDir::new().unwrap();
+    let start = || Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
+    let id = {
+        let harness = start();
+        asking(&harness);
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        let confirm = || reply().call("probe", json!({"kind": "confirm"}));
+        harness.model.then(confirm()).then(confirm()).then(reply());
+        session.prompt("go").await.unwrap();
+        let open = events.asked().await;
+        session.change_asks(AsksMode::Approve).await.unwrap();
+        assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+        let facts: Vec<_> = events.facts().cloned().collect();
+        let changed =
+            |fact: &Fact| matches!(fact, Fact::AsksChanged { asks: AsksMode::Approve, by } if by.name == "test");
+        assert_eq!(facts.iter().filter(|fact| changed(fact)).count(), 1);
+        let by_setting = |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
+        assert_eq!(facts.iter().filter(|fact| by_setting(fact)).count(), 2, "the open ask and the next one");
+        let late = session.answer(&open.id, Answer::Approve { always: false }).await.unwrap_err();
+        assert!(late.to_string().contains("asks = approve"), "{late}");
+        let seq = session.snapshot().seq;
+        session.change_asks(AsksMode::Approve).await.unwrap();
+        assert_eq!(session.snapshot().seq, seq, "the same mode changes nothing");
+        session.id().clone()
+    };
+    let harness = start();
+    asking(&harness);
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    assert_eq!(session.snapshot().settings.asks, AsksMode::Approve);
+    session.change_asks(AsksMode::Wait).await.unwrap();
+    let mut events = session.attach(AttachFrom::now()).await.unwrap();
+    harness.model.then(reply().call("probe", json!({"kind": "confirm"}))).then(reply());
+    session.prompt("go").await.unwrap();
+    while events.shown().is_none() && events.next().await.is_some() {}
+    events.answer(Answer::Approve { always: false }).await.unwrap();
+    session.settled().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(session.change_asks(AsksMode::Deny).await, Err(SessionError::Refused(Refused::Closed)));
 }
 
 #[tokio::test]

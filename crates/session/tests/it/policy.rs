@@ -251,6 +251,15 @@ async fn m_a6_a_call_that_a_rule_may_deny_needs_a_person() {
     events.answer(Answer::Approve { always: false }).await.unwrap();
     events.turn_finished().await;
     assert!(world.work("ran denied").exists());
+
+    // The same holds for an ask that is open when the mode changes.
+    std::fs::remove_file(world.work("ran denied")).unwrap();
+    world.harness.model.then(reply().call("shell", json!({"command": commands[0]}))).then(reply().text("ok"));
+    session.prompt("again").await.unwrap();
+    assert!(events.asked().await.may_be_denied);
+    session.change_asks(AsksMode::Approve).await.unwrap();
+    events.turn_finished().await;
+    assert!(!world.work("ran denied").exists());
 }
 
 /// A tool that has judged a folder keeps it open until it runs. A tool that does not run must close

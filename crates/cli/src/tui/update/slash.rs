@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdpoint_common::HoldShown;
+use holdpoint_common::{AsksMode, HoldShown};
 use holdpoint_tools::shown::prose_line;
 
 use super::super::keymap::Action;
@@ -10,15 +10,17 @@ use super::super::message::Command;
 use super::super::state::State;
 use super::super::style::Tone;
 use super::{act, leave};
+use crate::summaries::asks_mode;
 
 /// The commands with their arguments, and their descriptions.
-pub(crate) const COMMANDS: [(&str, &str); 12] = [
+pub(crate) const COMMANDS: [(&str, &str); 13] = [
     ("/help", "show keys and commands"),
     ("/steps", "show or hide tool calls and thoughts"),
     ("/hold", "hold at the next boundary"),
     ("/release", "release the hold"),
     ("/interrupt", "interrupt the current turn or run"),
     ("/model [NAME]", "show the model, or change it from the next turn on"),
+    ("/asks [MODE]", "show the asks mode, or change it: wait, deny or approve"),
     ("/debug", "turn debug logging of this session on or off"),
     ("/clear", "clear the screen; the history is kept"),
     ("/rename NAME", "rename the session"),
@@ -86,6 +88,20 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
             report_unchanged(state, format!("the model is already {}", prose_line(rest)))
         }
         "model" => vec![Command::Model { name: rest.to_owned() }],
+        "asks" => match rest {
+            "" => {
+                let asks = asks_mode(session.snapshot.settings.asks);
+                state.show_notice(Tone::Plain, format!("{asks}; use /asks wait, deny or approve to change it"));
+                vec![]
+            }
+            "wait" => vec![Command::Asks { asks: AsksMode::Wait }],
+            "deny" => vec![Command::Asks { asks: AsksMode::Deny }],
+            "approve" => vec![Command::Asks { asks: AsksMode::Approve }],
+            _ => {
+                state.show_notice(Tone::Warning, "usage: /asks wait, deny or approve");
+                vec![]
+            }
+        },
         "debug" => vec![Command::Debug { enabled: !session.snapshot.is_debug_enabled }],
         "clear" => {
             session.received.transcript.clear();

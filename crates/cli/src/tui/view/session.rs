@@ -18,7 +18,7 @@ use super::super::style::Tone;
 use super::super::update::candidates;
 use super::super::wrap::wrap;
 use super::{ask, foot, is_held, position, put, rule, status};
-use crate::summaries::sum_up;
+use crate::summaries::{asks_mode, sum_up};
 use crate::table::fit;
 
 /// The most rows of the prompt.
@@ -173,20 +173,12 @@ fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
         Line::styled(format!("model {}{offline}", prose_line(&settings.model)), Tone::Dim.style()),
         Line::styled(format!("policy {}", policy(settings.policy)), Tone::Dim.style()),
     ];
-    let asks = asks(settings.asks).map(|asks| Line::styled(asks, Tone::Warning.style()));
+    let unattended = (settings.asks != AsksMode::Wait).then(|| asks_mode(settings.asks));
+    let asks = unattended.map(|asks| Line::styled(asks, Tone::Warning.style()));
     let mut shown = Vec::new();
     lines.iter().chain(&asks).for_each(|line| wrap(line, usize::from(area.width).saturating_sub(2), "", &mut shown));
     let rest = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     shown.iter().fold(rest, |rest, line| put(buffer, rest, line));
-}
-
-/// Describes how asks are answered without the user, if they are.
-fn asks(mode: AsksMode) -> Option<&'static str> {
-    match mode {
-        AsksMode::Wait => None,
-        AsksMode::Deny => Some("asks deny: confirmations are denied and questions refused without asking you"),
-        AsksMode::Approve => Some("asks approve: confirmations are approved and questions refused without asking you"),
-    }
 }
 
 fn policy(mode: holdpoint_common::PolicyMode) -> &'static str {

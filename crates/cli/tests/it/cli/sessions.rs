@@ -6,7 +6,7 @@ use std::process::Child;
 
 use holdpoint_common::{CutCause, Fact, Outcome};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::pty::Terminal;
 use crate::tty::Tty;
@@ -1046,6 +1046,26 @@ fn a_failed_import_names_the_line() {
         assert!(refused.starts_with(&format!("error: one.jsonl: {told}")), "{refused}");
         assert!(!refused.contains("column"), "{refused}");
     }
+}
+
+#[test]
+fn m_a6_the_asks_mode_of_an_open_session_is_changed() {
+    let world = World::new();
+    let id = world.open(&["--name", "one"], "shell: touch made");
+    world.ask(&id);
+    let changed = world.json(&["asks", "one", "deny", "--json"]);
+    assert_eq!(changed, json!({ "session": id, "asks": "deny", "saved": true }));
+    world.idle("one");
+    assert!(!world.work("made").exists());
+    assert_eq!(world.json(&["show", "one", "--json"])["settings"]["asks"], "deny");
+    assert!(world.run(&["logs", "one"]).code(0).out.contains("asks deny: confirmations are denied"));
+    let back = world.run(&["asks", &id[..4], "wait"]).code(0).out;
+    assert_eq!(back, "asks wait: a person answers\n");
+    world.run(&["prompt", "one", "shell: touch made"]).code(0);
+    let ask = world.ask(&id);
+    world.run(&["approve", &ask]).code(0);
+    world.idle("one");
+    assert!(world.work("made").exists());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Decisions on asks and their answers.
 
-use holdpoint_common::api::{AnswerRequest, Answered};
+use holdpoint_common::api::{AnswerRequest, Answered, AsksRequest};
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, Fact, Hold,
     PauseKind, PauseResponse, QuestionResponse, Who,
@@ -32,12 +32,7 @@ impl Decide for AnswerRequest {
         for ask in answered {
             builder.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
         }
-        // The turn was kept over a restart, and the queue behind it held. The turn now runs up to
-        // its next boundary.
-        if let Hold::Standing { cause, .. } = &builder.state.hold {
-            let hold = Hold::Requested { cause: cause.clone(), since: builder.moment.now };
-            builder.facts.push(Fact::HoldChanged { hold });
-        }
+        builder.continue_to_boundary();
         Ok(Answered { ask: self.ask.clone(), saved: false })
     }
 }
@@ -55,7 +50,36 @@ impl Input for RaiseAsk {
     }
 }
 
+impl Decide for AsksRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        builder.check_open()?;
+        let asks = self.asks;
+        if builder.state.settings.asks == asks {
+            return Ok(());
+        }
+        builder.facts.push(Fact::AsksChanged { asks, by: by.clone() });
+        let open = builder.state.asks.iter();
+        let answered: Vec<_> = open.filter_map(|ask| Some((ask, answer_of_setting(asks, ask)?))).collect();
+        for (ask, answer) in &answered {
+            builder.settle_by(ask, answer.clone(), AnsweredBy::Setting { asks });
+        }
+        if !answered.is_empty() {
+            builder.continue_to_boundary();
+        }
+        Ok(())
+    }
+}
+
 impl DecisionBuilder<'_> {
+    /// Lets a turn with an answered ask run to its next boundary, if it was kept over a restart and
+    /// is held.
+    fn continue_to_boundary(&mut self) {
+        if let Hold::Standing { cause, .. } = &self.state.hold {
+            let hold = Hold::Requested { cause: cause.clone(), since: self.moment.now };
+            self.facts.push(Fact::HoldChanged { hold });
+        }
+    }
+
     /// Answers an ask. A tool's ask wakes the tool; a policy Confirm opens the gate of its call.
     pub(super) fn settle_by(&mut self, ask: &Ask, answer: Answer, by: AnsweredBy) {
         if ask.origin == AskOrigin::Tool {
@@ -76,10 +100,11 @@ impl DecisionBuilder<'_> {
         may_be_denied: bool,
     ) -> AskId {
         let id = AskId { session: self.state.id().clone(), seq: self.moment.next + self.facts.len() as u64 };
-        let ask = Ask { id: id.clone(), call, origin, since: self.moment.now, request, always };
+        let since = self.moment.now;
+        let ask = Ask { id: id.clone(), call, origin, since, request, always, may_be_denied };
         self.facts.push(Fact::AskRaised { ask: ask.clone() });
         let asks = self.state.settings.asks;
-        if let Some(answer) = answer_of_setting(asks, &ask.request, may_be_denied) {
+        if let Some(answer) = answer_of_setting(asks, &ask) {
             self.settle_by(&ask, answer, AnsweredBy::Setting { asks });
         }
         id
@@ -120,13 +145,13 @@ pub(super) fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -
 }
 
 /// The answer that the asks mode gives by itself; `None` if a person answers.
-pub(super) fn answer_of_setting(asks: AsksMode, request: &AskRequest, may_be_denied: bool) -> Option<Answer> {
+fn answer_of_setting(asks: AsksMode, ask: &Ask) -> Option<Answer> {
     let approves = match asks {
         AsksMode::Wait => return None,
         AsksMode::Deny => false,
-        AsksMode::Approve => !may_be_denied,
+        AsksMode::Approve => !ask.may_be_denied,
     };
-    Some(match request {
+    Some(match &ask.request {
         AskRequest::Question(_) => Answer::Cancel,
         AskRequest::Pause(pause) => match pause.kind {
             PauseKind::Continue => Answer::Resume,

@@ -98,6 +98,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::SessionRenamed { name, .. } => format!("SessionRenamed({name})"),
         Fact::ModelChanged { model, .. } => format!("ModelChanged({model})"),
         Fact::DebugChanged { enabled, .. } => format!("DebugChanged({enabled})"),
+        Fact::AsksChanged { asks, .. } => format!("AsksChanged({asks})"),
         Fact::PromptAccepted { prompt, .. } => format!("PromptAccepted({prompt})"),
         Fact::PromptReturned { prompt, .. } => format!("PromptReturned({prompt})"),
         Fact::PromptDelivered { prompt, iteration } => format!("PromptDelivered({prompt} to {iteration})"),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    AnswerRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply, InterruptRequest,
-    PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
+    InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
+    Verb,
 };
 use holdpoint_common::{
-    Answer, AskId, AskRequest, CallId, Event, Hold, HoldShown, JobEnd, PromptId, RestoreCause, TaskRequest, TurnId, Who,
+    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldShown, JobEnd, PromptId, RestoreCause, TaskRequest,
+    TurnId, Who,
 };
 use holdpoint_session::state::{
     self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate, RaiseAsk, Reception,
@@ -29,6 +31,7 @@ pub(super) enum Input {
     Rename { name: String, by: Who },
     Model { model: String, by: Who },
     Debug { enabled: bool, by: Who },
+    Asks { asks: AsksMode, by: Who },
     Close { unused_since: Option<u64>, by: Who },
     Shutdown,
     Ask { turn: TurnId, call: CallId, request: AskRequest },
@@ -85,6 +88,7 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
         Input::Rename { name, by } => at.verb(RenameRequest { name }, by, |()| Reply::Renamed),
         Input::Model { model, by } => at.verb(ChangeModelRequest { model, supplies: None }, by, |()| Reply::Noted),
         Input::Debug { enabled, by } => at.verb(DebugRequest { enabled }, by, |()| Reply::Noted),
+        Input::Asks { asks, by } => at.verb(AsksRequest { asks }, by, |()| Reply::Noted),
         Input::Close { unused_since, by } => at.verb(CloseRequest { unused_since }, by, |()| Reply::Closing),
         Input::Shutdown => at.input(Shutdown, |()| Reply::Stopping),
         Input::Ask { turn, call, request } => at.input(RaiseAsk { turn, call, request }, |ask| match ask {

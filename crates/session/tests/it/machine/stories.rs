@@ -236,7 +236,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         None => u64::from(b) % (next + 1),
     };
     let by = if c < 128 { ann() } else { ben() };
-    match kind % 39 {
+    match kind % 40 {
         0..=3 => match a {
             0..=9 => prompt(" "),
             10..=19 => prompt(&"x".repeat(LONGEST + 1)),
@@ -274,6 +274,10 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         31 => Input::Rename { name: if a < 20 { String::new() } else { format!("name {}", a % 3) }, by },
         38 if a < 128 => Input::Model { model: format!("own/{}", b % 3), by },
         38 => Input::Debug { enabled: b < 128, by },
+        39 => {
+            let asks = [AsksMode::Wait, AsksMode::Wait, AsksMode::Deny, AsksMode::Approve][usize::from(b % 4)];
+            Input::Asks { asks, by }
+        }
         15 => Input::Restored {
             cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded][usize::from(b % 3)],
             draft: if c < 128 { vec![] } else { vec![piece(turn, state.turn().map_or(1, |turn| turn.step), next)] },

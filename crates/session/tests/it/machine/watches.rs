@@ -695,6 +695,7 @@ impl Property for Holds {
                 | Input::Rename { .. }
                 | Input::Model { .. }
                 | Input::Debug { .. }
+                | Input::Asks { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }
                 | Input::JobStarted { .. }

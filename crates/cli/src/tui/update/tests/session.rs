@@ -1,7 +1,7 @@
 //! Tests of typing, selecting and reading in a session.
 
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Hold, HoldCause, HoldShown, Outcome, SessionSummary, Timestamp, TurnId};
+use holdpoint_common::{AsksMode, Hold, HoldCause, HoldShown, Outcome, SessionSummary, Timestamp, TurnId};
 
 use super::{asking, draft};
 use crate::tui::layout::Scroll;
@@ -117,6 +117,9 @@ fn commands_are_typed_and_paths_are_prompts() {
     assert_eq!(run("/rename new name"), [Command::Rename { name: "new name".to_owned() }]);
     assert_eq!(run("/model openai/gpt-5"), [Command::Model { name: "openai/gpt-5".to_owned() }]);
     assert_eq!(run("/model"), []);
+    assert_eq!(run("/asks deny"), [Command::Asks { asks: AsksMode::Deny }]);
+    assert_eq!(run("/asks"), []);
+    assert_eq!(run("/asks never"), []);
     assert_eq!(run("/debug"), [Command::Debug { enabled: true }]);
     assert_eq!(run("/interrupt"), [Command::Interrupt { turn: Some(TurnId(1)) }]);
     assert_eq!(run("/usr/bin/true fails"), [Command::Prompt { text: "/usr/bin/true fails".to_owned() }]);
