@@ -77,6 +77,7 @@ mod input;
 mod place;
 mod policy;
 mod process;
+mod programs;
 mod script;
 pub mod secrets;
 pub mod shown;

@@ -11,7 +11,6 @@ mod impossible_patterns;
 mod matches;
 mod path_rule;
 mod prefixes;
-mod programs;
 mod rule;
 mod shells;
 mod variables;

@@ -9,8 +9,9 @@ use super::folders::WorkingFolder;
 use super::matches::Match;
 use super::rule::CompiledRule;
 use super::wrapper::Wrapper;
-use super::{Part, Policy, allowed_by, builtins, programs, variables};
+use super::{Part, Policy, allowed_by, builtins, variables};
 use crate::place::Place;
+use crate::programs;
 use crate::script::{Assignment, Redirection, Word};
 
 /// The reason why no rule may allow a call; `None` if no rule matches it.

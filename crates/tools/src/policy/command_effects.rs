@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::programs;
 use super::wrapper::{Wrapper, unwrap_wrapper};
+use crate::programs;
 use crate::script::{self, Assignment, Call, MAX_NESTING, MAX_SCRIPT, ScriptEffect, Word};
 
 /// The most text that is read for one command, in bytes: nested scripts can be read many times.

@@ -4,8 +4,8 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::impossible_patterns;
 use super::matches::Match;
-use super::programs;
 use super::wrapper::is_wrapper;
+use crate::programs;
 use crate::script::Word;
 
 /// The commands that a rule matches.

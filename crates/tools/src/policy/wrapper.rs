@@ -1,7 +1,8 @@
 //! Programs that run other programs, and the calls and scripts that they would run.
 
 use super::prefixes::Prefix;
-use super::{programs, shells};
+use super::shells;
+use crate::programs;
 use crate::script::Word;
 
 /// The calls and scripts that a program would run.
@@ -41,7 +42,7 @@ pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
         return Some(Wrapper { harmless: wrapper.harmless && plain == name, ..wrapper });
     }
     let wrapper = match plain {
-        "sh" | "bash" | "dash" | "ash" | "rbash" => posix(shells::script(rest)),
+        _ if programs::is_shell(plain) => posix(shells::script(rest)),
         "eval" => joined(operands(rest)),
         "trap" => joined(operands(rest).get(..1).unwrap_or_default()),
         "alias" => alias(operands(rest)),
@@ -53,8 +54,7 @@ pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
         "." | "source" => Wrapper { unclear: true, ..Wrapper::default() },
         "find" => find(rest),
         // The syntax of other shells differs, so this is only a guess.
-        "csh" | "elvish" | "fish" | "ksh" | "mksh" | "nu" | "pwsh" | "tcsh" | "xonsh" | "zsh" => remote(rest),
-        "hyperfine" | "newgrp" | "nodemon" | "parallel" | "pee" | "sg" | "ssh" | "watch" | "watchexec" => remote(rest),
+        _ if programs::is_other_shell(plain) || programs::runs_scripts(plain) => remote(rest),
         "capsh" | "flock" | "runuser" | "script" | "su" => {
             Wrapper { scripts: values_of(rest, Some('c'), &["command", "session-command"]), ..possible_calls(rest) }
         }

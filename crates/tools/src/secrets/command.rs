@@ -9,28 +9,19 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{Secret, block, known, named};
+use crate::programs;
 use crate::script::{self, ScriptEffect, Word};
 
-/// Programs that run their arguments or input, and words that list variables without naming them.
-/// `env` is missing because [`runs_only`] checks it: it is harmless before variables and a program.
-const INDIRECT_READERS: [&str; 30] = [
-    "ENV", "ENVIRON", "alias", "ash", "bash", "busybox", "compgen", "csh", "dash", "declare", "environ", "envsubst",
-    "eval", "fish", "getenv", "ksh", "local", "mksh", "parallel", "printenv", "pwsh", "set", "sh", "source", "ssh",
-    "tcsh", "typeset", "watch", "xargs", "zsh",
+/// Words that list variables without naming them, or run words of the command; shells, languages and
+/// other programs are in [`programs`]. `env` is missing because [`runs_only`] checks it: it is
+/// harmless before variables and a program.
+const INDIRECT_READERS: [&str; 17] = [
+    "ENV", "ENVIRON", "alias", "busybox", "compgen", "declare", "environ", "envsubst", "eval", "getenv", "local",
+    "printenv", "set", "source", "toybox", "typeset", "xargs",
 ];
 
 /// Words before a builtin or a program that do not change it.
 const TRANSPARENT: [&str; 2] = ["builtin", "command"];
-
-/// Interpreters, which can read variables and run text in their own language. Versions are ignored:
-/// `python3.12`. Other programs that can run something are missing: with a key as argument, `npm`
-/// or `gh` runs no text of the command.
-const INTERPRETERS: [&str; 45] = [
-    "R", "Rscript", "awk", "bun", "dc", "deno", "ed", "elixir", "emacs", "erl", "ex", "expect", "gawk", "gdb", "ghci",
-    "groovy", "iex", "ipython", "irb", "jshell", "julia", "lua", "luajit", "m4", "mawk", "nawk", "node", "nodejs",
-    "nvim", "octave", "perl", "php", "pry", "pypy", "python", "raku", "ruby", "scala", "sed", "tclsh", "ts-node",
-    "tsx", "vi", "vim", "wish",
-];
 
 /// Programs whose arguments are files.
 const FILE_PROGRAMS: [&str; 16] = [
@@ -229,8 +220,11 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a program of this name can reach variables, or text that is not in the command.
 fn is_indirect_reader(name: &str) -> bool {
-    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
-    INDIRECT_READERS.contains(&name) || INTERPRETERS.contains(&unversioned)
+    INDIRECT_READERS.contains(&name)
+        || programs::is_shell(name)
+        || programs::is_other_shell(name)
+        || programs::runs_scripts(name)
+        || programs::is_language(name)
 }
 
 /// Whether `env` is followed only by variables and a program, all of them plain, so that it lists

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Strictness, exact, line};
+use crate::programs;
 use crate::script::{self, Call, ScriptEffect, Word};
 use crate::secrets;
 
@@ -14,9 +15,6 @@ const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset
 
 /// Commands of bash that may set variables which their arguments do not show.
 const READING: [&str; 8] = [".", "getopts", "let", "mapfile", "printf", "read", "readarray", "source"];
-
-/// Programs that take scripts as arguments.
-const SHELLS: [&str; 8] = ["ash", "bash", "dash", "eval", "ksh", "mksh", "sh", "zsh"];
 
 /// How deeply nested scripts are read.
 const MAX_SCRIPT_DEPTH: u32 = 4;
@@ -90,7 +88,11 @@ impl Variables {
             let prints = is_one_of(word, &["printf"]) && arguments.first().and_then(Word::literal) != Some("-v");
             self.more |= is_one_of(word, &READING) && !prints;
         }
-        if let Some(at) = call.words.iter().position(|word| is_one_of(word, &SHELLS)) {
+        let takes_script = |word: &Word| {
+            let name = programs::name_of(word.literal().unwrap_or_default());
+            name == "eval" || programs::is_shell(name) || programs::is_other_shell(name)
+        };
+        if let Some(at) = call.words.iter().position(takes_script) {
             for word in &call.words[at + 1..] {
                 match word {
                     Word::Literal(script) if depth < MAX_SCRIPT_DEPTH && script.contains('=') => {

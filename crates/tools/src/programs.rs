@@ -1,4 +1,5 @@
-//! Lists of programs: those that run other programs, and the builtins of bash.
+//! The table of programs: shells, languages, programs that run others, and the builtins of bash.
+//! The policy judges by it, and secrets are masked by it.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -21,6 +22,25 @@ impl Names {
     }
 }
 
+/// Shells with the syntax and the options of bash.
+static SHELLS: Names = Names::new("ash bash dash rbash sh");
+
+/// Shells with a syntax of their own.
+static OTHER_SHELLS: Names = Names::new("csh elvish fish ksh mksh nu pwsh tcsh xonsh zsh");
+
+/// Programs that run the text of their arguments with a shell, here or on another machine.
+static SCRIPT_RUNNERS: Names = Names::new("hyperfine newgrp nodemon parallel pee sg ssh watch watchexec");
+
+/// Interpreters, debuggers and editors that run text in a language of their own, which can read
+/// variables.
+static LANGUAGES: Names = Names::new(
+    "
+    awk bun clojure dc deno duckdb ed elixir emacs erl ex expect gawk gdb ghci gnuplot groovy guile iex ipython irb
+    jshell julia lldb lua luajit m4 mawk nawk node nodejs nvim ocaml octave original-awk osascript perl php pry pypy
+    python R racket raku Rscript ruby runghc sage sbcl scala sed sqlite3 tclsh ts-node tsx vi view vim wish
+",
+);
+
 /// Programs that run another program and have too many options to list: any argument may begin the
 /// program that they run.
 static UNKNOWN_SYNTAX: Names = Names::new(
@@ -38,17 +58,14 @@ const WITH_G: [&str; 15] = [
     "timeout", "xargs",
 ];
 
-/// Programs that can run others because of an argument, a file or a setting, so that no rule allows
-/// them by name alone. [`WITH_SUBCOMMANDS`] has more of them.
+/// Further programs that can run others because of an argument, a file or a setting, so that no rule
+/// allows them by name alone. [`LANGUAGES`] and [`WITH_SUBCOMMANDS`] have more of them.
 static RUNNERS: Names = Names::new(
     "
-    ansible at awk bsdtar bunx c++ cc ccache clang clang++ clojure cmake cpan crontab ctest dbus-send dc dpkg duckdb
-    ed elixir emacs erl ex expect ftp fzf g++ gawk gcc ghci gnuplot groovy guile hx iex ip ipython irb java jest joe
-    jshell julia jupyter kak latex latexmk lazygit ld less lftp lua luajit lualatex m4 man mariadb mawk mocha more
-    mosh mysql nano nawk nc ncat netcat ninja nix-shell nmap node nodejs npx nvim ocaml octave open original-awk
-    osascript pandoc pdflatex perl php prename pry psql pypy pytest python python3 R racket rename rpm Rscript rsync
-    ruby runghc rustc sage sbcl scala sccache scp screen sed sftp socat sqlite3 ssh-copy-id tar tclsh tcpdump tex
-    tig tmux tox ts ts-node tsx uvx vi view vim vitest wish xcrun xdg-open xelatex zip
+    ansible at bsdtar bunx c++ cc ccache clang clang++ cmake cpan crontab ctest dbus-send dpkg ftp fzf g++ gcc hx ip
+    java jest joe jupyter kak latex latexmk lazygit ld less lftp lualatex man mariadb mocha more mosh mysql nano nc
+    ncat netcat ninja nix-shell nmap npx open pandoc pdflatex prename psql pytest rename rpm rsync rustc sccache scp
+    screen sftp socat ssh-copy-id tar tcpdump tex tig tmux tox ts uvx vitest xcrun xdg-open xelatex zip
 ",
 );
 
@@ -99,48 +116,72 @@ static EVALUATING: Names = Names::new(
 const FOLDER_CHANGING: [&str; 3] = ["cd", "pushd", "popd"];
 
 /// The last part of a program's path.
-pub(super) fn name_of(program: &str) -> &str {
+pub(crate) fn name_of(program: &str) -> &str {
     program.rsplit_once('/').map_or(program, |(_, name)| name)
 }
 
 /// Whether any argument may begin the program that this one runs. Dynamic linkers count, because
 /// `/lib/ld-linux.so.2` runs its argument.
-pub(super) fn has_unknown_syntax(name: &str) -> bool {
+pub(crate) fn has_unknown_syntax(name: &str) -> bool {
     UNKNOWN_SYNTAX.contains(name)
         || ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|linker| name.starts_with(linker))
 }
 
 /// The name without the `g` of GNU tools.
-pub(super) fn without_g(name: &str) -> &str {
+pub(crate) fn without_g(name: &str) -> &str {
     name.strip_prefix('g').filter(|name| WITH_G.contains(name)).unwrap_or(name)
 }
 
+/// The name without a version: `python` for `python3.12`.
+fn unversioned(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+}
+
+/// Whether a list has the program, with or without its version and the `g` of GNU tools.
+fn is_in(list: &Names, name: &str) -> bool {
+    list.contains(without_g(name)) || list.contains(without_g(unversioned(name)))
+}
+
+/// Whether the program is a shell with the syntax and the options of bash.
+pub(crate) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(name)
+}
+
+/// Whether the program is a shell with a syntax of its own.
+pub(crate) fn is_other_shell(name: &str) -> bool {
+    OTHER_SHELLS.contains(name)
+}
+
+/// Whether the program runs the text of its arguments with a shell.
+pub(crate) fn runs_scripts(name: &str) -> bool {
+    SCRIPT_RUNNERS.contains(name)
+}
+
+/// Whether the program runs text in a language of its own.
+pub(crate) fn is_language(name: &str) -> bool {
+    is_in(&LANGUAGES, name)
+}
+
 /// Whether the program can run others. Versions are ignored: `python3.12`.
-pub(super) fn is_runner(name: &str) -> bool {
-    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    let is_compiler = COMPILERS.iter().any(|compiler| unversioned.ends_with(compiler));
-    RUNNERS.contains(without_g(name))
-        || RUNNERS.contains(without_g(unversioned))
-        || has_subcommands(name)
-        || is_compiler
-        || name.starts_with("git-")
+pub(crate) fn is_runner(name: &str) -> bool {
+    let is_compiler = COMPILERS.iter().any(|compiler| unversioned(name).ends_with(compiler));
+    is_language(name) || is_in(&RUNNERS, name) || has_subcommands(name) || is_compiler || name.starts_with("git-")
 }
 
 /// Whether the first argument of the program is a subcommand that a rule can name.
-pub(super) fn has_subcommands(name: &str) -> bool {
-    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    WITH_SUBCOMMANDS.contains(without_g(name)) || WITH_SUBCOMMANDS.contains(without_g(unversioned))
+pub(crate) fn has_subcommands(name: &str) -> bool {
+    is_in(&WITH_SUBCOMMANDS, name)
 }
 
 /// The options that make a program run others; empty if it runs none, or needs no option to do so.
-pub(super) fn options_that_run(name: &str) -> &'static [&'static str] {
+pub(crate) fn options_that_run(name: &str) -> &'static [&'static str] {
     let is_of = |(program, _): &&(&str, &[&str])| *program == without_g(name);
     RUNNING_OPTIONS.iter().find(is_of).map_or(&[], |(_, options)| options)
 }
 
 /// The option that makes a program run others, if it is or may be among `words`: in full,
 /// shortened, or in a word that is unknown until it runs.
-pub(super) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
+pub(crate) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
     let may_be = |option: &str| {
         words.iter().any(|word| match word.literal() {
             None => *word == Word::Dynamic,
@@ -154,14 +195,14 @@ pub(super) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static
     options_that_run(name_of(program)).iter().copied().find(|option| may_be(option))
 }
 
-pub(super) fn is_quiet(name: &str) -> bool {
+pub(crate) fn is_quiet(name: &str) -> bool {
     QUIET.contains(&name)
 }
 
-pub(super) fn is_evaluating(name: &str) -> bool {
+pub(crate) fn is_evaluating(name: &str) -> bool {
     EVALUATING.contains(name)
 }
 
-pub(super) fn changes_folder(name: &str) -> bool {
+pub(crate) fn changes_folder(name: &str) -> bool {
     FOLDER_CHANGING.contains(&name)
 }
