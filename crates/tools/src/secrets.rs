@@ -37,6 +37,16 @@ impl Secret {
     }
 }
 
+/// Masks the secrets in a line of a list, where nothing depends on the exact text. In contrast to
+/// [`mask`], doubtful values are masked as well: every value of a field with the name of a secret,
+/// and every long word after `Bearer`.
+#[must_use]
+pub fn mask_in_list(line: &str) -> Cow<'_, str> {
+    let mut found = find(line);
+    found.extend(named::find_doubtful(line));
+    masked(line, in_order(found))
+}
+
 /// Masks the secrets in `text`. Each keeps its first four characters, or none if it is short,
 /// before `…(36 characters masked)`.
 ///
@@ -45,7 +55,10 @@ impl Secret {
 /// name that says that they are secret.
 #[must_use]
 pub fn mask(text: &str) -> Cow<'_, str> {
-    let secrets = find(text);
+    masked(text, find(text))
+}
+
+fn masked(text: &str, secrets: Vec<Secret>) -> Cow<'_, str> {
     if secrets.is_empty() {
         return Cow::Borrowed(text);
     }

@@ -14,9 +14,10 @@ use crate::ui::Ui;
 
 /// Close sessions: interrupt their work, end their processes and free their names
 ///
-/// They stay saved: `holdpoint attach` or `prompt` opens them again, `holdpoint rm` deletes them. A
-/// prefix of an id is not accepted.
+/// They stay saved: `holdpoint attach` or `prompt` opens them again, `holdpoint rm` deletes them.
+/// Only a whole id or a name is accepted.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("sessions", |sessions| sessions.help("The ids or names of the sessions")))]
 pub(crate) struct Args {
     #[command(flatten)]
     sessions: SessionsArg,

@@ -9,7 +9,8 @@ use crate::error::CliError;
 use crate::open::OpenArgs;
 use crate::prompt_input::read_prompt_for;
 use crate::runtime::block_on;
-use crate::sessions::{daemon_sessions, discard_unused, supplies};
+use crate::sessions::{daemon_sessions, discard_unused, is_saved, supplies};
+use crate::summaries::unless_saved;
 use crate::ui::{Style, Ui};
 
 /// Open a session in the background, prompt it, and print its id
@@ -49,11 +50,17 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             discard_unused(&sessions, session.id()).await;
             return Err(CliError::from_first_prompt(error));
         }
+        let saved = is_saved(&sessions, session.id()).await;
         let snapshot = session.snapshot();
         let model = prose_line(&snapshot.settings.model).into_owned();
         ui.line(
             Style::Dim,
-            &format!("{}, model: {model} ({})", prose_line(&snapshot.settings.name), prose_line(&why)),
+            &format!(
+                "{}, model: {model} ({}){}",
+                prose_line(&snapshot.settings.name),
+                prose_line(&why),
+                unless_saved(saved)
+            ),
         )?;
         if !args.json {
             ui.print(&format!("{}\n", session.id()))?;

@@ -66,11 +66,12 @@ enum State {
     Escape {
         twice: bool,
     },
-    /// `ESC [` or `ESC O`, and the parameters so far.
+    /// `ESC [` or `ESC O`, and the parameters so far. There may be two escapes, or none if a C1
+    /// control began the sequence.
     Sequence {
         kind: u8,
         parameters: Vec<u8>,
-        alt: bool,
+        escapes: u8,
     },
     /// How many of the three bytes after `ESC [ M` are missing.
     Mouse(usize),
@@ -117,7 +118,7 @@ impl Decoder {
         match std::mem::take(&mut self.state) {
             State::Ground => {}
             State::Escape { twice } => (0..=usize::from(twice)).for_each(|_| inputs.push(plain(KeyCode::Esc))),
-            State::Sequence { kind, parameters, alt: false } if parameters.is_empty() => inputs.push(alt(kind)),
+            State::Sequence { kind, parameters, escapes: 1 } if parameters.is_empty() => inputs.push(alt(kind)),
             State::Text { kind, length: 0, escape: false } => inputs.push(alt(kind)),
             State::Character { .. } | State::Sequence { .. } | State::Mouse(_) | State::Text { .. } => {
                 inputs.push(Input::Other);
@@ -134,8 +135,11 @@ impl Decoder {
                 if bytes.len() == *length {
                     let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
                     self.state = State::Ground;
-                    inputs
-                        .push(character.filter(|c| !c.is_control()).map_or(Input::Other, |c| plain(KeyCode::Char(c))));
+                    match character {
+                        Some(introducer @ '\u{80}'..='\u{9f}') => self.introduced(introducer as u8, inputs),
+                        Some(character) if !character.is_control() => inputs.push(plain(KeyCode::Char(character))),
+                        _ => inputs.push(Input::Other),
+                    }
                 }
             }
             // Ctrl+C acts in the middle of any input but a paste.
@@ -150,11 +154,11 @@ impl Decoder {
                 self.escaped(byte, twice, inputs);
             }
             State::Sequence { .. } if byte == 0x1b => self.abandon(byte, inputs),
-            State::Sequence { kind, parameters, alt } => match byte {
+            State::Sequence { kind, parameters, escapes } => match byte {
                 // The function keys of the Linux console.
                 b'[' if *kind == b'[' && parameters.is_empty() => parameters.push(byte),
                 0x40..=0x7e => {
-                    let (kind, parameters, alt) = (*kind, std::mem::take(parameters), *alt);
+                    let (kind, parameters, alt) = (*kind, std::mem::take(parameters), *escapes == 2);
                     self.state = State::Ground;
                     match (kind, &parameters[..], byte) {
                         (b'[', b"200", b'~') => self.state = State::Paste { text: Vec::new(), ended: false },
@@ -217,9 +221,22 @@ impl Decoder {
         };
         self.state = match byte {
             0x1b => State::Escape { twice: false },
+            0x80..=0x9f => return self.introduced(byte, inputs),
             _ if length > 1 => State::Character { bytes: vec![byte], length },
             _ => {
                 inputs.push(single_byte(byte).map_or(Input::Other, Input::Key));
+                State::Ground
+            }
+        };
+    }
+
+    /// Takes a C1 control, which stands for an escape and a letter: `0x9b` for `ESC [`.
+    fn introduced(&mut self, control: u8, inputs: &mut Vec<Input>) {
+        self.state = match control - 0x40 {
+            kind @ (b'[' | b'O') => State::Sequence { kind, parameters: Vec::new(), escapes: 0 },
+            kind @ (b']' | b'P' | b'X' | b'^' | b'_') => State::Text { kind, length: 1, escape: false },
+            _ => {
+                inputs.push(Input::Other);
                 State::Ground
             }
         };
@@ -231,7 +248,7 @@ impl Decoder {
             inputs.push(plain(KeyCode::Esc));
         }
         self.state = match byte {
-            b'[' | b'O' => State::Sequence { kind: byte, parameters: Vec::new(), alt: twice },
+            b'[' | b'O' => State::Sequence { kind: byte, parameters: Vec::new(), escapes: 1 + u8::from(twice) },
             b']' | b'P' | b'X' | b'^' | b'_' => State::Text { kind: byte, length: 0, escape: false },
             0x1b => State::Escape { twice: true },
             // Alt with a character of several bytes is never bound.

@@ -112,19 +112,19 @@ pub fn check(prompt: &str) -> Result<(), ModelError> {
     parse(prompt).map(drop)
 }
 
+/// Parses the script in a prompt: the block that is marked as one, or else the whole text, which may
+/// be no script. Of several prompts that were joined, the newest counts.
 fn parse(prompt: &str) -> Result<Option<Script>, ModelError> {
-    Script::parse(script_in(prompt)).map_err(|error| ModelError::Setup {
+    let prompt = prompt.rsplit_once(UNANSWERED).map_or(prompt, |(_, newest)| newest.trim_start_matches('\n'));
+    let block = prompt.split_once("```rehearsal\n").and_then(|(_, block)| block.split_once("\n```"));
+    let parsed = match block {
+        Some((block, _)) => Script::parse_marked(block).map(Some),
+        None => Script::parse(prompt),
+    };
+    parsed.map_err(|error| ModelError::Setup {
         message: format!("the script can't be played: {error}"),
         hint: "see docs/rehearsal.md for all instructions; no step was played".into(),
     })
-}
-
-/// The script in a prompt: the block that is marked as one, or else the whole text. Of several
-/// prompts that were joined, the newest counts.
-fn script_in(prompt: &str) -> &str {
-    let prompt = prompt.rsplit_once(UNANSWERED).map_or(prompt, |(_, newest)| newest.trim_start_matches('\n'));
-    let block = prompt.split_once("```rehearsal\n").and_then(|(_, block)| block.split_once("\n```"));
-    block.map_or(prompt, |(script, _)| script)
 }
 
 /// A step that is being played.

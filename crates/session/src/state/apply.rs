@@ -8,7 +8,7 @@ use holdpoint_common::{
     Usage,
 };
 
-use holdpoint_tools::secrets::mask;
+use holdpoint_tools::secrets::mask_in_list;
 
 use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queued};
 
@@ -399,5 +399,5 @@ fn title_of(words: &str) -> Option<String> {
 /// The beginning of a line as lists show it, with secrets masked.
 fn masked_line(line: &str) -> String {
     let beginning: String = line.chars().take(LOOKED_THROUGH).collect();
-    mask(&beginning).chars().take(MAX_TITLE).collect()
+    mask_in_list(&beginning).chars().take(MAX_TITLE).collect()
 }

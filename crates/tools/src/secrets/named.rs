@@ -31,6 +31,13 @@ static HEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?-u)(?:((?i:{named}))|\b[Bb]earer)[ \t]+([A-Za-z0-9._~+/=-]+)")).ok()
 });
 
+/// Anything after the name of a secret and a separator, or after `Bearer`.
+static DOUBTFUL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let separator = r#"["']?[ \t]*(?:(?P<equals>=>?)|:)[ \t]*"#;
+    Regex::new(&format!(r#"(?-u)(?:(?i:{WORDS})[A-Za-z0-9_-]*{separator}|\b(?i:bearer)[ \t]+)["']?(?P<value>[!-~]+)"#))
+        .ok()
+});
+
 /// The text before a variable that is only passed on.
 static PASSED_ON: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let header = r#"["'][A-Za-z0-9-]+:[ \t]+(?:(?i:bearer|basic|token|bot)[ \t]+)?"#;
@@ -73,6 +80,22 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
         let sure = header.get(1).is_some() && value.len() >= LONG_ENOUGH || is_random(value.as_str());
         if sure && is_literal(text, &value.range()) && !is_place(value.as_str()) {
             found.push(Secret::masked(value.range()));
+        }
+    }
+    found
+}
+
+/// The values of fields and headers that may be secrets, and may be something else.
+pub(super) fn find_doubtful(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
+    for field in DOUBTFUL.iter().flat_map(|doubtful| doubtful.captures_iter(text)) {
+        let Some(value) = field.name("value") else { continue };
+        let length = value.as_str().trim_end_matches(['"', '\'', ',', ';', '.', ')']).len();
+        let is_word = value.as_str()[..length].bytes().all(|byte| byte.is_ascii_alphabetic());
+        // `password: must be long` is prose.
+        let is_value = field.name("equals").is_some() || !is_word;
+        if is_value && length >= LONG_ENOUGH {
+            found.push(Secret { range: value.start()..value.start() + length, open: 0 });
         }
     }
     found

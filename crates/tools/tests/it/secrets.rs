@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use holdpoint_tools::secrets::mask;
+use holdpoint_tools::secrets::{mask, mask_in_list};
 use holdpoint_tools::shown;
 
 /// Letters and digits as in a key.
@@ -95,6 +95,24 @@ fn t_c5_values_under_secret_names_are_masked() {
             continue;
         }
         assert!(shown::command(text, Path::new("/w")).starts_with(&format!("{masked}\n\nin /w")), "{text}");
+    }
+}
+
+#[test]
+fn t_c5_a_list_masks_doubtful_values_as_well() {
+    for (line, masked) in [
+        ("use password=hunter2 for it", "use password=…(7 characters masked) for it"),
+        ("the password: hunter2, please", "the password: …(7 characters masked), please"),
+        ("bearer eyJh.eyJz.abc1.", "bearer …(14 characters masked)."),
+        ("Bearer of good news", "Bearer of good news"),
+        ("The password: long words are better", "The password: long words are better"),
+        ("Fix the token parser", "Fix the token parser"),
+        ("tokens=many", "tokens=many"),
+    ] {
+        assert_eq!(mask_in_list(line), masked);
+    }
+    for secret in known() {
+        assert_eq!(mask_in_list(&format!("it was {secret}.")), mask(&format!("it was {secret}.")));
     }
 }
 

@@ -1,7 +1,9 @@
 //! Handlers for the verbs of a session.
 
-use holdpoint_common::Answer;
+use std::time::Duration;
+
 use holdpoint_common::api::{AnswerRequest, Answered, InterruptReply, InterruptRequest, TurnEnd};
+use holdpoint_common::{Answer, SessionStatus};
 use holdpoint_session::{SessionError, SessionVerb};
 
 use super::body::Body;
@@ -9,6 +11,9 @@ use super::caller::Caller;
 use super::error::ApiError;
 use super::parts::{AskPart, Id, Turn};
 use super::reply::{Reply, VerbResponse};
+
+/// The time after which a cut is visible in the session's status.
+const CUT_SHOWS_WITHIN: Duration = Duration::from_secs(1);
 
 /// `POST` to the path of the verb. A session that is only saved is not opened for it, because the
 /// client chooses the supplies that a session is opened with.
@@ -36,9 +41,30 @@ pub(super) async fn interrupt(
     Ok(Reply(reply))
 }
 
-/// `GET sessions/{id}/turns/{turn}`
+/// `GET sessions/{id}/turns/{turn}`: takes a place among the streams, because it may wait for hours.
+/// If all are taken, it waits only for a turn that is being cut, so that an interrupt always gets
+/// its receipt.
 pub(super) async fn turn_end(caller: Caller, Turn(id, turn): Turn) -> Result<Reply<Option<TurnEnd>>, ApiError> {
-    Ok(Reply(caller.sessions().turn_end(&id, turn).await?))
+    let sessions = caller.sessions();
+    let end = sessions.turn_end(&id, turn);
+    let full = match caller.stream() {
+        Ok(_place) => return Ok(Reply(end.await?)),
+        Err(full) => full,
+    };
+    let continues = async {
+        loop {
+            tokio::time::sleep(CUT_SHOWS_WITHIN).await;
+            match sessions.look(id.as_str()).await {
+                Ok(session) if session.status == SessionStatus::Interrupted => {}
+                _ => return,
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        end = end => Ok(Reply(end?)),
+        () = continues => Err(full),
+    }
 }
 
 /// `POST asks/{ask}/answer`

@@ -142,6 +142,13 @@ fn keys_are_known_in_every_form() {
     assert_eq!(shown(&decoded(b"\x1b[1;\x1b[A")), "other, up");
     assert_eq!(shown(&decoded(b"\x1bO\x1b[A")), "other, up");
     assert_eq!(shown(&decoded(b"\xe6\xbcy")), "other, y");
+    // A C1 control is an escape and a letter in one character, in UTF-8 or as a single byte.
+    for c1 in [&b"\xc2\x9b"[..], b"\x9b"] {
+        assert_eq!(shown(&decoded(&[c1, b"15~y"].concat())), "f5, y");
+        assert_eq!(shown(&decoded(&[c1, b"A"].concat())), "up");
+    }
+    assert_eq!(shown(&decoded(b"\xc2\x9d52;c;y\x07y")), "other, y");
+    assert_eq!(shown(&decoded(b"\xc2\x90+q\x1b\\y\xc2\x85y")), "other, y, other, y");
 }
 
 #[test]

@@ -1110,6 +1110,8 @@ fn m_e5_a_script_with_a_mistake_is_an_error_before_anything_is_opened() {
         assert!(ran.err.contains("error: the script can't be played: line 2: `sya` is not an instruction"), "{ran:#?}");
         assert!(ran.err.contains("hint: see docs/rehearsal.md"), "{ran:#?}");
     }
+    let bogus = world.run(&["loop", "--goal", "```rehearsal\nbogus\n```"]).code(2);
+    assert!(bogus.err.contains("line 1: `bogus` is not an instruction"), "{bogus:#?}");
     let sessions = world.json(&["list", "--json"])["sessions"].as_array().unwrap().clone();
     assert!(sessions.len() == 1 && sessions[0]["live"] == false, "{sessions:?}");
 }

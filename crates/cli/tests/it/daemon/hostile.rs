@@ -225,7 +225,32 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
         house.run(&["prompt", &session, "hang"]).code(0);
         let out = house.run(&["interrupt", &session]).code(0).out;
         assert!(out.contains("Agent interrupted"), "{out}");
-        drop((streams, silent, answered));
+        // Requests that wait for a turn take places of streams, and are refused with them.
+        house.run(&["prompt", &session, "hang"]).code(0);
+        let shown: Value = serde_json::from_str(&house.run(&["show", &session, "--json"]).code(0).out).unwrap();
+        let turn = shown["turn"].as_u64().unwrap();
+        let path = format!("sessions/{session}/turns/{turn}");
+        for _ in 0..65 {
+            let mut line = api.line();
+            line.send(&api.request("GET", &path, "", b"")).unwrap();
+            line.answer().unwrap().error(429);
+        }
+        drop(streams);
+        let waiting: Vec<_> = (0..65)
+            .map(|_| {
+                let mut line = api.line();
+                line.send(&api.request("GET", &path, "", b"")).unwrap();
+                line
+            })
+            .collect();
+        for args in [&["list"][..], &["status"], &["hold", &session], &["release", &session], &["interrupt", &session]]
+        {
+            house.run(args).code(0);
+        }
+        for mut line in waiting {
+            line.answer().unwrap().ok();
+        }
+        drop((silent, answered));
         while house.sockets() > sockets {
             std::thread::yield_now();
         }

@@ -78,6 +78,18 @@ impl Script {
     /// # Errors
     /// [`ScriptError`] with the first line that can't be parsed.
     pub fn parse(text: &str) -> Result<Option<Self>, ScriptError> {
+        Self::parse_lines(text, false)
+    }
+
+    /// Parses a text that is marked as a script. The script may be empty.
+    ///
+    /// # Errors
+    /// [`ScriptError`] with the first line that can't be parsed.
+    pub fn parse_marked(text: &str) -> Result<Self, ScriptError> {
+        Ok(Self::parse_lines(text, true)?.unwrap_or_default())
+    }
+
+    fn parse_lines(text: &str, marked: bool) -> Result<Option<Self>, ScriptError> {
         let mut script = Self::default();
         let mut step: Vec<Instruction> = Vec::new();
         let mut found = false;
@@ -94,7 +106,7 @@ impl Script {
             let fail = |message: String| ScriptError { line: 1 + before.matches('\n').count(), message };
             let parsed = match ScriptLine::parse(line) {
                 Some(words) => words,
-                None if !found => return Ok(None),
+                None if !found && !marked => return Ok(None),
                 None => return Err(fail(format!("`{}` is not an instruction", first_word(line)))),
             };
             found = true;
@@ -347,6 +359,13 @@ mod tests {
                 other => panic!("{text:?}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_marked_script_has_only_instructions() {
+        assert_eq!(Script::parse_marked("\n# only a remark"), Ok(Script::default()));
+        let error = Script::parse_marked("Fix the tests.").unwrap_err().to_string();
+        assert_eq!(error, "line 1: `Fix` is not an instruction");
     }
 
     #[test]

@@ -219,6 +219,8 @@ async fn t_l3_a_refusal_of_the_account_is_not_retried() {
         (Wire::OpenAi, 500, json!({"code": "insufficient_balance", "message": "pay"})),
         (Wire::OpenAi, 429, openai("credits_exhausted")),
         (Wire::OpenAi, 429, openai("AccountQuotaExceeded")),
+        (Wire::OpenAi, 429, json!({"code": "1113", "message": "您的账户已欠费，请充值后重试。"})),
+        (Wire::OpenAi, 429, json!({"code": "1113", "message": "余额不足或无可用资源包,请充值。"})),
         (Wire::OpenAi, 429, json!({"code": 30001, "message": "Sorry, your account balance is insufficient"})),
         (Wire::OpenAi, 429, json!({"error": {"message": "Key limit exceeded", "code": 429}})),
         (

@@ -23,7 +23,7 @@ const ACCOUNT: [&str; 14] = [
 ];
 
 /// Phrases with the same meaning, for errors without such a code.
-const ACCOUNT_WORDS: [&str; 12] = [
+const ACCOUNT_WORDS: [&str; 14] = [
     "credit balance is too low",
     "api key not valid",
     "api key expired",
@@ -33,6 +33,9 @@ const ACCOUNT_WORDS: [&str; 12] = [
     "insufficient account balance",
     "account balance is insufficient",
     "spending limit",
+    // "insufficient balance" and "in arrears", from providers in China.
+    "余额不足",
+    "欠费",
     "organization must be verified",
     "organization has been disabled",
     "user location is not supported",
