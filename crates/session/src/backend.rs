@@ -76,7 +76,8 @@ pub(crate) trait SessionBackend: Clone + Send + Sync {
         predicate: impl Fn(&Snapshot) -> bool + Send + Sync,
     ) -> impl Future<Output = Result<Arc<Snapshot>, SessionError>> + Send;
 
-    /// Carries out a verb. If the session is only saved and may be opened, it is opened first.
+    /// Carries out a verb. An unloaded session is opened first, if the handle may open it and the
+    /// verb needs an actor.
     fn act<V: SessionVerb>(&self, verb: V) -> impl Future<Output = Result<V::Reply, SessionError>> + Send;
 
     fn turn_end(&self, turn: TurnId) -> impl Future<Output = Result<Option<TurnEnd>, SessionError>> + Send;

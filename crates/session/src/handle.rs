@@ -8,7 +8,7 @@ use holdpoint_common::api::{
     InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
     TurnEnd,
 };
-use holdpoint_common::{Answer, AnswerError, AskId, AsksMode, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AskId, AsksMode, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use tokio::sync::watch;
 
 use crate::backend::{SessionBackend, SessionVerb, with_backend};
@@ -107,12 +107,14 @@ impl SessionHandle {
         with_backend!(AnySession, &self.0, session => session.shown())
     }
 
-    /// Carries out a verb on the session. An unloaded session is opened first, except for a close
-    /// or a rename. The other methods are shorter forms of this one.
+    /// Carries out a verb on the session. An unloaded session is opened first, if the handle may
+    /// open it. A close and a rename need no actor, and an answer that would be refused opens
+    /// nothing. The other methods are shorter forms of this one.
     ///
     /// # Errors
     /// [`SessionError`] if the session refuses the verb or can't be reached.
     pub async fn act<V: SessionVerb>(&self, verb: V) -> Result<V::Reply, SessionError> {
+        verb.check_session(self.id()).map_err(SessionError::Answer)?;
         with_backend!(AnySession, &self.0, session => session.act(verb).await)
     }
 
@@ -141,9 +143,6 @@ impl SessionHandle {
     /// (and by which client), is closed, was never raised or is of another kind, or the answer is
     /// incomplete.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        if ask.session != *self.id() {
-            return Err(SessionError::Answer(AnswerError::Unknown { ask: ask.clone() }));
-        }
         self.act(AnswerRequest { ask: ask.clone(), answer }).await
     }
 
@@ -276,8 +275,10 @@ impl SessionHandle {
     /// Makes the session's actor panic, to test the recovery. Returns when it has.
     #[cfg(feature = "test-support")]
     pub async fn panic_now(&self) {
-        if let AnySession::Local(session) = &self.0 {
-            session.panic_now().await;
+        match &self.0 {
+            AnySession::Local(session) => session.panic_now().await,
+            #[cfg(feature = "remote")]
+            AnySession::Remote(_) => {}
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::manager::Manager;
 use crate::open::OpenSession;
 #[cfg(feature = "remote")]
 use crate::remote::{RemoteSessions, RemoteWatch};
-use crate::state::Refused;
 use crate::transfer::{ExportError, ImportError};
 
 /// All sessions of an engine, for one client. Cheap to clone.
@@ -177,6 +176,7 @@ impl Sessions {
     /// [`SessionError::NotLive`] if the verb needs a live session and this one is only saved;
     /// [`SessionError`] if there is no such session, or it refuses the verb.
     pub async fn act<V: SessionVerb>(&self, id: &SessionId, verb: V) -> Result<V::Reply, SessionError> {
+        verb.check_session(id).map_err(SessionError::Answer)?;
         with_backend!(AnySessions, &self.0, sessions => sessions.act(id, verb).await)
     }
 
@@ -187,22 +187,11 @@ impl Sessions {
     /// As [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be
     /// opened.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        match self.answer_live(ask, answer.clone()).await {
-            Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) => {
-                self.get(ask.session.as_str()).await?.answer(ask, answer).await
-            }
+        match self.act(&ask.session, AnswerRequest { ask: ask.clone(), answer: answer.clone() }).await {
+            // It would accept the answer.
+            Err(SessionError::NotLive { .. }) => self.get(ask.session.as_str()).await?.answer(ask, answer).await,
             answered => answered,
         }
-    }
-
-    /// Answers an ask as [`answer`](Self::answer) does, but does not open a session that is only
-    /// saved. For servers whose clients choose the supplies that sessions are opened with.
-    ///
-    /// # Errors
-    /// As [`answer`](Self::answer); [`SessionError::NotLive`] if the session is only saved and
-    /// would accept the answer.
-    pub async fn answer_live(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        self.act(&ask.session, AnswerRequest { ask: ask.clone(), answer }).await
     }
 
     /// Starts to watch all sessions. The stream begins with the present state of every session.

@@ -58,8 +58,8 @@ const WITH_G: [&str; 15] = [
     "timeout", "xargs",
 ];
 
-/// Further programs that can run others because of an argument, a file or a setting, so that no rule
-/// allows them by name alone. [`LANGUAGES`] and [`WITH_SUBCOMMANDS`] have more of them.
+/// Further programs that can run others because of an argument, a file or a setting, so that no
+/// rule allows them by name alone. [`LANGUAGES`] and [`WITH_SUBCOMMANDS`] have more of them.
 static RUNNERS: Names = Names::new(
     "
     ansible at bsdtar bunx c++ cc ccache clang clang++ cmake cpan crontab ctest dbus-send dpkg ftp fzf g++ gcc hx ip

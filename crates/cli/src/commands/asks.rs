@@ -8,13 +8,13 @@ use crate::error::CliError;
 use crate::open::AsksArg;
 use crate::runtime::block_on;
 use crate::select::{SessionArg, show_resolved};
-use crate::sessions::{control_sessions, is_saved};
+use crate::sessions::{is_saved, sessions};
 use crate::summaries::{asks_mode, unless_saved};
 use crate::ui::Ui;
 
 /// Change who answers the asks of a session
 ///
-/// The new mode also answers the asks that are open.
+/// The new mode also answers the asks that are open. A saved session is opened.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let asks = AsksMode::from(args.mode);
     let changed = async {
-        let sessions = control_sessions(folders, "asks").await?;
+        let sessions = sessions(folders, "asks").await?;
         let session = sessions.get(&args.session.session).await?;
         session.change_asks(asks).await?;
         let saved = is_saved(&sessions, session.id()).await;

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, AskId, AsksMode, Hold, HoldAt, HoldShown, ModelSupplies, Outcome, PromptId, Receipt, RunLimits, SessionId,
-    Supplies, TurnId,
+    Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldShown, ModelSupplies, Outcome, PromptId, Receipt,
+    RunLimits, SessionId, Supplies, TurnId,
 };
 
 /// A request of a client to one session.
@@ -25,6 +25,14 @@ pub trait Verb: Serialize + Clone + fmt::Debug + Send + Sync + 'static {
     /// The path below `/v1` for this session.
     fn path(&self, session: &SessionId) -> String {
         Self::PATH.replace("{id}", session.as_str())
+    }
+
+    /// Checks that the verb concerns this session.
+    ///
+    /// # Errors
+    /// [`AnswerError::Unknown`] for an ask of another session.
+    fn check_session(&self, _session: &SessionId) -> Result<(), AnswerError> {
+        Ok(())
     }
 
     /// Adds the supplies of the client, if the verb needs them and has none.
@@ -142,6 +150,10 @@ impl Verb for AnswerRequest {
 
     fn path(&self, _session: &SessionId) -> String {
         Self::PATH.replace("{ask}", &self.ask.to_string())
+    }
+
+    fn check_session(&self, session: &SessionId) -> Result<(), AnswerError> {
+        if self.ask.session == *session { Ok(()) } else { Err(AnswerError::Unknown { ask: self.ask.clone() }) }
     }
 }
 
@@ -307,7 +319,8 @@ impl Verb for DebugRequest {
     const PATH: &'static str = "/sessions/{id}/debug";
 }
 
-/// A request to change the asks mode of a session. The new mode also answers the asks that are open.
+/// A request to change the asks mode of a session. The new mode also answers the asks that are
+/// open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AsksRequest {

@@ -13,7 +13,7 @@ use crate::state::{ByClient, Decide, Phase, Refused};
 /// A verb that the actor of its session handles.
 pub(crate) trait Act: Decide {
     /// Whether an actor that is ending still handles the verb. Otherwise it is left to the next
-    /// actor.
+    /// actor: an answer that was accepted now, for example, would be for a call that never runs.
     const WHILE_ENDING: bool = false;
 
     /// Whether the reply waits until the facts of the verb are saved.
@@ -149,12 +149,16 @@ fn log_hold(by: &Who, hold: &Hold) {
 }
 
 impl Act for RenameRequest {
+    const WHILE_ENDING: bool = true;
+
     fn done(&self, by: &Who, (): &(), _: &SessionActor) {
         tracing::info!(name = self.name, %by, "renamed");
     }
 }
 
 impl Act for DebugRequest {
+    const WHILE_ENDING: bool = true;
+
     fn done(&self, by: &Who, (): &(), actor: &SessionActor) {
         tracing::info!(enabled = self.enabled, %by, "debug");
         actor.log_debug(self.enabled);

@@ -1,4 +1,4 @@
-//! The way of each verb to its session: to the session's actor, or to the manager.
+//! How each verb reaches its session: through its actor, or through the manager.
 
 use std::sync::Arc;
 
@@ -19,13 +19,12 @@ use crate::error::SessionError;
 use crate::manager::{CheckAnswer, Manager, OnSession};
 use crate::state::{ByClient, Refused};
 
-/// The result of a verb.
-type Outcome<V> = BoxFuture<'static, Result<<V as Verb>::Reply, SessionError>>;
+type Carried<V> = BoxFuture<'static, Result<<V as Verb>::Reply, SessionError>>;
 
 /// A verb of an engine in this process.
 pub(crate) trait CarryOut: Verb {
     /// Carries out the verb.
-    fn carry_out(verb: OnSession<Self>, target: Target) -> Outcome<Self>;
+    fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self>;
 }
 
 /// The session of a verb.
@@ -39,7 +38,7 @@ pub(crate) enum Target {
 macro_rules! by_actor {
     ($($verb:ty),* $(,)?) => {$(
         impl CarryOut for $verb {
-            fn carry_out(verb: OnSession<Self>, target: Target) -> Outcome<Self> {
+            fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self> {
                 async move { ask_actor(&target.reach(&verb.id).await?, verb.request).await }.boxed()
             }
         }
@@ -50,7 +49,7 @@ macro_rules! by_actor {
 macro_rules! by_manager {
     ($($verb:ty),* $(,)?) => {$(
         impl CarryOut for $verb {
-            fn carry_out(verb: OnSession<Self>, target: Target) -> Outcome<Self> {
+            fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self> {
                 async move { ask_manager(target.client(), verb).await }.boxed()
             }
         }
@@ -71,19 +70,20 @@ by_manager!(RenameRequest, ChangeModelRequest, CloseRequest);
 
 /// A session gets an actor for an answer only if it would accept the answer.
 impl CarryOut for AnswerRequest {
-    fn carry_out(verb: OnSession<Self>, target: Target) -> Outcome<Self> {
+    fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self> {
         let OnSession { id, request, .. } = verb;
         let answer = async move {
-            let reached = target.reach(&id).await;
-            let has_actor = match &reached {
-                Ok(session) => session.has_actor(),
-                Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) => false,
-                Err(_) => true,
-            };
-            if !has_actor {
-                ask_manager(target.client(), CheckAnswer { id, request: request.clone() }).await?;
+            let check = || ask_manager(target.client(), CheckAnswer { id: id.clone(), request: request.clone() });
+            if let Target::Session(session) = &target
+                && !session.has_actor()
+            {
+                check().await?;
             }
-            ask_actor(&reached?, request).await
+            let answered = async { ask_actor(&target.reach(&id).await?, request.clone()).await }.await;
+            if let Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) = answered {
+                check().await?;
+            }
+            answered
         };
         answer.boxed()
     }
@@ -121,7 +121,7 @@ impl Target {
 
 impl LocalSession {
     /// Carries out a verb on this session.
-    pub(super) fn carry_out<V: CarryOut>(&self, verb: V) -> Outcome<V> {
+    pub(super) fn carry_out<V: CarryOut>(&self, verb: V) -> Carried<V> {
         let verb = self.client.on_session(&self.id, verb, self.supplies_to_open());
         V::carry_out(verb, Target::Session(self.clone()))
     }
@@ -129,7 +129,7 @@ impl LocalSession {
 
 impl LocalSessions {
     /// Carries out a verb on the session with this id, without opening it.
-    pub(super) fn carry_out<V: CarryOut>(&self, id: &SessionId, verb: V) -> Outcome<V> {
+    pub(super) fn carry_out<V: CarryOut>(&self, id: &SessionId, verb: V) -> Carried<V> {
         V::carry_out(self.0.on_session(id, verb, None), Target::Live(self.clone()))
     }
 }

@@ -1,5 +1,6 @@
 //! Asks against the real actor: raised by real tool threads, answered by real clients.
 
+use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
     PauseResponse, PolicyMode, SessionStatus, ToolStatus, Usage, Who,
@@ -114,6 +115,8 @@ async fn m_a3_answers_to_two_paused_sessions_reach_only_their_own() {
     assert_eq!(two_ask.pause().unwrap().request.message, "two");
     let stray = one.answer(&two_ask.id, Answer::Approve { always: false }).await.unwrap_err();
     assert_eq!(stray, SessionError::Answer(AnswerError::Unknown { ask: two_ask.id.clone() }));
+    let request = AnswerRequest { ask: two_ask.id.clone(), answer: Answer::Approve { always: false } };
+    assert_eq!(harness.sessions().act(one.id(), request).await.unwrap_err(), stray);
     one.answer(&one_ask.id, Answer::Resume).await.unwrap();
     assert_eq!(one_events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(two.snapshot().status, SessionStatus::Paused);

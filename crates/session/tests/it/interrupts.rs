@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Barrier, Mutex};
 
 use futures_util::{StreamExt, stream};
+use holdpoint_common::api::InterruptRequest;
 use holdpoint_common::{
     Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, SessionStatus, StopHow, ToolStatus, Who,
 };
@@ -207,7 +208,10 @@ async fn m_c5_an_interrupt_never_touches_the_next_turn() {
     assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::NotRunning));
     let silent = harness.model.then_live();
     session.prompt("first").await.unwrap();
+    let before = session.snapshot().seq;
     let Interruption::Interrupting(first) = session.interrupt(None).await.unwrap() else { panic!("running") };
+    let again = session.act(InterruptRequest { turn: Some(first.turn), no_wait: true }).await.unwrap();
+    assert!(again.after >= before, "{again:?}");
     // Interrupt twice, then with a turn that is not open.
     let twice = session.interrupt(Some(first.turn)).await.unwrap();
     assert!(matches!(twice, Interruption::Interrupting(_) | Interruption::NotRunning));

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
     Answer, AnswerError, AskCloseCause, AskId, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode,
     RestoreCause, Usage,
@@ -156,8 +157,11 @@ async fn m_a5_a_refused_answer_opens_nothing() {
     let sessions = harness.sessions();
     let is_live = async || sessions.list().await.unwrap().iter().any(|session| session.live);
     let approve = || Answer::Approve { always: false };
-    for refused in [sessions.answer(&answered.id, approve()).await, sessions.answer_live(&answered.id, approve()).await]
-    {
+    let without_opening = async |ask: &AskId| {
+        let request = AnswerRequest { ask: ask.clone(), answer: approve() };
+        sessions.act(&ask.session, request).await
+    };
+    for refused in [sessions.answer(&answered.id, approve()).await, without_opening(&answered.id).await] {
         assert!(matches!(refused, Err(SessionError::Answer(AnswerError::AlreadyAnswered { .. }))), "{refused:?}");
     }
     let refused = sessions.answer(&open.id, Answer::Resume).await.unwrap_err();
@@ -165,7 +169,7 @@ async fn m_a5_a_refused_answer_opens_nothing() {
     let refused = sessions.answer(&AskId { seq: 999_999, ..open.id.clone() }, approve()).await.unwrap_err();
     assert!(matches!(refused, SessionError::Answer(AnswerError::Unknown { .. })), "{refused:?}");
     let not_live = SessionError::NotLive { session: session.id().clone() };
-    assert_eq!(sessions.answer_live(&open.id, approve()).await.unwrap_err(), not_live);
+    assert_eq!(without_opening(&open.id).await.unwrap_err(), not_live);
     assert!(!is_live().await);
     // An answer that counts opens the session, and its turn continues.
     harness.model.then(reply().text("Done."));

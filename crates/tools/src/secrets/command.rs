@@ -12,8 +12,8 @@ use super::{Secret, block, known, named};
 use crate::programs;
 use crate::script::{self, ScriptEffect, Word};
 
-/// Words that list variables without naming them, or run words of the command; shells, languages and
-/// other programs are in [`programs`]. `env` is missing because [`runs_only`] checks it: it is
+/// Words that list variables without naming them, or run words of the command; shells, languages
+/// and other programs are in [`programs`]. `env` is missing because [`runs_only`] checks it: it is
 /// harmless before variables and a program.
 const INDIRECT_READERS: [&str; 17] = [
     "ENV", "ENVIRON", "alias", "busybox", "compgen", "declare", "environ", "envsubst", "eval", "getenv", "local",

@@ -41,9 +41,9 @@ pub(super) async fn interrupt(
     Ok(Reply(reply))
 }
 
-/// `GET sessions/{id}/turns/{turn}`: takes a place among the streams, because it may wait for hours.
-/// If all are taken, it waits only for a turn that is being cut, so that an interrupt always gets
-/// its receipt.
+/// `GET sessions/{id}/turns/{turn}`: takes a place among the streams, because it may wait for
+/// hours. If all are taken, it waits only for a turn that is being cut, so that an interrupt always
+/// gets its receipt.
 pub(super) async fn turn_end(caller: Caller, Turn(id, turn): Turn) -> Result<Reply<Option<TurnEnd>>, ApiError> {
     let sessions = caller.sessions();
     let end = sessions.turn_end(&id, turn);
@@ -51,7 +51,7 @@ pub(super) async fn turn_end(caller: Caller, Turn(id, turn): Turn) -> Result<Rep
         Ok(_place) => return Ok(Reply(end.await?)),
         Err(full) => full,
     };
-    let continues = async {
+    let not_being_cut = async {
         loop {
             tokio::time::sleep(CUT_SHOWS_WITHIN).await;
             match sessions.look(id.as_str()).await {
@@ -63,7 +63,7 @@ pub(super) async fn turn_end(caller: Caller, Turn(id, turn): Turn) -> Result<Rep
     tokio::select! {
         biased;
         end = end => Ok(Reply(end?)),
-        () = continues => Err(full),
+        () = not_being_cut => Err(full),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use holdpoint_common::{AsksMode, HoldShown};
 use holdpoint_tools::shown::prose_line;
 
@@ -10,6 +11,7 @@ use super::super::message::Command;
 use super::super::state::State;
 use super::super::style::Tone;
 use super::{act, leave};
+use crate::open::AsksArg;
 use crate::summaries::asks_mode;
 
 /// The commands with their arguments, and their descriptions.
@@ -88,16 +90,17 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
             report_unchanged(state, format!("the model is already {}", prose_line(rest)))
         }
         "model" => vec![Command::Model { name: rest.to_owned() }],
-        "asks" => match rest {
-            "" => {
-                let asks = asks_mode(session.snapshot.settings.asks);
-                state.show_notice(Tone::Plain, format!("{asks}; use /asks wait, deny or approve to change it"));
-                vec![]
+        "asks" if rest.is_empty() => {
+            let asks = asks_mode(session.snapshot.settings.asks);
+            state.show_notice(Tone::Plain, format!("{asks}; use /asks wait, deny or approve to change it"));
+            vec![]
+        }
+        "asks" => match AsksArg::from_str(rest, false).map(AsksMode::from) {
+            Ok(asks) if asks == session.snapshot.settings.asks => {
+                report_unchanged(state, format!("the asks mode is already {asks}"))
             }
-            "wait" => vec![Command::Asks { asks: AsksMode::Wait }],
-            "deny" => vec![Command::Asks { asks: AsksMode::Deny }],
-            "approve" => vec![Command::Asks { asks: AsksMode::Approve }],
-            _ => {
+            Ok(asks) => vec![Command::Asks { asks }],
+            Err(_) => {
                 state.show_notice(Tone::Warning, "usage: /asks wait, deny or approve");
                 vec![]
             }

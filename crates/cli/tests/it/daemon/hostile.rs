@@ -230,11 +230,9 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
         let shown: Value = serde_json::from_str(&house.run(&["show", &session, "--json"]).code(0).out).unwrap();
         let turn = shown["turn"].as_u64().unwrap();
         let path = format!("sessions/{session}/turns/{turn}");
-        for _ in 0..65 {
-            let mut line = api.line();
-            line.send(&api.request("GET", &path, "", b"")).unwrap();
-            line.answer().unwrap().error(429);
-        }
+        let mut line = api.line();
+        line.send(&api.request("GET", &path, "", b"")).unwrap();
+        line.answer().unwrap().error(429);
         drop(streams);
         let waiting: Vec<_> = (0..65)
             .map(|_| {

@@ -33,7 +33,7 @@ impl Decide for AnswerRequest {
             builder.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
         }
         builder.continue_to_boundary();
-        Ok(Answered { ask: self.ask.clone(), saved: false })
+        Ok(Answered { ask: id.clone(), saved: false })
     }
 }
 

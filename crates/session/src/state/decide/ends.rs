@@ -15,23 +15,24 @@ use crate::state::{CallStage, Cut, Phase, Turn, queued};
 
 impl Decide for InterruptRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<InterruptReply, Refused> {
+        let unchanged = InterruptReply { after: builder.moment.next - 1, ..InterruptReply::default() };
         match &builder.state.phase {
             Phase::Closed => Err(Refused::Closed),
             Phase::Idle if builder.state.run.is_some() && self.turn.is_none() => {
                 builder.hand_back();
                 builder.end_run(RunEnd::Interrupted, Some(by.clone()));
-                Ok(InterruptReply { run: true, ..InterruptReply::default() })
+                Ok(InterruptReply { run: true, ..unchanged })
             }
-            Phase::Idle => Ok(InterruptReply::default()),
+            Phase::Idle => Ok(unchanged),
             Phase::Running(open) | Phase::Interrupting(open, _) if self.turn.is_some_and(|turn| turn != open.id) => {
-                Ok(InterruptReply::default())
+                Ok(unchanged)
             }
-            Phase::Interrupting(open, _) => Ok(InterruptReply { turn: Some(open.id), ..InterruptReply::default() }),
+            Phase::Interrupting(open, _) => Ok(InterruptReply { turn: Some(open.id), ..unchanged }),
             Phase::Running(open) => {
                 let turn = open.id;
                 builder.cut(turn, CutCause::User { by: by.clone() }, AskCloseCause::Interrupted);
                 builder.hand_back();
-                Ok(InterruptReply { turn: Some(turn), ..InterruptReply::default() })
+                Ok(InterruptReply { turn: Some(turn), ..unchanged })
             }
         }
     }

@@ -45,7 +45,7 @@ impl Decide for DebugRequest {
 }
 
 impl DecisionBuilder<'_> {
-    /// Refuses to go on if the session is closed or closing.
+    /// Fails if the session is closed or closing.
     pub(super) fn check_open(&self) -> Result<(), Refused> {
         match &self.state.phase {
             Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => Err(Refused::Closed),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use holdpoint_common::{
-    Answer, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, TurnId, Who,
+    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, TurnId, Who,
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::testing::{Harness, reply, within_patience};
@@ -394,4 +394,43 @@ async fn m_b8_a_second_close_waits_for_the_last_save_of_the_first() {
     for close in [early, second] {
         assert_eq!(within_patience("the second", close).await.unwrap(), Err(SessionError::Refused(Refused::Closed)));
     }
+}
+
+/// While a close is being saved, an answer does not open the session again, and a rename succeeds.
+#[tokio::test]
+async fn m_b8_an_answer_during_the_last_save_of_a_close_opens_nothing() {
+    let door = GatedStore::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    harness.probe.does(|_, context| match context.pause(PauseKind::Continue, "?", None) {
+        PauseResponse::Resumed => Ok(ToolOutcome::text("resumed")),
+        _ => Err(ToolError::Interrupted),
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    let tries = door.tries.load(Ordering::SeqCst);
+    door.open.send_replace(false);
+    let closing = tokio::spawn({
+        let session = session.clone();
+        async move { session.close().await }
+    });
+    door.asked(tries).await;
+    let (sessions, id) = (harness.sessions(), session.id().clone());
+    let answering = tokio::spawn(async move { sessions.answer(&ask.id, Answer::Resume).await });
+    let sessions = harness.sessions();
+    let renaming = tokio::spawn(async move { sessions.rename(&id, "late").await });
+    // By now the actor has received both.
+    for _ in 0..2 {
+        harness.sessions().list().await.unwrap();
+        within_patience("the actor", session.attach(AttachFrom::now())).await.unwrap();
+    }
+    door.open.send_replace(true);
+    within_patience("the close", closing).await.unwrap().unwrap();
+    let refused = within_patience("the answer", answering).await.unwrap().unwrap_err();
+    assert!(matches!(refused, SessionError::Answer(AnswerError::Closed { .. })), "{refused:?}");
+    within_patience("the rename", renaming).await.unwrap().unwrap();
+    let listed = harness.sessions().list().await.unwrap();
+    assert!(!listed[0].live && listed[0].name == "late", "{listed:?}");
 }

@@ -119,6 +119,7 @@ fn commands_are_typed_and_paths_are_prompts() {
     assert_eq!(run("/model"), []);
     assert_eq!(run("/asks deny"), [Command::Asks { asks: AsksMode::Deny }]);
     assert_eq!(run("/asks"), []);
+    assert_eq!(run("/asks wait"), [], "the mode is the same");
     assert_eq!(run("/asks never"), []);
     assert_eq!(run("/debug"), [Command::Debug { enabled: true }]);
     assert_eq!(run("/interrupt"), [Command::Interrupt { turn: Some(TurnId(1)) }]);
