@@ -55,12 +55,14 @@ async fn m_b6_the_usage_of_an_answer_counts_while_its_call_asks() {
     session.prompt("go").await.unwrap();
     events.asked().await;
     assert_eq!(session.snapshot().usage, usage);
-    harness.model.then(reply().text("done"));
+    // The second step counts only when it has an answer.
+    let second = harness.model.then_live();
     events.answer(Answer::Approve { always: false }).await.unwrap();
     events
         .until("the end of the step", |event| matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(()))
         .await;
     assert_eq!(session.snapshot().usage, usage, "once");
+    drop(second);
     events.turn_finished().await;
 }
 
