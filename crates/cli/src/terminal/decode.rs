@@ -230,7 +230,7 @@ impl Decoder {
         };
     }
 
-    /// Takes a C1 control, which stands for an escape and a letter: `0x9b` for `ESC [`.
+    /// Takes a C1 control, the short form of an escape and a letter: `0x9b` is `ESC [`.
     fn introduced(&mut self, control: u8, inputs: &mut Vec<Input>) {
         self.state = match control - 0x40 {
             kind @ (b'[' | b'O') => State::Sequence { kind, parameters: Vec::new(), escapes: 0 },
