@@ -1,119 +1,48 @@
 //! The manager: the actor that knows every session, starts and watches session actors, and makes
 //! room.
+//!
+//! Its handlers are tasks on its thread, which share its registry. Messages come from clients only.
 
 mod answer;
 mod catalogs;
 mod close;
 mod delete;
-mod ended;
-mod entries;
 mod find;
 mod folder;
+mod lifecycle;
 mod load;
 mod mending;
 mod model;
-mod names;
-mod reach;
+mod open;
+mod owned;
+mod registry;
 mod rename;
-mod room;
 mod roster;
-mod saved;
 mod shutdown;
 mod start;
 
-use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use actix::prelude::*;
-use holdpoint_common::api::Verb;
-use holdpoint_common::{SessionId, Snapshot, Supplies, Timestamp};
-use tokio::sync::{mpsc, oneshot, watch};
+use holdpoint_common::api::{AnswerRequest, ChangeModelRequest, CloseRequest, RenameRequest, Verb};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies};
+use tokio::sync::watch;
 
 use crate::actor::SessionActor;
 use crate::error::SessionError;
-use crate::names::name_stem;
-use crate::session_env::{EngineEnv, SessionEnv};
+use crate::load::Load;
+use crate::open::OpenSession;
+use crate::session_env::EngineEnv;
 use crate::state::ByClient;
 
-use catalogs::Catalogs;
-use roster::Roster;
+use lifecycle::ActorEnd;
+use registry::Registry;
 
-pub(crate) use answer::CheckAnswer;
-pub(crate) use delete::DeleteSession;
-pub(crate) use find::{Find, GetSnapshot, List, SeenSnapshot};
-pub(crate) use load::GetLoad;
-pub(crate) use reach::Reach;
-pub(crate) use roster::{GetWatchSources, Imported, WatchSources};
-pub(crate) use shutdown::Shutdown;
-pub(crate) use start::Open;
+pub(crate) use find::SeenSnapshot;
+pub(crate) use roster::WatchSources;
 
-pub(crate) struct Manager {
-    engine: Arc<EngineEnv>,
-    catalogs: Catalogs,
-    roster: Roster,
-    arbiters: Vec<Arbiter>,
-    /// The arbiter for the next actor.
-    next_arbiter: usize,
-    sessions: HashMap<SessionId, Entry>,
-    /// The names of the sessions that are live or starting.
-    names: HashMap<String, SessionId>,
-    /// The number that was last appended to a name, while a session has that name.
-    numbered: HashMap<String, u32>,
-    /// Whether the engine is stopping, so that no more actors start.
-    stopping: bool,
-    /// Counts the uses of sessions, to find the least recently used one.
-    touches: u64,
-    /// Counts actors, to number the incarnations.
-    incarnations: u64,
-    /// Held while room is made and an actor is started, so that the limit is exact. Also held at
-    /// first, until the sessions that a crash cut are known.
-    room: Arc<tokio::sync::Mutex<()>>,
-    /// Held while the sessions that a crash cut are mended. Saved sessions are shown only after
-    /// that.
-    mending: Arc<tokio::sync::Mutex<()>>,
-    /// Whether the sessions were listed before.
-    listed: bool,
-}
-
-/// The manager's record of one session.
-struct Entry {
-    name: String,
-    opened: Timestamp,
-    /// The session environment. Without an actor it is dropped, because it may be large and every
-    /// client that opens the session brings a new one; only the next actor after a failure gets the
-    /// old one.
-    env: Option<Arc<SessionEnv>>,
-    /// The snapshot that the session's actors publish. It outlives them.
-    shown: watch::Sender<Arc<Snapshot>>,
-    touched: u64,
-    life: Life,
-    /// The callers that wait for the actor's end.
-    ends: Vec<oneshot::Sender<()>>,
-    /// The number of its newest actor.
-    incarnation: u64,
-    /// When its actors failed, by their number: all recent failures, and always the last one.
-    failed: BTreeMap<u64, Instant>,
-    /// Whether a client closed the session, which then opens again only on request.
-    closed: bool,
-}
-
-/// The lifecycle of a session.
-enum Life {
-    /// The session has an actor.
-    Live {
-        actor: Addr<SessionActor>,
-        /// Closed when everything of the session has ended.
-        alive: mpsc::Receiver<()>,
-    },
-    /// The session is about to have an actor.
-    Starting {
-        /// The callers that wait for the actor, and the incarnation that each has seen.
-        waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>,
-    },
-    /// It is only in its log.
-    Saved,
-}
+pub(crate) struct Manager(Rc<Registry>);
 
 /// A session with an actor.
 #[derive(Clone)]
@@ -123,6 +52,8 @@ pub(crate) struct Live {
     pub(crate) shown: watch::Receiver<Arc<Snapshot>>,
     /// Whether the incarnation that the caller had seen has failed.
     pub(crate) seen_failed: bool,
+    /// How the actor ended.
+    end: watch::Receiver<Option<ActorEnd>>,
 }
 
 /// One of the actors that a session has over time.
@@ -132,6 +63,52 @@ pub(crate) struct Incarnation {
     pub(crate) number: u64,
     pub(crate) actor: Addr<SessionActor>,
 }
+
+/// Opens a new session.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+pub(crate) struct Open {
+    pub(crate) open: OpenSession,
+    pub(crate) supplies: Arc<Supplies>,
+}
+
+/// Gets the session with this id, name or unique prefix of an id, with an actor.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+pub(crate) struct Find {
+    pub(crate) what: String,
+    /// The supplies to open it with, if necessary.
+    pub(crate) supplies: Arc<Supplies>,
+}
+
+/// Gets the session with this id, with an actor, unless it was closed.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+pub(crate) struct Reach {
+    pub(crate) id: SessionId,
+    /// The incarnation that the caller has seen end, or 0.
+    pub(crate) seen: u64,
+    /// The supplies to open it with, if it was unloaded. Without them it stays unloaded.
+    pub(crate) supplies: Option<Arc<Supplies>>,
+}
+
+/// Gets the snapshot of the session with this id, name or unique prefix of an id, without starting
+/// an actor.
+#[derive(Message)]
+#[rtype(result = "Result<SeenSnapshot, SessionError>")]
+pub(crate) struct GetSnapshot {
+    pub(crate) what: String,
+}
+
+/// Lists all sessions.
+#[derive(Message)]
+#[rtype(result = "Result<Vec<SessionSummary>, SessionError>")]
+pub(crate) struct List;
+
+/// Deletes the session with this id or name from the store.
+#[derive(Message)]
+#[rtype(result = "Result<(), SessionError>")]
+pub(crate) struct DeleteSession(pub(crate) String);
 
 /// A verb that the manager carries out, because it concerns more than the session's actor.
 #[derive(Clone)]
@@ -146,60 +123,77 @@ impl<V: Verb> Message for OnSession<V> {
     type Result = Result<V::Reply, SessionError>;
 }
 
+/// Checks whether a saved session would accept this answer. Succeeds for a live one, because its
+/// actor decides.
+#[derive(Message)]
+#[rtype(result = "Result<(), SessionError>")]
+pub(crate) struct CheckAnswer {
+    pub(crate) id: SessionId,
+    pub(crate) request: ByClient<AnswerRequest>,
+}
+
 /// Gets the environment that all sessions share.
 #[derive(Message)]
 #[rtype(result = "Arc<EngineEnv>")]
 pub(crate) struct GetEngineEnv;
 
-impl Handler<GetEngineEnv> for Manager {
-    type Result = Arc<EngineEnv>;
+/// Gets the present load.
+#[derive(Message)]
+#[rtype(result = "Load")]
+pub(crate) struct GetLoad;
 
-    fn handle(&mut self, _: GetEngineEnv, _: &mut Self::Context) -> Self::Result {
-        Arc::clone(&self.engine)
-    }
+/// Gets the present sources of a watch.
+#[derive(Message)]
+#[rtype(result = "WatchSources")]
+pub(crate) struct GetWatchSources;
+
+/// A session was imported into the store.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Imported;
+
+/// Ends every session's actor and stops the system.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Shutdown;
+
+/// Handles messages with tasks, which share the registry.
+macro_rules! handle {
+    ($($message:ty: |$registry:ident, $content:pat_param| $result:expr;)*) => {$(
+        impl Handler<$message> for Manager {
+            type Result = ResponseFuture<<$message as Message>::Result>;
+
+            fn handle(&mut self, message: $message, _: &mut Self::Context) -> Self::Result {
+                let ($registry, $content) = (Rc::clone(&self.0), message);
+                Box::pin(async move { $result })
+            }
+        }
+    )*};
+}
+
+handle! {
+    Open: |registry, Open { open, supplies }| registry.open(open, &supplies).await;
+    Find: |registry, Find { what, supplies }| registry.find(&what, &supplies).await;
+    Reach: |registry, Reach { id, seen, supplies }| registry.reach(&id, seen, supplies.as_deref()).await;
+    GetSnapshot: |registry, GetSnapshot { what }| registry.snapshot(&what).await;
+    List: |registry, List| registry.list().await;
+    DeleteSession: |registry, DeleteSession(what)| registry.delete(&what).await;
+    OnSession<RenameRequest>: |registry, OnSession { id, request, .. }| registry.rename(&id, &request).await;
+    OnSession<CloseRequest>: |registry, OnSession { id, request, .. }| registry.close(&id, &request).await;
+    OnSession<ChangeModelRequest>: |registry, OnSession { id, request, supplies_to_open }| {
+        registry.change_model(&id, request, supplies_to_open.as_deref()).await
+    };
+    CheckAnswer: |registry, CheckAnswer { id, request }| registry.check_answer(&id, &request).await;
+    GetEngineEnv: |registry, GetEngineEnv| Arc::clone(&registry.engine);
+    GetLoad: |registry, GetLoad| registry.load();
+    GetWatchSources: |registry, GetWatchSources| registry.watch_sources();
+    Imported: |registry, Imported| registry.roster.borrow_mut().saved_changed();
+    Shutdown: |registry, Shutdown| registry.shut_down();
 }
 
 impl Manager {
     pub(crate) fn new(engine: EngineEnv, arbiters: Vec<Arbiter>) -> Self {
-        Self {
-            engine: Arc::new(engine),
-            catalogs: Catalogs::default(),
-            listed: false,
-            roster: Roster::default(),
-            arbiters,
-            next_arbiter: 0,
-            sessions: HashMap::new(),
-            names: HashMap::new(),
-            numbered: HashMap::new(),
-            stopping: false,
-            touches: 0,
-            incarnations: 0,
-            room: Arc::default(),
-            mending: Arc::default(),
-        }
-    }
-
-    fn touch(&mut self) -> u64 {
-        self.touches += 1;
-        self.touches
-    }
-
-    /// Removes the entries of saved sessions that have complete logs and no client.
-    fn remove_unused(&mut self) {
-        let engine = &self.engine;
-        self.sessions.retain(|_, entry| {
-            let is_live = !matches!(entry.life, Life::Saved);
-            is_live || entry.shown.receiver_count() > 0 || engine.lacks_saves(&entry.shown.borrow())
-        });
-    }
-
-    /// Frees a name, unless it belongs to another session by now.
-    fn free_name(&mut self, name: &str, id: &SessionId) {
-        if self.names.get(name) == Some(id) {
-            self.names.remove(name);
-            // The next session with this name needs no number.
-            self.numbered.remove(name_stem(name));
-        }
+        Self(Rc::new(Registry::new(engine, arbiters)))
     }
 }
 
@@ -207,30 +201,20 @@ impl Actor for Manager {
     type Context = Context<Self>;
 
     fn started(&mut self, _: &mut Self::Context) {
-        // Both are free, because they have not been shared yet.
-        let (mending, room) = (Arc::clone(&self.mending).try_lock_owned(), Arc::clone(&self.room).try_lock_owned());
-        if let (Ok(mending), Ok(room)) = (mending, room) {
-            let engine = Arc::clone(&self.engine);
-            actix_rt::spawn(async move {
-                mending::mend_all(&engine, room).await;
-                drop(mending);
-            });
-        }
+        let registry = Rc::clone(&self.0);
+        actix_rt::spawn(async move { registry.mend_all().await });
     }
 }
 
-impl Entry {
-    fn live(&self, id: SessionId, actor: Addr<SessionActor>, seen: u64) -> Live {
-        Live {
-            id,
-            actor: Incarnation { number: self.incarnation, actor },
-            shown: self.shown.subscribe(),
-            seen_failed: self.failed.contains_key(&seen),
+impl Live {
+    /// Waits until the actor and everything of it have ended.
+    ///
+    /// # Errors
+    /// The actor failed.
+    async fn ended(&self) -> Result<(), SessionError> {
+        match self.end.clone().wait_for(Option::is_some).await.map(|end| *end) {
+            Ok(Some(ActorEnd::Unloaded | ActorEnd::Closed)) => Ok(()),
+            Ok(Some(ActorEnd::Failed) | None) | Err(_) => Err(SessionError::Gone { session: self.id.clone() }),
         }
     }
-}
-
-/// The error if the manager is gone.
-fn stopped_error(_: MailboxError) -> SessionError {
-    SessionError::Stopped
 }

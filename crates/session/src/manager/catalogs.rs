@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use actix::prelude::*;
 use holdpoint_common::ModelSupplies;
 
-use super::Manager;
+use super::registry::Registry;
 use crate::model::Catalog;
 
 /// How many catalogs are kept for reuse, with their connections. With one more, the least recently
@@ -16,17 +15,19 @@ const MAX_CATALOGS: usize = 16;
 #[derive(Default)]
 pub(super) struct Catalogs(Vec<(ModelSupplies, Arc<Catalog>)>);
 
-/// Gets the catalog for the supplies of a client, or the engine's if it has none.
-#[derive(Message)]
-#[rtype(result = "Arc<Catalog>")]
-pub(super) struct CatalogFor(pub(super) Option<ModelSupplies>);
+impl Registry {
+    /// The catalog for the supplies of a client, or the engine's if it has none.
+    pub(super) fn catalog_for(&self, supplies: Option<ModelSupplies>) -> Arc<Catalog> {
+        match supplies {
+            Some(supplies) => self.catalogs.borrow_mut().get(supplies),
+            None => Arc::clone(&self.engine.catalog),
+        }
+    }
+}
 
-impl Handler<CatalogFor> for Manager {
-    type Result = Arc<Catalog>;
-
-    fn handle(&mut self, CatalogFor(supplies): CatalogFor, _: &mut Self::Context) -> Arc<Catalog> {
-        let Some(supplies) = supplies else { return Arc::clone(&self.engine.catalog) };
-        let kept = &mut self.catalogs.0;
+impl Catalogs {
+    fn get(&mut self, supplies: ModelSupplies) -> Arc<Catalog> {
+        let Self(kept) = self;
         let (supplies, catalog) = match kept.iter().position(|(known, _)| *known == supplies) {
             Some(place) => kept.remove(place),
             None => {

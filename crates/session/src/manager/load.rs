@@ -1,28 +1,20 @@
 //! Measuring the load of the engine.
 
-use actix::prelude::*;
-
-use super::{Life, Manager};
+use super::registry::Registry;
 use crate::load::Load;
 
-/// Gets the present load.
-#[derive(Message)]
-#[rtype(result = "Load")]
-pub(crate) struct GetLoad;
-
-impl Handler<GetLoad> for Manager {
-    type Result = MessageResult<GetLoad>;
-
-    fn handle(&mut self, _: GetLoad, _: &mut Self::Context) -> Self::Result {
+impl Registry {
+    /// The present load.
+    pub(super) fn load(&self) -> Load {
         let mut load = Load::none(self.engine.limits.max_sessions);
-        for entry in self.sessions.values() {
-            let shown = entry.shown.borrow();
-            if !matches!(entry.life, Life::Saved) {
+        for (_, phase, record) in self.lifecycle().records() {
+            let shown = record.shown.borrow();
+            if phase.is_live() {
                 load.add(&shown);
             }
-            // A session that ended with unsaved facts still has an entry.
+            // A session that ended with unsaved facts still has a record.
             load.saved &= shown.saved;
         }
-        MessageResult(load)
+        load
     }
 }

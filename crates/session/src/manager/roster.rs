@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use actix::prelude::*;
 use holdpoint_common::{SessionId, Snapshot};
 use tokio::sync::watch;
 
-use super::{Life, Manager};
+use super::registry::Registry;
 
 /// Counts how often sessions appeared, disappeared, or changed between live and saved.
 #[derive(Default)]
 pub(super) struct Roster {
     changes: watch::Sender<u64>,
-    /// How often a session was about to get an actor.
+    /// How often a session became live.
     live_starts: u64,
     /// How often there was a change that only the store shows.
     saved: u64,
@@ -24,7 +23,7 @@ impl Roster {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// A session is about to get an actor.
+    /// A session has become live.
     pub(super) fn became_live(&mut self) {
         self.live_starts += 1;
         self.changed();
@@ -34,19 +33,6 @@ impl Roster {
     pub(super) fn saved_changed(&mut self) {
         self.saved += 1;
         self.changed();
-    }
-}
-
-/// A session was imported into the store.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Imported;
-
-impl Handler<Imported> for Manager {
-    type Result = ();
-
-    fn handle(&mut self, _: Imported, _: &mut Self::Context) {
-        self.roster.saved_changed();
     }
 }
 
@@ -65,27 +51,20 @@ pub(crate) struct WatchSources {
     pub(crate) stopping: bool,
 }
 
-/// Gets the present sources of a watch.
-#[derive(Message)]
-#[rtype(result = "WatchSources")]
-pub(crate) struct GetWatchSources;
-
-impl Handler<GetWatchSources> for Manager {
-    type Result = MessageResult<GetWatchSources>;
-
-    fn handle(&mut self, _: GetWatchSources, _: &mut Self::Context) -> Self::Result {
-        let live = self.sessions.iter().filter(|(_, entry)| !matches!(entry.life, Life::Saved));
-        let mut live: Vec<_> = live.collect();
-        live.sort_by_key(|(id, entry)| (entry.opened, *id));
-        let live = live.into_iter().map(|(id, entry)| (id.clone(), entry.shown.subscribe())).collect();
-        let Roster { changes, live_starts, saved } = &self.roster;
-        let stopping = self.stopping;
-        MessageResult(WatchSources {
-            roster: changes.subscribe(),
+impl Registry {
+    /// The present sources of a watch.
+    pub(super) fn watch_sources(&self) -> WatchSources {
+        let lifecycle = self.lifecycle();
+        let mut live: Vec<_> = lifecycle.records().filter(|(_, phase, _)| phase.is_live()).collect();
+        live.sort_by_key(|(id, _, record)| (record.opened, *id));
+        let live = live.into_iter().map(|(id, _, record)| (id.clone(), record.shown.subscribe())).collect();
+        let roster = self.roster.borrow();
+        WatchSources {
+            roster: roster.changes.subscribe(),
             live,
-            live_starts: *live_starts,
-            saved: *saved,
-            stopping,
-        })
+            live_starts: roster.live_starts,
+            saved: roster.saved,
+            stopping: lifecycle.is_stopping(),
+        }
     }
 }

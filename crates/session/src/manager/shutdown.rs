@@ -1,29 +1,26 @@
 //! Stopping: every session's actor ends, with its turn, its processes and its last save, and then
 //! the system stops.
 
+use std::rc::Rc;
+
 use actix::prelude::*;
 use holdpoint_common::limits::{ABANDON_AFTER, SAVE_LATE, STOP_WITHIN};
 
-use super::{Life, Manager};
+use super::lifecycle::Input;
+use super::registry::Registry;
 use crate::state;
 
-/// Ends every session's actor and stops the system. Work that can continue after a restart is left
-/// as it is.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Shutdown;
-
-impl Handler<Shutdown> for Manager {
-    type Result = ();
-
-    fn handle(&mut self, _: Shutdown, _: &mut Self::Context) {
-        self.stopping = true;
+impl Registry {
+    /// Ends every session's actor and stops the system. Work that can continue after a restart is
+    /// left as it is.
+    pub(super) fn shut_down(self: &Rc<Self>) {
+        self.input(Input::Stop);
         let mut running = Vec::new();
-        for entry in self.sessions.values_mut() {
-            if let Life::Live { actor, alive } = std::mem::replace(&mut entry.life, Life::Saved) {
+        for record in self.lifecycle().records_mut() {
+            if let Some(actor) = record.actor.take() {
                 // Bounded: one for each actor.
-                actor.do_send(state::Shutdown);
-                running.push(alive);
+                actor.address.do_send(state::Shutdown);
+                running.push(actor.alive);
             }
         }
         // Enough time to end all work, leave behind tools that do not return, and save.

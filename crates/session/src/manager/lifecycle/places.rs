@@ -1,0 +1,172 @@
+//! The places for actors: how many are taken, who waits for one, and which session makes room.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use holdpoint_common::SessionId;
+
+/// The places for actors. If none is free, the first caller that waits has the live sessions asked
+/// to unload, one after the other, the least recently used first.
+pub(super) struct Places<C> {
+    limit: usize,
+    taken: usize,
+    /// How many of the taken places belong to sessions that are being opened, and so may be asked
+    /// to unload soon.
+    opening: usize,
+    waiting: VecDeque<(SessionId, C)>,
+    live: LeastRecentlyUsed,
+    /// The search for a session that makes room for the first waiting caller.
+    search: Search,
+    /// Whether actors may start.
+    open: bool,
+}
+
+/// The next step for the callers that wait.
+pub(super) enum Step<C> {
+    /// This session has a place.
+    Grant(SessionId, C),
+    /// This session is to unload.
+    Unload(SessionId),
+    /// No session makes room, and the limit is this.
+    Refuse(C, usize),
+}
+
+#[derive(Default)]
+struct Search {
+    /// The sessions that were asked.
+    asked: HashSet<SessionId>,
+    /// The session that was asked and has not replied yet.
+    pending: Option<SessionId>,
+}
+
+/// Live sessions in the order of their last use.
+#[derive(Default)]
+struct LeastRecentlyUsed {
+    order: BTreeMap<u64, SessionId>,
+    uses: HashMap<SessionId, u64>,
+    newest: u64,
+}
+
+impl<C> Places<C> {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            taken: 0,
+            opening: 0,
+            waiting: VecDeque::new(),
+            live: LeastRecentlyUsed::default(),
+            search: Search::default(),
+            open: false,
+        }
+    }
+
+    /// From now on, actors may start.
+    pub(super) fn open(&mut self) {
+        self.open = true;
+    }
+
+    /// From now on, no actor may start. Returns the callers that waited.
+    pub(super) fn close(&mut self) -> impl Iterator<Item = C> {
+        self.open = false;
+        self.waiting.drain(..).map(|(_, caller)| caller)
+    }
+
+    pub(super) fn request(&mut self, id: SessionId, caller: C) {
+        self.waiting.push_back((id, caller));
+    }
+
+    /// The next step, if there is one now.
+    pub(super) fn next_step(&mut self) -> Option<Step<C>> {
+        if !self.open || self.waiting.is_empty() {
+            return None;
+        }
+        if self.taken < self.limit {
+            let (id, caller) = self.waiting.pop_front()?;
+            self.search.asked.clear();
+            self.taken += 1;
+            self.opening += 1;
+            return Some(Step::Grant(id, caller));
+        }
+        if self.search.pending.is_some() {
+            return None;
+        }
+        let Search { asked, pending } = &mut self.search;
+        // A session that was asked and stayed became the most recently used one, so the first few
+        // are usually not asked yet.
+        if let Some(id) = self.live.iter().find(|id| !asked.contains(*id)) {
+            asked.insert(id.clone());
+            *pending = Some(id.clone());
+            return Some(Step::Unload(id.clone()));
+        }
+        if self.opening > 0 {
+            return None;
+        }
+        self.search.asked.clear();
+        let (_, caller) = self.waiting.pop_front()?;
+        Some(Step::Refuse(caller, self.limit))
+    }
+
+    /// The session is used now.
+    pub(super) fn touch(&mut self, id: &SessionId) {
+        self.live.touch(id);
+    }
+
+    /// The session has its actor.
+    pub(super) fn started(&mut self, id: &SessionId, rebuilding: bool) {
+        self.opening -= usize::from(!rebuilding);
+        self.live.add(id);
+    }
+
+    /// The session does not unload.
+    pub(super) fn stays(&mut self, id: &SessionId) {
+        self.live.touch(id);
+        self.replied(id);
+    }
+
+    /// The session's actor has failed. The place is kept for the next one.
+    pub(super) fn failed(&mut self, id: &SessionId) {
+        self.live.remove(id);
+        self.replied(id);
+    }
+
+    /// The session's actor has ended.
+    pub(super) fn ended(&mut self, id: &SessionId) {
+        self.taken -= 1;
+        self.live.remove(id);
+        self.replied(id);
+    }
+
+    /// The session did not get its actor.
+    pub(super) fn free(&mut self, rebuilding: bool) {
+        self.taken -= 1;
+        self.opening -= usize::from(!rebuilding);
+    }
+
+    fn replied(&mut self, id: &SessionId) {
+        self.search.pending.take_if(|pending| pending == id);
+    }
+}
+
+impl LeastRecentlyUsed {
+    fn iter(&self) -> impl Iterator<Item = &SessionId> {
+        self.order.values()
+    }
+
+    fn add(&mut self, id: &SessionId) {
+        self.remove(id);
+        self.newest += 1;
+        self.order.insert(self.newest, id.clone());
+        self.uses.insert(id.clone(), self.newest);
+    }
+
+    fn touch(&mut self, id: &SessionId) {
+        if self.uses.contains_key(id) {
+            self.add(id);
+        }
+    }
+
+    fn remove(&mut self, id: &SessionId) {
+        if let Some(used) = self.uses.remove(id) {
+            self.order.remove(&used);
+        }
+    }
+}

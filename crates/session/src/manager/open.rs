@@ -1,0 +1,174 @@
+//! Opening sessions, new or saved, and reaching those that are live.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use holdpoint_common::{Body, Event, Fact, ItemId, RestoreCause, SessionId, SessionSettings, Supplies, check_name};
+
+use super::Live;
+use super::folder::resolve_folder;
+use super::lifecycle::IfSaved;
+use super::owned::Owned;
+use super::registry::{Reached, Registry};
+use super::rename::check_free;
+use super::start::StartState;
+use crate::actor::{Restored, now};
+use crate::error::SessionError;
+use crate::model::Unusable;
+use crate::names::{folder_name, fresh_id};
+use crate::open::OpenSession;
+use crate::saved::{LoadedSession, damaged_error, load_for_owner};
+use crate::session_env::SessionEnv;
+use crate::state::{Phase, Refused, State};
+use crate::store::Numbers;
+
+impl Registry {
+    /// Opens a new session.
+    pub(super) async fn open(self: &Rc<Self>, open: OpenSession, supplies: &Supplies) -> Result<Live, SessionError> {
+        let engine = &self.engine;
+        let open = OpenSession { workspace: resolve_folder(engine, open.workspace).await?, ..open };
+        let catalog = self.catalog_for(supplies.models.clone());
+        let model = catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
+        let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
+            let message = "its path is not UTF-8, so it can't be saved".to_owned();
+            return Err(SessionError::Workspace { path: open.workspace.display().to_string(), message });
+        };
+        if let Some(name) = &open.name {
+            check_free(name, &*engine.store).await?;
+        }
+        let id = fresh_id();
+        let mut owned = self.own_new(&id).await?;
+        owned.take_place().await?;
+        let settings = SessionSettings {
+            id: id.clone(),
+            name: self.reserve_name(&id, open.name, folder_name(&open.workspace))?,
+            workspace,
+            model: model.name().to_owned(),
+            asks: open.asks,
+            policy: open.policy,
+            rules: open.rules,
+            max_steps: open.max_steps,
+            max_turn_tokens: open.max_turn_tokens,
+        };
+        let env = Arc::new(engine.build_env(model, &settings, open.workspace, supplies)?);
+        let log = engine.store.create(&id).await?;
+        let mut numbers = Numbers::reserve(&*log).await?;
+        let body = Body::Fact(Fact::SessionOpened { settings });
+        let first = Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body });
+        let Some(state) = State::open(&first) else {
+            return Err(damaged_error(&id, "its log does not begin with an opening".to_owned()));
+        };
+        log.append(0, vec![first], state.summary()).await?;
+        owned.start(0, StartState { state, numbers, log, restored: None, env }).await
+    }
+
+    /// Chooses a name for a new session: the wanted one, or the folder's, with a number if that is
+    /// taken.
+    fn reserve_name(
+        &self,
+        id: &SessionId,
+        wanted: Option<String>,
+        folder: Option<String>,
+    ) -> Result<String, SessionError> {
+        let names = &mut self.lifecycle().names;
+        let Some(name) = wanted else {
+            return Ok(names.reserve_numbered(id, folder.as_deref().unwrap_or("session")));
+        };
+        check_name(&name).map_err(Refused::Name)?;
+        if names.reserve(id, &name) { Ok(name) } else { Err(SessionError::NameTaken { name }) }
+    }
+
+    /// Gets the session's actor: the running one, the starting one or a new one. Without supplies,
+    /// a session that is only saved stays so.
+    pub(super) async fn reach(
+        self: &Rc<Self>,
+        id: &SessionId,
+        seen: u64,
+        supplies: Option<&Supplies>,
+    ) -> Result<Live, SessionError> {
+        let Some(supplies) = supplies else {
+            return match self.access(id, seen, IfSaved::Fail).await? {
+                Reached::Live(live) => Ok(live),
+                Reached::Saved(_) => Err(SessionError::NotLive { session: id.clone() }),
+            };
+        };
+        match self.access(id, seen, IfSaved::Open).await? {
+            Reached::Live(live) => Ok(live),
+            Reached::Saved(owned) => owned.open(seen, supplies, false).await,
+        }
+    }
+
+    /// Gets the session's actor, even if the session was closed.
+    pub(super) async fn reopen(self: &Rc<Self>, id: &SessionId, supplies: &Supplies) -> Result<Live, SessionError> {
+        match self.access(id, 0, IfSaved::Reopen).await? {
+            Reached::Live(live) => Ok(live),
+            Reached::Saved(owned) => owned.open(0, supplies, true).await,
+        }
+    }
+
+    /// Loads a saved session and resolves its workspace.
+    async fn load_saved(&self, id: &SessionId) -> Result<(LoadedSession, PathBuf), SessionError> {
+        let engine = &self.engine;
+        let loaded = load_for_owner(id, engine.store.open(id).await?).await?;
+        let known = PathBuf::from(&loaded.state.settings().workspace);
+        // If the folder is gone, the conversation can still be read.
+        let workspace = resolve_folder(engine, known.clone()).await.unwrap_or(known);
+        Ok((loaded, workspace))
+    }
+
+    /// The environment of a session that is opened again.
+    fn session_env(
+        &self,
+        state: &State,
+        workspace: PathBuf,
+        supplies: &Supplies,
+    ) -> Result<Arc<SessionEnv>, SessionError> {
+        let settings = state.settings();
+        let model = self.catalog_for(supplies.models.clone()).get(&settings.model).unwrap_or_else(|error| {
+            // Without its model, the session can still be read, and says why it does not continue.
+            Arc::new(Unusable { name: settings.model.clone(), error })
+        });
+        Ok(Arc::new(self.engine.build_env(model, settings, workspace, supplies)?))
+    }
+}
+
+impl Owned {
+    /// Opens the session with these supplies.
+    async fn open(mut self, seen: u64, supplies: &Supplies, even_closed: bool) -> Result<Live, SessionError> {
+        let opened = self.try_open(seen, supplies, even_closed).await;
+        if let Err(error) = &opened {
+            self.failed = Some(error.clone());
+        }
+        opened
+    }
+
+    async fn try_open(&mut self, seen: u64, supplies: &Supplies, even_closed: bool) -> Result<Live, SessionError> {
+        let (LoadedSession { log, state, draft, .. }, workspace) = self.registry.load_saved(&self.id).await?;
+        let closed = matches!(state.phase(), Phase::Closed);
+        if closed && !even_closed {
+            return Err(Refused::Closed.into());
+        }
+        self.take_place().await?;
+        let env = self.registry.session_env(&state, workspace, supplies)?;
+        let numbers = Numbers::reserve(&*log).await?;
+        let last_failed = self.registry.lifecycle().last_failed(&self.id);
+        let cause = match last_failed {
+            Some(true) => RestoreCause::Panic,
+            Some(false) => RestoreCause::Unloaded,
+            // The session was not live in this process yet.
+            None if closed || state.is_at_rest() => RestoreCause::Unloaded,
+            None => RestoreCause::Restart,
+        };
+        let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
+        self.start(seen, StartState { state, numbers, log, restored, env }).await
+    }
+}
+
+/// The first item id that clients have not seen. If all facts were saved, every item that is not in
+/// the log took a number. If not, no number was given back, and far more ids are skipped than were
+/// seen.
+pub(super) fn first_item(state: &State, numbers: &Numbers) -> ItemId {
+    let unsaved = numbers.used().saturating_sub(state.last());
+    ItemId(state.next_item().0.saturating_add(unsaved))
+}

@@ -1,0 +1,100 @@
+//! A session without an actor, whose log one caller has for itself: to change it, to delete it, or
+//! to start an actor.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use holdpoint_common::api::{CloseRequest, RenameRequest};
+use holdpoint_common::{EndedProcesses, Outcome, SessionId};
+use tokio::sync::oneshot;
+
+use super::lifecycle::Input;
+use super::registry::Registry;
+use crate::error::SessionError;
+use crate::saved::OfflineSession;
+use crate::state::{ByClient, Phase, Refused, Report, RunnerReport};
+
+/// A session without an actor, for one caller. Dropping it lets the next caller have the session.
+pub(super) struct Owned {
+    pub(super) registry: Rc<Registry>,
+    pub(super) id: SessionId,
+    /// Why an actor could not be started.
+    pub(super) failed: Option<SessionError>,
+    /// Whether the session has an actor now, to which the log belongs.
+    pub(super) started: bool,
+}
+
+impl Owned {
+    pub(super) fn new(registry: Rc<Registry>, id: SessionId) -> Self {
+        Self { registry, id, failed: None, started: false }
+    }
+
+    /// Takes a place for an actor, after making room if necessary.
+    pub(super) async fn take_place(&self) -> Result<(), SessionError> {
+        let (caller, granted) = oneshot::channel();
+        self.registry.input(Input::NeedPlace { id: self.id.clone(), caller });
+        granted.await.unwrap_or(Err(SessionError::Stopped))
+    }
+
+    /// Closes the session: its queued prompts are handed back, and its asks are closed.
+    pub(super) async fn close(self, request: &ByClient<CloseRequest>) -> Result<(), SessionError> {
+        let mut session = self.load().await?;
+        session.handle_input(request)?;
+        if let Phase::Interrupting(turn, _) = session.state().phase() {
+            // There is no runner to wait for.
+            let (turn, tools, processes) = (turn.id, Vec::new(), EndedProcesses::default());
+            let report = Report::Finished { outcome: Outcome::Interrupted, error: None, tools, processes };
+            session.handle_input(RunnerReport { turn, report })?;
+        }
+        self.save(session).await
+    }
+
+    pub(super) async fn rename(self, request: &ByClient<RenameRequest>) -> Result<(), SessionError> {
+        let mut session = self.load().await?;
+        session.handle_input(request)?;
+        self.save(session).await
+    }
+
+    pub(super) async fn delete(self) -> Result<(), SessionError> {
+        if let Some(session) = self.registry.lifecycle().get_mut(&self.id) {
+            session.record = None;
+        }
+        self.registry.engine.store.delete(&self.id).await?;
+        self.registry.roster.borrow_mut().saved_changed();
+        Ok(())
+    }
+
+    async fn load(&self) -> Result<OfflineSession<'_>, SessionError> {
+        let engine = &self.registry.engine;
+        let lacks_end = self.registry.lifecycle().get(&self.id).is_some_and(|session| {
+            let record = session.record.as_ref();
+            session.closed && record.is_some_and(|record| engine.lacks_saves(&record.shown.borrow()))
+        });
+        // The end of the session is missing from its log.
+        if lacks_end {
+            return Err(SessionError::Refused(Refused::Closed));
+        }
+        OfflineSession::load(engine, &self.id).await
+    }
+
+    async fn save(&self, session: OfflineSession<'_>) -> Result<(), SessionError> {
+        let (state, _) = session.save().await?;
+        let snapshot = Arc::new(state.snapshot(state.last(), 0, self.registry.engine.not_saved()));
+        if let Some(session) = self.registry.lifecycle().get_mut(&self.id) {
+            session.closed = matches!(state.phase(), Phase::Closed);
+            if let Some(record) = &session.record {
+                record.shown.send_replace(snapshot);
+            }
+        }
+        self.registry.roster.borrow_mut().saved_changed();
+        Ok(())
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if !self.started {
+            self.registry.release(&self.id, self.failed.take());
+        }
+    }
+}
