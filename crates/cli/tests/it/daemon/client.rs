@@ -263,6 +263,11 @@ impl RawConnection {
         rustix::io::ioctl_fionread(self.0.get_ref()).unwrap() > 0
     }
 
+    /// Waits for the next byte. Returns whether the connection was closed instead.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        self.0.fill_buf().map_or(true, <[u8]>::is_empty)
+    }
+
     /// Splits the connection, to send on one thread and to read on another.
     pub(crate) fn split(self) -> (Self, Self) {
         let other = self.0.get_ref().try_clone().unwrap();

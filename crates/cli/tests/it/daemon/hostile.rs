@@ -369,16 +369,28 @@ fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
         let refused = ask("GET", &format!("sessions/{session}/events?after=1&{part}"), "").error(400);
         assert!(refused.code == "malformed" && refused.message.contains(&format!("`{part}`")), "{refused:?}");
     }
-    // Pipelined requests are each answered, in order.
+    // Pipelined requests are answered in order. The server may close the connection after any
+    // response (RFC 9112, section 9.3.2), and actix-http does if only a part of the next request
+    // has arrived; the client sends the others again.
     let many = rounds(1_000, 1_000_000);
-    let request = api.request("GET", "nothing", "", b"");
-    std::thread::scope(|scope| {
+    let mut answered = 0;
+    while answered < many {
+        let before = answered;
         let (mut sends, mut reads) = api.line().split();
-        scope.spawn(move || (0..many).for_each(|_| sends.send(&request).unwrap()));
-        for _ in 0..many {
-            assert_eq!(reads.answer().unwrap().status, 404);
-        }
-    });
+        std::thread::scope(|scope| {
+            let api = &api;
+            scope.spawn(move || {
+                let mut requests = (before..many).map(|n| api.request("GET", &format!("nothing/{n}"), "", b""));
+                requests.try_for_each(|request| sends.send(&request))
+            });
+            while answered < many && !reads.is_at_end() {
+                let refused = reads.answer().unwrap().error(404);
+                assert!(refused.message.ends_with(&format!("/nothing/{answered}")), "{refused:?}");
+                answered += 1;
+            }
+        });
+        assert!(answered > before, "a connection was closed before any response");
+    }
     assert_eq!(api.look(&session), before);
     assert_well(&house, &api, &session);
 }
