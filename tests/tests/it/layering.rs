@@ -161,10 +161,6 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
             "lane.rs",
             // Shared by the clones of a client's handle.
             "local/session.rs",
-            // Shared by the manager's own tasks.
-            "manager.rs",
-            "manager/room.rs",
-            "manager/saved.rs",
             // Locked by the manager when a session is opened.
             "model/catalog.rs",
             // Shared by the runners of sessions with one model, for a lookup only; the client is

@@ -8,6 +8,7 @@ use holdpoint_common::api::TurnEnd;
 use holdpoint_common::{SessionId, Snapshot, Supplies, TurnId, Who};
 use tokio::sync::watch;
 
+use super::verbs::Target;
 use super::{LocalAttachment, LocalSessions};
 use crate::actor::SessionActor;
 use crate::attach_from::AttachFrom;
@@ -149,11 +150,11 @@ impl SessionBackend for LocalSession {
     }
 
     async fn act<V: SessionVerb>(&self, verb: V) -> Result<V::Reply, SessionError> {
-        self.carry_out(verb).await
+        Target::Session(self.clone()).carry_out(verb).await
     }
 
     async fn turn_end(&self, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
-        LocalSessions::of(self.client.clone()).turn_end(&self.id, turn).await
+        LocalSessions(self.client.clone()).turn_end(&self.id, turn).await
     }
 
     async fn attach(&self, from: AttachFrom) -> Result<LocalAttachment, SessionError> {

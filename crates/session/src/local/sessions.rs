@@ -7,7 +7,8 @@ use actix::prelude::*;
 use holdpoint_common::api::{InboxAsk, TurnEnd};
 use holdpoint_common::{Ask, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 
-use super::{ClientContext, LocalSession, LocalWatch};
+use super::verbs::Target;
+use super::{ClientContext, LocalSession, LocalWatch, turn_end};
 use crate::backend::{Backend, SessionVerb};
 use crate::error::SessionError;
 use crate::manager::{
@@ -24,10 +25,6 @@ pub(crate) struct LocalSessions(pub(super) ClientContext);
 impl LocalSessions {
     pub(crate) fn new(manager: Addr<Manager>, who: Who) -> Self {
         Self(ClientContext { manager, who, supplies: Arc::default() })
-    }
-
-    pub(super) fn of(client: ClientContext) -> Self {
-        Self(client)
     }
 
     async fn get_snapshot(&self, what: &str) -> Result<SeenSnapshot, SessionError> {
@@ -78,11 +75,11 @@ impl Backend for LocalSessions {
     }
 
     async fn act<V: SessionVerb>(&self, id: &SessionId, verb: V) -> Result<V::Reply, SessionError> {
-        self.carry_out(id, verb).await
+        Target::Live(self.clone(), id.clone()).carry_out(verb).await
     }
 
     async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
-        self.end_of_turn(id, turn).await
+        turn_end::wait(self, id, turn).await
     }
 
     async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {

@@ -10,34 +10,36 @@ use crate::error::SessionError;
 use crate::state::Refused;
 use crate::store::Pages;
 
-impl LocalSessions {
-    /// Waits for the end of this turn; `None` if there is no such turn. A session that is only
-    /// saved is not opened.
-    pub(super) async fn end_of_turn(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
-        let waiting = match self.reach(id).await {
-            Ok(session) => session.send(|| AwaitEnd { turn }).await,
-            Err(error) => Err(error),
-        };
-        match waiting {
-            Ok(Some(end)) => {
-                // If the sender was dropped, the actor has failed.
-                if let Ok(end) = end.await {
-                    return Ok(Some(end));
-                }
-            }
-            Ok(None) | Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        let engine = self.engine().await?;
-        let log = engine.store.open(id).await?;
-        let mut pages = Pages::whole_log(&*log);
-        while let Some(page) = pages.next().await? {
-            if let Some(end) = page.iter().find_map(|event| end_of(event, turn)) {
+/// Waits for the end of this turn; `None` if there is no such turn. A session that is only
+/// saved is not opened.
+pub(super) async fn wait(
+    sessions: &LocalSessions,
+    id: &SessionId,
+    turn: TurnId,
+) -> Result<Option<TurnEnd>, SessionError> {
+    let waiting = match sessions.reach(id).await {
+        Ok(session) => session.send(|| AwaitEnd { turn }).await,
+        Err(error) => Err(error),
+    };
+    match waiting {
+        Ok(Some(end)) => {
+            // If the sender was dropped, the actor has failed.
+            if let Ok(end) = end.await {
                 return Ok(Some(end));
             }
         }
-        Ok(None)
+        Ok(None) | Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {}
+        Err(error) => return Err(error),
     }
+    let engine = sessions.engine().await?;
+    let log = engine.store.open(id).await?;
+    let mut pages = Pages::whole_log(&*log);
+    while let Some(page) = pages.next().await? {
+        if let Some(end) = page.iter().find_map(|event| end_of(event, turn)) {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
 }
 
 /// The end of this turn, if the event reports it.

@@ -24,22 +24,23 @@ type Carried<V> = BoxFuture<'static, Result<<V as Verb>::Reply, SessionError>>;
 /// A verb of an engine in this process.
 pub(crate) trait CarryOut: Verb {
     /// Carries out the verb.
-    fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self>;
+    fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self>;
 }
 
 /// The session of a verb.
 pub(crate) enum Target {
+    /// The session of a handle, which is opened if the handle may do so.
     Session(LocalSession),
-    /// The live session with the id of the verb.
-    Live(LocalSessions),
+    /// The session with this id, which is not opened.
+    Live(LocalSessions, SessionId),
 }
 
 /// Lets the session's actor carry out these verbs.
 macro_rules! by_actor {
     ($($verb:ty),* $(,)?) => {$(
         impl CarryOut for $verb {
-            fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self> {
-                async move { ask_actor(&target.reach(&verb.id).await?, verb.request).await }.boxed()
+            fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self> {
+                async move { ask_actor(&target.reach().await?, request).await }.boxed()
             }
         }
     )*};
@@ -49,8 +50,12 @@ macro_rules! by_actor {
 macro_rules! by_manager {
     ($($verb:ty),* $(,)?) => {$(
         impl CarryOut for $verb {
-            fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self> {
-                async move { ask_manager(target.client(), verb).await }.boxed()
+            fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self> {
+                async move {
+                    let (id, supplies_to_open) = (target.id().clone(), target.supplies_to_open());
+                    ask_manager(target.client(), OnSession { id, request, supplies_to_open }).await
+                }
+                .boxed()
             }
         }
     )*};
@@ -70,16 +75,18 @@ by_manager!(RenameRequest, ChangeModelRequest, CloseRequest);
 
 /// A session gets an actor for an answer only if it would accept the answer.
 impl CarryOut for AnswerRequest {
-    fn carry_out(verb: OnSession<Self>, target: Target) -> Carried<Self> {
-        let OnSession { id, request, .. } = verb;
+    fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self> {
         let answer = async move {
-            let check = || ask_manager(target.client(), CheckAnswer { id: id.clone(), request: request.clone() });
+            let check = || {
+                let (id, request) = (target.id().clone(), request.clone());
+                ask_manager(target.client(), CheckAnswer { id, request })
+            };
             if let Target::Session(session) = &target
                 && !session.has_actor()
             {
                 check().await?;
             }
-            let answered = async { ask_actor(&target.reach(&id).await?, request.clone()).await }.await;
+            let answered = async { ask_actor(&target.reach().await?, request.clone()).await }.await;
             if let Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) = answered {
                 check().await?;
             }
@@ -104,44 +111,40 @@ where
 }
 
 impl Target {
-    async fn reach(&self, id: &SessionId) -> Result<LocalSession, SessionError> {
+    /// Carries out a verb on the session, in the name of the client.
+    pub(super) fn carry_out<V: CarryOut>(self, mut verb: V) -> Carried<V> {
+        let client = self.client();
+        verb.supply(&client.supplies);
+        let by = client.who.clone();
+        V::carry_out(ByClient { verb, by }, self)
+    }
+
+    async fn reach(&self) -> Result<LocalSession, SessionError> {
         match self {
             Self::Session(session) => Ok(session.clone()),
-            Self::Live(sessions) => sessions.reach(id).await,
+            Self::Live(sessions, id) => sessions.reach(id).await,
+        }
+    }
+
+    fn id(&self) -> &SessionId {
+        match self {
+            Self::Session(session) => &session.id,
+            Self::Live(_, id) => id,
         }
     }
 
     fn client(&self) -> &ClientContext {
         match self {
             Self::Session(session) => &session.client,
-            Self::Live(sessions) => &sessions.0,
+            Self::Live(sessions, _) => &sessions.0,
         }
     }
-}
 
-impl LocalSession {
-    /// Carries out a verb on this session.
-    pub(super) fn carry_out<V: CarryOut>(&self, verb: V) -> Carried<V> {
-        let verb = self.client.on_session(&self.id, verb, self.supplies_to_open());
-        V::carry_out(verb, Target::Session(self.clone()))
-    }
-}
-
-impl LocalSessions {
-    /// Carries out a verb on the session with this id, without opening it.
-    pub(super) fn carry_out<V: CarryOut>(&self, id: &SessionId, verb: V) -> Carried<V> {
-        V::carry_out(self.0.on_session(id, verb, None), Target::Live(self.clone()))
-    }
-}
-
-impl ClientContext {
-    fn on_session<V: Verb>(
-        &self,
-        id: &SessionId,
-        mut verb: V,
-        supplies_to_open: Option<Arc<Supplies>>,
-    ) -> OnSession<V> {
-        verb.supply(&self.supplies);
-        OnSession { id: id.clone(), request: ByClient { verb, by: self.who.clone() }, supplies_to_open }
+    /// The supplies to open the session with, unless it has to stay unloaded.
+    fn supplies_to_open(&self) -> Option<Arc<Supplies>> {
+        match self {
+            Self::Session(session) => session.supplies_to_open(),
+            Self::Live(..) => None,
+        }
     }
 }

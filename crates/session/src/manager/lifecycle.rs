@@ -215,13 +215,10 @@ impl<H: Host> Lifecycle<H> {
         match input {
             Input::Ready => self.places.open(),
             Input::Access { id, access, caller } => self.access(id, access, caller, &mut effects),
-            Input::NeedPlace { caller, .. } if self.stopping => {
-                effects.push(Effect::GrantPlace(caller, Err(SessionError::Stopped)));
-            }
-            Input::NeedPlace { id, caller } => self.places.request(id, caller),
+            Input::NeedPlace { id, caller } => self.need_place(id, caller, &mut effects),
             Input::Started { id } => self.started(&id, &mut effects),
             Input::Released { id, failed } => self.released(&id, failed, &mut effects),
-            Input::RebuildFailed { id, error } => self.fail_waiting(&id, &error, |_| true, &mut effects),
+            Input::RebuildFailed { id, error } => self.rebuild_failed(&id, &error, &mut effects),
             Input::InUse { id } => self.places.stays(&id),
             Input::Disconnected { id } => self.disconnected(&id),
             Input::Ended { id, end, now } => self.ended(&id, end, now, &mut effects),
@@ -268,6 +265,20 @@ impl<H: Host> Lifecycle<H> {
         effects.push(Effect::Grant(caller, granted));
     }
 
+    fn need_place(&mut self, id: SessionId, caller: H::PlaceCaller, effects: &mut Effects<H>) {
+        if self.stopping {
+            effects.push(Effect::GrantPlace(caller, Err(SessionError::Stopped)));
+        } else if self.is_owned(&id) {
+            self.places.request(id, caller);
+        } else {
+            effects.push(Effect::GrantPlace(caller, Err(SessionError::NotLive { session: id })));
+        }
+    }
+
+    fn is_owned(&self, id: &SessionId) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.phase == Phase::Owned)
+    }
+
     fn started(&mut self, id: &SessionId, effects: &mut Effects<H>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Phase::Starting { rebuilding } = session.phase else { return };
@@ -293,6 +304,12 @@ impl<H: Host> Lifecycle<H> {
             self.fail_waiting(id, &error, |access| access.if_saved != IfSaved::Change, effects);
         }
         self.resume_waiting(id, effects);
+    }
+
+    fn rebuild_failed(&mut self, id: &SessionId, error: &SessionError, effects: &mut Effects<H>) {
+        if let Some(Session { phase: Phase::Starting { rebuilding: true }, .. }) = self.sessions.get(id) {
+            self.fail_waiting(id, error, |_| true, effects);
+        }
     }
 
     fn disconnected(&mut self, id: &SessionId) {
@@ -370,7 +387,12 @@ impl<H: Host> Lifecycle<H> {
         while let Some(step) = self.places.next_step() {
             match step {
                 Step::Grant(id, caller) => {
-                    let Some(session) = self.sessions.get_mut(&id) else { continue };
+                    let owned = self.sessions.get_mut(&id).filter(|session| session.phase == Phase::Owned);
+                    let Some(session) = owned else {
+                        // Its owner has released it.
+                        self.places.free(false);
+                        continue;
+                    };
                     session.phase = Phase::Starting { rebuilding: false };
                     effects.push(Effect::GrantPlace(caller, Ok(())));
                 }
