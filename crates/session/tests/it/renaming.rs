@@ -64,28 +64,6 @@ async fn a_name_is_given_to_one_of_many_concurrent_renames() {
     assert_eq!(named, 1);
 }
 
-/// A closed session can be renamed, so a rename succeeds at any moment of a close.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m_b9_a_session_that_is_just_being_closed_can_be_renamed() {
-    let harness = Harness::start();
-    let sessions = harness.sessions();
-    let id = harness.open().await.id().clone();
-    for round in 0..300 {
-        let live = sessions.get(id.as_str()).await.unwrap();
-        let closing = tokio::spawn(async move { live.close().await });
-        let closed = closing.abort_handle();
-        let mut renames = 0;
-        while !closed.is_finished() {
-            renames += 1;
-            let renamed = sessions.rename(&id, format!("round {round}, {renames}")).await;
-            assert_eq!(renamed, Ok(()), "round {round}");
-        }
-        closing.await.unwrap().unwrap();
-        let name = sessions.look(id.as_str()).await.unwrap().settings.name.clone();
-        assert!(renames == 0 || name == format!("round {round}, {renames}"), "{name}");
-    }
-}
-
 #[tokio::test]
 async fn m_b9_a_reopened_session_with_a_taken_name_is_renamed() {
     let folder = TempDir::new().unwrap();
