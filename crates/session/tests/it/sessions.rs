@@ -686,6 +686,31 @@ async fn m_b8_two_concurrent_closes_both_return_at_the_end() {
     assert!(!harness.sessions().list().await.unwrap()[0].live);
 }
 
+/// A closed session can be renamed, so a rename during a close is done after it.
+#[tokio::test]
+async fn m_b9_a_rename_during_a_close_is_done_after_it() {
+    let harness = Harness::start();
+    let (session, mut events, release) = stuck(&harness).await;
+    let closing = tokio::spawn({
+        let session = session.clone();
+        async move { session.close().await }
+    });
+    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    let renaming = tokio::spawn({
+        let session = session.clone();
+        async move { session.rename("renamed").await }
+    });
+    // By now the manager and the actor have received the new name.
+    for _ in 0..2 {
+        harness.sessions().list().await.unwrap();
+    }
+    drop(release);
+    within_patience("the close", closing).await.unwrap().unwrap();
+    within_patience("the rename", renaming).await.unwrap().unwrap();
+    let listed = harness.sessions().list().await.unwrap();
+    assert_eq!((listed[0].name.as_str(), listed[0].live), ("renamed", false));
+}
+
 /// Opening a session by its id is never refused, even in the last moment of its close.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_b9_a_session_that_is_just_being_closed_can_be_opened() {

@@ -431,30 +431,3 @@ async fn m_b8_an_answer_during_the_last_save_of_a_close_opens_nothing() {
     let listed = harness.sessions().list().await.unwrap();
     assert!(!listed[0].live, "{listed:?}");
 }
-
-/// A closed session can be renamed, so a rename succeeds at any moment of a close.
-#[tokio::test]
-async fn m_b9_a_rename_during_the_last_save_of_a_close_is_done_after_it() {
-    let door = GatedStore::new();
-    let harness = Harness::with(|engine| engine.store(door.clone()));
-    let session = harness.open().await;
-    let tries = door.tries.load(Ordering::SeqCst);
-    door.open.send_replace(false);
-    let closing = tokio::spawn({
-        let session = session.clone();
-        async move { session.close().await }
-    });
-    door.asked(tries).await;
-    let (sessions, id) = (harness.sessions(), session.id().clone());
-    let renaming = tokio::spawn(async move { sessions.rename(&id, "renamed").await });
-    // By now the actor has received it.
-    for _ in 0..2 {
-        harness.sessions().list().await.unwrap();
-        within_patience("the actor", session.attach(AttachFrom::now())).await.unwrap();
-    }
-    door.open.send_replace(true);
-    within_patience("the close", closing).await.unwrap().unwrap();
-    within_patience("the rename", renaming).await.unwrap().unwrap();
-    let listed = harness.sessions().list().await.unwrap();
-    assert_eq!((listed[0].name.as_str(), listed[0].live), ("renamed", false));
-}
