@@ -1,16 +1,16 @@
-//! The lifecycle of all sessions of an engine: which of them have an actor or are about to, who may
-//! change the log of one that has none, and who waits.
+//! The lifecycle of all sessions of an engine: the phase of each, the owner of its log, and the
+//! callers that wait.
 //!
 //! A pure state machine: no clock, no I/O and no actors. The manager gives it inputs and carries
 //! out the effects.
 //!
 //! ```text
 //!            access             place              started
-//!   Saved ───────────▶ Owned ───────────▶ Starting ─────────▶ Live
-//!     ▲      released    │    released        │ ▲              │
-//!     ├──────────────────┴────────────────────┘ │ failed       ▼
-//!     └─────────────────────────────────────────┴─────────── Ending
-//!                  unloaded, closed
+//!   Saved ───────────▶ Owned ───────────▶ Starting ─────────▶ Live ──▶ Ending
+//!     ▲      released    │    released        │ ▲     failed   │          │
+//!     ├──────────────────┴────────────────────┘ └──────────────┼──────────┤
+//!     └────────────────────────────────────────────────────────┴──────────┘
+//!                               unloaded, closed
 //! ```
 
 mod failures;
@@ -33,7 +33,7 @@ use failures::Failures;
 use names::Names;
 use places::{Places, Step};
 
-/// The types that the lifecycle keeps for its host, without using them.
+/// Types of the host that the lifecycle stores but never inspects.
 pub(super) trait Host {
     /// A caller that waits for [`Granted`].
     type Caller;
@@ -54,7 +54,7 @@ pub(super) struct Lifecycle<H: Host> {
     stopping: bool,
 }
 
-/// A session that is not only saved, or was live.
+/// A session that has a record, or a phase other than saved.
 pub(super) struct Session<H: Host> {
     phase: Phase,
     /// The number of its newest actor, or 0.
@@ -99,7 +99,7 @@ pub(super) struct Access {
 /// What a caller does with a session that is only saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfSaved {
-    /// Nothing: it gets an error.
+    /// Return an error.
     Fail,
     /// Open it, unless it is closed.
     Open,
@@ -142,8 +142,8 @@ pub(super) enum Input<H: Host> {
     Released { id: SessionId, failed: Option<SessionError> },
     /// A session could not be rebuilt, which is tried again later.
     RebuildFailed { id: SessionId, error: SessionError },
-    /// The session does not unload: it is in use.
-    InUse { id: SessionId },
+    /// The session does not unload, because it is in use.
+    RefusedUnload { id: SessionId },
     /// A message to the session's actor failed.
     Disconnected { id: SessionId },
     /// A session's actor has ended.
@@ -219,7 +219,7 @@ impl<H: Host> Lifecycle<H> {
             Input::Started { id } => self.started(&id, &mut effects),
             Input::Released { id, failed } => self.released(&id, failed, &mut effects),
             Input::RebuildFailed { id, error } => self.rebuild_failed(&id, &error, &mut effects),
-            Input::InUse { id } => self.places.stays(&id),
+            Input::RefusedUnload { id } => self.places.refused_unload(&id),
             Input::Disconnected { id } => self.disconnected(&id),
             Input::Ended { id, end, now } => self.ended(&id, end, now, &mut effects),
             Input::Stop => self.stop(&mut effects),
@@ -255,9 +255,6 @@ impl<H: Host> Lifecycle<H> {
                 }
             },
             Phase::Live | Phase::Owned | Phase::Starting { .. } | Phase::Ending => {
-                if session.phase == Phase::Live {
-                    session.phase = Phase::Ending;
-                }
                 session.waiting.push_back((access, caller));
                 return;
             }
@@ -268,15 +265,11 @@ impl<H: Host> Lifecycle<H> {
     fn need_place(&mut self, id: SessionId, caller: H::PlaceCaller, effects: &mut Effects<H>) {
         if self.stopping {
             effects.push(Effect::GrantPlace(caller, Err(SessionError::Stopped)));
-        } else if self.is_owned(&id) {
+        } else if self.sessions.get(&id).is_some_and(|session| session.phase == Phase::Owned) {
             self.places.request(id, caller);
         } else {
             effects.push(Effect::GrantPlace(caller, Err(SessionError::NotLive { session: id })));
         }
-    }
-
-    fn is_owned(&self, id: &SessionId) -> bool {
-        self.sessions.get(id).is_some_and(|session| session.phase == Phase::Owned)
     }
 
     fn started(&mut self, id: &SessionId, effects: &mut Effects<H>) {
@@ -293,11 +286,11 @@ impl<H: Host> Lifecycle<H> {
     fn released(&mut self, id: &SessionId, failed: Option<SessionError>, effects: &mut Effects<H>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         match session.phase {
-            Phase::Owned => {}
+            Phase::Owned => self.places.cancel(id),
             Phase::Starting { rebuilding } => self.places.free(rebuilding),
             Phase::Saved | Phase::Live | Phase::Ending => return,
         }
-        self.names.free_all(id);
+        self.names.release(id);
         session.phase = Phase::Saved;
         if let Some(error) = failed {
             // A change does not need an actor.
@@ -336,14 +329,14 @@ impl<H: Host> Lifecycle<H> {
         session.phase = Phase::Saved;
         session.closed = end == ActorEnd::Closed;
         self.places.ended(id);
-        self.names.free_all(id);
+        self.names.release(id);
         self.resume_waiting(id, effects);
     }
 
     fn stop(&mut self, effects: &mut Effects<H>) {
         self.stopping = true;
         for session in self.sessions.values_mut() {
-            // Whoever started an actor still has to give it up.
+            // An owned or starting session keeps its phase until its owner releases it.
             if matches!(session.phase, Phase::Live | Phase::Ending) {
                 session.phase = Phase::Saved;
             }
@@ -356,11 +349,14 @@ impl<H: Host> Lifecycle<H> {
 
     /// Serves the callers that wait for a session, until one of them makes the others wait again.
     fn resume_waiting(&mut self, id: &SessionId, effects: &mut Effects<H>) {
-        while let Some(session) = self.sessions.get_mut(id)
-            && matches!(session.phase, Phase::Saved | Phase::Live)
-            && let Some((access, caller)) = session.waiting.pop_front()
-        {
-            self.access(id.clone(), access, caller, effects);
+        let waiting = self.sessions.get(id).map_or(0, |session| session.waiting.len());
+        for _ in 0..waiting {
+            if let Some(session) = self.sessions.get_mut(id)
+                && matches!(session.phase, Phase::Saved | Phase::Live)
+                && let Some((access, caller)) = session.waiting.pop_front()
+            {
+                self.access(id.clone(), access, caller, effects);
+            }
         }
     }
 
@@ -387,13 +383,9 @@ impl<H: Host> Lifecycle<H> {
         while let Some(step) = self.places.next_step() {
             match step {
                 Step::Grant(id, caller) => {
-                    let owned = self.sessions.get_mut(&id).filter(|session| session.phase == Phase::Owned);
-                    let Some(session) = owned else {
-                        // Its owner has released it.
-                        self.places.free(false);
-                        continue;
-                    };
-                    session.phase = Phase::Starting { rebuilding: false };
+                    if let Some(session) = self.sessions.get_mut(&id) {
+                        session.phase = Phase::Starting { rebuilding: false };
+                    }
                     effects.push(Effect::GrantPlace(caller, Ok(())));
                 }
                 Step::Unload(id) => effects.push(Effect::Unload(id)),

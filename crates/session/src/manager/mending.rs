@@ -13,10 +13,21 @@ use crate::store::SavedSession;
 /// How many sessions are mended at once. They are read in parallel and written together.
 const MAX_PARALLEL: usize = 16;
 
+/// Lets actors start and shows saved sessions when it is dropped, even if mending panics.
+struct Mended(Rc<Registry>);
+
+impl Drop for Mended {
+    fn drop(&mut self) {
+        self.0.input(Input::Ready);
+        self.0.set_mended();
+    }
+}
+
 impl Registry {
     /// Mends every session that was not at rest when the program ended. No actor starts until these
     /// sessions are known, so that a session that is opened later is not among them.
     pub(super) async fn mend_all(self: &Rc<Self>) {
+        let _mended = Mended(Rc::clone(self));
         let engine = &self.engine;
         let saved = engine.store.list().await.unwrap_or_else(|error| {
             tracing::error!(%error, "saved sessions can't be read");
@@ -32,6 +43,5 @@ impl Registry {
             }
         });
         stream::iter(mended).for_each_concurrent(MAX_PARALLEL, |mended| mended).await;
-        self.set_mended();
     }
 }

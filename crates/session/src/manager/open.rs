@@ -73,10 +73,10 @@ impl Registry {
     ) -> Result<String, SessionError> {
         let names = &mut self.lifecycle().names;
         let Some(name) = wanted else {
-            return Ok(names.reserve_numbered(id, folder.as_deref().unwrap_or("session")));
+            return Ok(names.claim_numbered(id, folder.as_deref().unwrap_or("session")));
         };
         check_name(&name).map_err(Refused::Name)?;
-        if names.reserve(id, &name) { Ok(name) } else { Err(SessionError::NameTaken { name }) }
+        if names.claim(id, &name) { Ok(name) } else { Err(SessionError::NameTaken { name }) }
     }
 
     /// Gets the session's actor: the running one, the starting one or a new one. Without supplies,
@@ -87,15 +87,11 @@ impl Registry {
         seen: u64,
         supplies: Option<&Supplies>,
     ) -> Result<Live, SessionError> {
-        let Some(supplies) = supplies else {
-            return match self.access(id, seen, IfSaved::Fail).await? {
-                Reached::Live(live) => Ok(live),
-                Reached::Saved(_) => Err(SessionError::NotLive { session: id.clone() }),
-            };
-        };
-        match self.access(id, seen, IfSaved::Open).await? {
-            Reached::Live(live) => Ok(live),
-            Reached::Saved(owned) => owned.open(seen, supplies, false).await,
+        let if_saved = if supplies.is_some() { IfSaved::Open } else { IfSaved::Fail };
+        match (self.access(id, seen, if_saved).await?, supplies) {
+            (Reached::Live(live), _) => Ok(live),
+            (Reached::Saved(owned), Some(supplies)) => owned.open(seen, supplies, false).await,
+            (Reached::Saved(_), None) => Err(SessionError::NotLive { session: id.clone() }),
         }
     }
 
@@ -137,8 +133,11 @@ impl Owned {
     /// Opens the session with these supplies.
     async fn open(mut self, seen: u64, supplies: &Supplies, even_closed: bool) -> Result<Live, SessionError> {
         let opened = self.try_open(seen, supplies, even_closed).await;
-        if let Err(error) = &opened {
-            self.failed = Some(error.clone());
+        match &opened {
+            // Only those that wait to open a closed session may do so.
+            Err(SessionError::Refused(Refused::Closed)) => self.set_closed(true),
+            Err(error) => self.failed = Some(error.clone()),
+            Ok(_) => {}
         }
         opened
     }

@@ -64,6 +64,13 @@ impl Owned {
         Ok(())
     }
 
+    /// Notes whether a client closed the session.
+    pub(super) fn set_closed(&self, closed: bool) {
+        if let Some(session) = self.registry.lifecycle().get_mut(&self.id) {
+            session.closed = closed;
+        }
+    }
+
     async fn load(&self) -> Result<OfflineSession<'_>, SessionError> {
         let engine = &self.registry.engine;
         let lacks_end = self.registry.lifecycle().get(&self.id).is_some_and(|session| {
@@ -79,13 +86,9 @@ impl Owned {
 
     async fn save(&self, session: OfflineSession<'_>) -> Result<(), SessionError> {
         let (state, _) = session.save().await?;
+        self.set_closed(matches!(state.phase(), Phase::Closed));
         let snapshot = Arc::new(state.snapshot(state.last(), 0, self.registry.engine.not_saved()));
-        if let Some(session) = self.registry.lifecycle().get_mut(&self.id) {
-            session.closed = matches!(state.phase(), Phase::Closed);
-            if let Some(record) = &session.record {
-                record.shown.send_replace(snapshot);
-            }
-        }
+        self.registry.edit_record(&self.id, |record| record.shown.send_replace(snapshot));
         self.registry.roster.borrow_mut().saved_changed();
         Ok(())
     }

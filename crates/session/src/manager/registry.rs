@@ -28,7 +28,7 @@ use crate::session_env::{EngineEnv, SessionEnv};
 /// that unused ones do not accumulate.
 const UNUSED_CHECKS: usize = 2;
 
-/// All sessions of an engine that are not only saved.
+/// The sessions of an engine that are or were live in this process, or are being changed.
 pub(super) struct Registry {
     pub(super) engine: Arc<EngineEnv>,
     pub(super) catalogs: RefCell<Catalogs>,
@@ -117,11 +117,12 @@ impl Registry {
         }
         let reached = self.request(id, Access { seen, if_saved }).await;
         match &reached {
-            Ok(Reached::Saved(_)) => self.mended().await,
+            // It may have been cut by a crash.
+            Ok(Reached::Saved(_)) if self.read_record(id, |_| ()).is_none() => self.mended().await,
             Err(SessionError::NotLive { .. }) if self.read_record(id, |_| ()).is_none() => {
                 return Err(saved::why_not_live(&*self.engine.store, id.clone()).await);
             }
-            Ok(Reached::Live(_)) | Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
         reached
     }
@@ -178,11 +179,12 @@ impl Registry {
             Effect::Unload(id) => return self.ask_to_unload(id),
             Effect::Rebuild { id, delay } => {
                 let alive = self.edit_record(&id, |record| record.actor.take()).flatten().map(|actor| actor.alive);
-                let registry = Rc::clone(self);
+                tracing::error!(session = %id, "session actor panicked; rebuilding it from its log");
+                let owned = Owned::new(Rc::clone(self), id);
                 actix_rt::spawn(async move {
                     tokio::time::sleep(delay).await;
-                    all_ended(alive, registry.end_patience()).await;
-                    registry.rebuild(id).await;
+                    all_ended(alive, owned.registry.end_patience()).await;
+                    owned.rebuild().await;
                 });
             }
         }
@@ -210,14 +212,14 @@ impl Registry {
         let candidate = self.read_record(&id, |record| {
             let address = &record.actor.as_ref()?.address;
             // If it has ended, the manager is about to learn that.
-            (!address.connected() || is_free(&record.shown.borrow(), &self.engine)).then(|| address.clone())
+            (!address.connected() || may_unload(&record.shown.borrow(), &self.engine)).then(|| address.clone())
         });
-        let Some(address) = candidate.flatten() else { return Some(Input::InUse { id }) };
+        let Some(address) = candidate.flatten() else { return Some(Input::RefusedUnload { id }) };
         let registry = Rc::clone(self);
         actix_rt::spawn(async move {
             // If it unloads or has ended, that is another input.
             if let Ok(false) = address.send(actor::Unload).await {
-                registry.input(Input::InUse { id });
+                registry.input(Input::RefusedUnload { id });
             }
         });
         None
@@ -230,18 +232,17 @@ impl Registry {
         if !self.is_stopping() {
             self.roster.borrow().changed();
         }
-        let mut alive = None;
-        if end == ActorEnd::Failed {
-            tracing::error!(session = %id, "session actor panicked; rebuilding it from its log");
-        } else {
-            alive = self.edit_record(id, |record| {
-                record.env = None;
-                record.actor.take().map(|actor| actor.alive)
-            });
-        }
+        let ended = self.edit_record(id, |record| {
+            // The next actor after a failure needs both.
+            if end == ActorEnd::Failed {
+                return None;
+            }
+            record.env = None;
+            record.actor.take()
+        });
         self.input(Input::Ended { id: id.clone(), end, now: Instant::now() });
         self.remove_if_unused(id);
-        alive.flatten()
+        ended.flatten().map(|actor| actor.alive)
     }
 
     /// Gives back the log of a session. With an error, its actor could not be started.
@@ -305,7 +306,7 @@ pub(super) async fn all_ended(alive: Option<mpsc::Receiver<()>>, patience: Durat
 }
 
 /// Whether the session seems to be at rest, without clients and completely saved.
-fn is_free(snapshot: &Snapshot, engine: &EngineEnv) -> bool {
+fn may_unload(snapshot: &Snapshot, engine: &EngineEnv) -> bool {
     use holdpoint_common::{Hold, SessionStatus};
     snapshot.status == SessionStatus::Idle
         && snapshot.clients == 0

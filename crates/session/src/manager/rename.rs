@@ -21,14 +21,20 @@ impl Registry {
         let name = &request.verb.name;
         check_name(name).map_err(Refused::Name)?;
         // From here on, no other session gets the name.
-        if !self.lifecycle().names.reserve(id, name) {
+        if !self.lifecycle().names.begin_rename(id, name) {
             return Err(SessionError::NameTaken { name: name.clone() });
         }
         let renamed = match check_free(name, &*self.engine.store).await {
             Ok(()) => self.rename_live_or_saved(id, request).await,
             refused => refused,
         };
-        self.keep_present_name(id);
+        let present = self.read_record(id, |record| record.shown.borrow().settings.name.clone());
+        let mut lifecycle = self.lifecycle();
+        // A session that is only saved has no name here.
+        if let Some(present) = present.filter(|_| lifecycle.is_live(id)) {
+            lifecycle.names.claim(id, &present);
+        }
+        lifecycle.names.end_rename(id, name);
         renamed
     }
 
@@ -53,15 +59,6 @@ impl Registry {
             }
         }
         Err(SessionError::Gone { session: id.clone() })
-    }
-
-    /// Frees the names of the session except the one that it has now. A session that is only saved
-    /// reserves no name.
-    fn keep_present_name(&self, id: &SessionId) {
-        let mut lifecycle = self.lifecycle();
-        let record = lifecycle.get(id).filter(|_| lifecycle.is_live(id)).and_then(|session| session.record.as_ref());
-        let name = record.map(|record| record.shown.borrow().settings.name.clone());
-        lifecycle.names.free_except(id, name.as_deref().unwrap_or_default());
     }
 }
 

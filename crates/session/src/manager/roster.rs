@@ -55,7 +55,8 @@ impl Registry {
     /// The present sources of a watch.
     pub(super) fn watch_sources(&self) -> WatchSources {
         let lifecycle = self.lifecycle();
-        let mut live: Vec<_> = lifecycle.records().filter(|(_, phase, _)| phase.is_live()).collect();
+        let stopping = lifecycle.is_stopping();
+        let mut live: Vec<_> = lifecycle.records().filter(|(_, phase, _)| phase.is_live() && !stopping).collect();
         live.sort_by_key(|(id, _, record)| (record.opened, *id));
         let live = live.into_iter().map(|(id, _, record)| (id.clone(), record.shown.subscribe())).collect();
         let roster = self.roster.borrow();
@@ -64,7 +65,7 @@ impl Registry {
             live,
             live_starts: roster.live_starts,
             saved: roster.saved,
-            stopping: lifecycle.is_stopping(),
+            stopping,
         }
     }
 }

@@ -36,42 +36,41 @@ pub(super) struct StartState {
 impl Owned {
     /// Starts the session's actor.
     pub(super) async fn start(&mut self, seen: u64, start: StartState) -> Result<Live, SessionError> {
-        self.registry.start_actor(&self.id, start).await?;
-        self.started = true;
+        self.start_actor(start).await?;
         self.registry.roster.borrow_mut().became_live();
         self.registry.live(&self.id, seen)
     }
-}
 
-impl Registry {
     /// Starts the next actor of a session that failed, from its log and with the same environment.
     /// As long as the log can't be read, that is tried again, because the session's state is
     /// unknown.
-    pub(super) async fn rebuild(self: &Rc<Self>, id: SessionId) {
-        while let Err(error) = self.try_rebuild(&id).await {
-            tracing::error!(session = %id, %error, "session could not be rebuilt");
+    pub(super) async fn rebuild(mut self) {
+        while let Err(error) = self.try_rebuild().await {
+            tracing::error!(session = %self.id, %error, "session could not be rebuilt");
             if !matches!(error, SessionError::Store(_)) {
-                self.edit_record(&id, |record| record.env = None);
-                self.release(&id, Some(error));
+                self.registry.edit_record(&self.id, |record| record.env = None);
+                self.failed = Some(error);
                 break;
             }
-            self.input(Input::RebuildFailed { id: id.clone(), error });
+            self.registry.input(Input::RebuildFailed { id: self.id.clone(), error });
             tokio::time::sleep(RESTART_DELAY).await;
         }
-        self.roster.borrow().changed();
+        self.registry.roster.borrow().changed();
     }
 
-    async fn try_rebuild(self: &Rc<Self>, id: &SessionId) -> Result<(), SessionError> {
-        let log = self.engine.store.open(id).await?;
-        let LoadedSession { log, state, draft, .. } = load_for_owner(id, log).await?;
+    async fn try_rebuild(&mut self) -> Result<(), SessionError> {
+        let log = self.registry.engine.store.open(&self.id).await?;
+        let LoadedSession { log, state, draft, .. } = load_for_owner(&self.id, log).await?;
         let numbers = Numbers::reserve(&*log).await?;
         let restored = Some(Restored { cause: RestoreCause::Panic, draft, first_item: first_item(&state, &numbers) });
-        let env = self.read_record(id, |record| record.env.clone()).flatten().ok_or(SessionError::Stopped)?;
-        self.start_actor(id, StartState { state, numbers, log, restored, env }).await
+        let env = self.registry.read_record(&self.id, |record| record.env.clone()).flatten();
+        let env = env.ok_or(SessionError::Stopped)?;
+        self.start_actor(StartState { state, numbers, log, restored, env }).await
     }
 
     /// Starts the actor on an arbiter and watches it.
-    async fn start_actor(self: &Rc<Self>, id: &SessionId, start: StartState) -> Result<(), SessionError> {
+    async fn start_actor(&mut self, start: StartState) -> Result<(), SessionError> {
+        let (registry, id) = (&self.registry, &self.id);
         let StartState { mut state, mut numbers, log, restored, env } = start;
         let mut corrections = Vec::new();
         // The actor that failed may have changed the model without saving that.
@@ -79,13 +78,12 @@ impl Registry {
             corrections.push(Fact::ModelChanged { model: env.model.name().to_owned(), by: Who::named("holdpoint") });
         }
         let named = &state.settings().name;
-        let name = self.lifecycle().names.reserve_numbered(id, named);
+        let name = registry.lifecycle().names.claim_numbered(id, named);
         if name != *named {
-            corrections.push(Fact::SessionRenamed { name: name.clone(), by: Who::named("holdpoint") });
+            corrections.push(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
         }
-        self.lifecycle().names.free_except(id, &name);
         log_corrections(corrections, &mut state, &mut numbers, &*log).await?;
-        if self.is_stopping() {
+        if registry.is_stopping() {
             return Err(SessionError::Stopped);
         }
 
@@ -94,7 +92,7 @@ impl Registry {
         // is open again.
         let snapshot = Arc::new(state.snapshot(numbers.used(), 0, not_saved));
         let opened = state.opened();
-        let shown = self
+        let shown = registry
             .read_record(id, |record| record.shown.clone())
             .unwrap_or_else(|| watch::Sender::new(Arc::clone(&snapshot)));
         shown.send_replace(snapshot);
@@ -106,7 +104,7 @@ impl Registry {
         let (address, mailbox) = channel::channel(MAILBOX);
         let (ends, ended) = oneshot::channel();
         let span = tracing::info_span!("session", %id, debug = tracing::field::Empty);
-        let spawned = self.next_arbiter().is_some_and(|arbiter| {
+        let spawned = registry.next_arbiter().is_some_and(|arbiter| {
             arbiter.spawn_fn(move || {
                 let context = Context::with_receiver(mailbox);
                 let task = actix_rt::spawn(context.into_future(SessionActor::new(args)).instrument(span));
@@ -124,16 +122,19 @@ impl Registry {
         if !spawned {
             return Err(SessionError::Stopped);
         }
-        let end = self.watch_actor(id.clone(), ended);
+        let end = registry.watch_actor(id.clone(), ended);
         let actor = Some(RunningActor { address: Addr::new(address), alive: all_alive, end });
-        if let Some(session) = self.lifecycle().get_mut(id) {
+        if let Some(session) = registry.lifecycle().get_mut(id) {
             session.record = Some(Record { opened, shown, env: Some(env), actor });
         }
-        self.input(Input::Started { id: id.clone() });
-        self.remove_unused();
+        registry.input(Input::Started { id: id.clone() });
+        self.started = true;
+        self.registry.remove_unused();
         Ok(())
     }
+}
 
+impl Registry {
     /// Waits for the end of an actor. Returns a receiver that shows it once everything of the
     /// session has ended, or at once after a failure.
     fn watch_actor(

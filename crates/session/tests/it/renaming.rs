@@ -64,6 +64,31 @@ async fn a_name_is_given_to_one_of_many_concurrent_renames() {
     assert_eq!(named, 1);
 }
 
+/// The name of a rename is reserved, also while its session is opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_b9_a_session_renamed_while_it_is_opened_keeps_its_new_name() {
+    let folder = TempDir::new().unwrap();
+    let harness = Harness::with(|engine| {
+        let limits = holdpoint_common::Limits { max_sessions: 2, ..holdpoint_common::Limits::default() };
+        engine.limits(limits).store(Sqlite::open(&folder.path().join("sessions.sqlite")).unwrap())
+    });
+    let sessions = harness.sessions();
+    let id = sessions.open(harness.session()).await.unwrap().id().clone();
+    for round in 0..20 {
+        // Unloads it.
+        for _ in 0..2 {
+            sessions.open(harness.session()).await.unwrap();
+        }
+        let name = format!("round {round}");
+        let (opened, renamed) = tokio::join!(sessions.get(id.as_str()), sessions.rename(&id, name.clone()));
+        opened.unwrap();
+        renamed.unwrap();
+        assert_eq!(sessions.look(&name).await.unwrap().settings.id, id);
+        let taken = sessions.open(harness.session().name(name.clone())).await.err();
+        assert!(matches!(taken, Some(SessionError::NameTaken { .. })), "{taken:?}");
+    }
+}
+
 #[tokio::test]
 async fn m_b9_a_reopened_session_with_a_taken_name_is_renamed() {
     let folder = TempDir::new().unwrap();

@@ -74,6 +74,11 @@ impl<C> Places<C> {
         self.waiting.push_back((id, caller));
     }
 
+    /// The session needs no place any more.
+    pub(super) fn cancel(&mut self, id: &SessionId) {
+        self.waiting.retain(|(waiting, _)| waiting != id);
+    }
+
     /// The next step, if there is one now.
     pub(super) fn next_step(&mut self) -> Option<Step<C>> {
         if !self.open || self.waiting.is_empty() {
@@ -90,7 +95,7 @@ impl<C> Places<C> {
             return None;
         }
         let Search { asked, pending } = &mut self.search;
-        // A session that was asked and stayed became the most recently used one, so the first few
+        // A session that refused became the most recently used one, so the first few
         // are usually not asked yet.
         if let Some(id) = self.live.iter().find(|id| !asked.contains(*id)) {
             asked.insert(id.clone());
@@ -116,8 +121,8 @@ impl<C> Places<C> {
         self.live.add(id);
     }
 
-    /// The session does not unload.
-    pub(super) fn stays(&mut self, id: &SessionId) {
+    /// The session does not unload, because it is in use.
+    pub(super) fn refused_unload(&mut self, id: &SessionId) {
         self.live.touch(id);
         self.replied(id);
     }

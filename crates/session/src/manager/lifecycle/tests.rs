@@ -140,8 +140,8 @@ fn inputs() -> Vec<(&'static str, Input<Named>)> {
         ("released", released("it", None)),
         ("released after a failed start", released("it", Some(damaged()))),
         ("rebuild failed", Input::RebuildFailed { id: id("it"), error: damaged() }),
-        ("it is in use", Input::InUse { id: id("it") }),
-        ("the other is in use", Input::InUse { id: id("other") }),
+        ("it refused to unload", Input::RefusedUnload { id: id("it") }),
+        ("the other refused to unload", Input::RefusedUnload { id: id("other") }),
         ("disconnected", Input::Disconnected { id: id("it") }),
         ("unloaded", ended("it", ActorEnd::Unloaded)),
         ("the other unloaded", ended("other", ActorEnd::Unloaded)),
@@ -180,10 +180,10 @@ fn the_least_recently_used_session_is_asked_first_and_each_once() {
     bench.handle(access("one", IfSaved::Open));
     bench.handle(access("four", IfSaved::Open));
     assert_eq!(bench.handle(need_place("four")), ["unload two"]);
-    assert_eq!(bench.handle(Input::InUse { id: id("two") }), ["unload three"]);
-    assert_eq!(bench.handle(Input::InUse { id: id("three") }), ["unload one"]);
+    assert_eq!(bench.handle(Input::RefusedUnload { id: id("two") }), ["unload three"]);
+    assert_eq!(bench.handle(Input::RefusedUnload { id: id("three") }), ["unload one"]);
     let full = SessionError::TooManySessions { most: 3 };
-    assert_eq!(bench.handle(Input::InUse { id: id("one") }), [format!("owner: {full}")]);
+    assert_eq!(bench.handle(Input::RefusedUnload { id: id("one") }), [format!("owner: {full}")]);
     // Sessions in use count as used, so the next search begins with another one.
     bench.handle(access("three", IfSaved::Open));
     assert_eq!(bench.handle(need_place("four")), ["unload two"]);
@@ -262,14 +262,30 @@ fn saved_sessions_are_removed_when_their_last_client_has_gone() {
 fn a_name_belongs_to_one_session_and_is_free_after_it() {
     let mut names = Names::default();
     let (one, two) = (id("one"), id("two"));
-    assert!(names.reserve(&one, "work"));
-    assert!(!names.reserve(&two, "work"));
-    assert_eq!(names.reserve_numbered(&two, "work"), "work-2");
+    assert!(names.claim(&one, "work"));
+    assert!(!names.claim(&two, "work"));
+    assert_eq!(names.claim_numbered(&two, "work"), "work-2");
     assert_eq!(names.holder("work-2"), Some(&two));
-    // During a rename, a session has two names.
-    assert!(names.reserve(&two, "play"));
-    names.free_except(&two, "play");
-    assert_eq!((names.holder("work-2"), names.holder("play")), (None, Some(&two)));
-    names.free_all(&one);
-    assert_eq!(names.reserve_numbered(&two, "work"), "work");
+    names.release(&one);
+    assert_eq!(names.claim_numbered(&two, "work"), "work");
+    assert_eq!((names.holder("work"), names.holder("work-2")), (Some(&two), None));
+}
+
+#[test]
+fn the_names_of_pending_renames_are_reserved() {
+    let mut names = Names::default();
+    let (one, two) = (id("one"), id("two"));
+    assert!(names.begin_rename(&one, "play") && names.begin_rename(&one, "rest"));
+    // The session becomes live, ends, and becomes live again in the meantime.
+    for _ in 0..2 {
+        assert!(names.claim(&one, "work"));
+        names.release(&one);
+    }
+    assert!(!names.claim(&two, "play") && !names.begin_rename(&two, "rest"));
+    assert!(names.claim(&one, "play"));
+    names.end_rename(&one, "play");
+    names.end_rename(&one, "rest");
+    assert_eq!((names.holder("play"), names.holder("rest")), (Some(&one), None));
+    names.release(&one);
+    assert_eq!(names.holder("play"), None);
 }
