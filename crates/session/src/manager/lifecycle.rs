@@ -60,8 +60,6 @@ pub(super) struct Session<H: Host> {
     /// The number of its newest actor, or 0.
     pub(super) actor: u64,
     failures: Failures,
-    /// Whether its last actor failed.
-    last_failed: bool,
     /// Whether a client closed the session, which then opens again only on request.
     pub(super) closed: bool,
     /// The callers that wait for the end of a phase.
@@ -197,7 +195,7 @@ impl<H: Host> Lifecycle<H> {
     /// Whether the last actor of the session failed; `None` if it had none.
     pub(super) fn last_failed(&self, id: &SessionId) -> Option<bool> {
         let session = self.sessions.get(id)?;
-        session.record.as_ref().map(|_| session.last_failed)
+        session.record.as_ref().map(|_| session.has_failed(session.actor))
     }
 
     /// The sessions that have a record, in any order.
@@ -318,8 +316,7 @@ impl<H: Host> Lifecycle<H> {
         if !matches!(session.phase, Phase::Live | Phase::Ending) {
             return;
         }
-        session.last_failed = end == ActorEnd::Failed;
-        if session.last_failed {
+        if end == ActorEnd::Failed {
             let delay = session.failures.add(session.actor, now);
             session.phase = Phase::Starting { rebuilding: true };
             self.places.failed(id);
@@ -444,7 +441,6 @@ impl<H: Host> Session<H> {
             phase: Phase::Saved,
             actor: 0,
             failures: Failures::default(),
-            last_failed: false,
             closed: false,
             waiting: VecDeque::new(),
             record: None,

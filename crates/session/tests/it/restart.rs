@@ -521,3 +521,38 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     assert_eq!(said("second"), 1);
     assert!(said("first") <= 1);
 }
+
+/// A store that panics the first time it lists its sessions.
+#[derive(Default)]
+struct PanickingStore {
+    store: Memory,
+    listed: AtomicBool,
+}
+
+impl SessionStore for PanickingStore {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.store.create(session)
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.store.open(session)
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        assert!(self.listed.swap(true, Ordering::Relaxed), "a test requested a panic");
+        self.store.list()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.store.delete(session)
+    }
+}
+
+/// A fault in the mending of sessions after a crash leaves an engine that opens and lists sessions.
+#[tokio::test]
+async fn invariant_8_an_engine_whose_mending_panics_still_works() {
+    let harness = Harness::with(|engine| engine.store(PanickingStore::default()));
+    let session = within_patience("a session", harness.open()).await;
+    let listed = within_patience("the list", harness.sessions().list()).await.unwrap();
+    assert_eq!(listed.iter().map(|session| &session.id).collect::<Vec<_>>(), [session.id()]);
+}
