@@ -24,6 +24,9 @@ pub(crate) const EXIT_MARGIN: Duration = ABANDON_AFTER.saturating_add(Duration::
 /// the line is written.
 const LAST_LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The last line of a program that runs its session itself and is left before the turn has ended.
+const LEFT_IN_PROCESS: &str = "left before the turn had ended; its tools are ended now, and the session is not kept";
+
 /// The effect of signals on the followed session.
 pub(crate) enum SignalAction {
     /// INT and TERM interrupt the session, and the program leaves when its turn has ended. After
@@ -136,8 +139,12 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
             let (first, turn) = asked.take(signal);
             let code = asked.code().unwrap_or(128 + signal);
             if signal == SIGINT && !first {
-                if let SignalAction::Interrupts { session, hang_up: false, .. } = &what {
-                    print_last_line(stays_open_text(session));
+                match &what {
+                    SignalAction::Interrupts { session, hang_up: false, .. } => {
+                        print_last_line(stays_open_text(session));
+                    }
+                    SignalAction::Interrupts { .. } => print_last_line(LEFT_IN_PROCESS.to_owned()),
+                    SignalAction::Detaches => {}
                 }
                 leave(code);
             }

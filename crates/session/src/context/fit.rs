@@ -41,9 +41,9 @@ pub struct LeftOut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the request is too large: its required part (system prompt, tools, newest prompt, last results) is about {tokens} \
-     tokens and {lines} lines, and at most {} tokens and {} lines are allowed (limits.max_history_tokens, \
+     tokens and {lines} line{}, and at most {} tokens and {} lines are allowed (limits.max_history_tokens, \
      limits.max_history_lines, and the model's window)",
-    .bounds.tokens, .bounds.lines
+    if *.lines == 1 { "" } else { "s" }, .bounds.tokens, .bounds.lines
 )]
 pub struct TooLarge {
     /// The tokens of the indispensable part.

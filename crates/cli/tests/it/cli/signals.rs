@@ -84,19 +84,25 @@ fn m_c6_a_signal_prints_the_receipt() {
 
 #[test]
 fn m_b10_a_second_interrupt_leaves_at_once_says_what_stays_and_nothing_is_left() {
-    let world = World::new();
-    world.config("[limits]\ngrace_ms = 5000\n");
-    let mut running = world.start(&APPROVE, &format!("shell: {}", STUBBORN[2]));
-    running.wait_output("up");
-    running.signal("INT");
-    running.wait_for("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })));
-    running.signal("INT");
-    let mut child = running.stop_reading();
-    assert_eq!(wait(&mut child).code(), Some(130));
-    let mut err = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
-    assert!(err.contains("session work stays open; `holdpoint close ") && err.ends_with("` closes it\n"), "{err}");
-    world.census.wait_none();
+    let not_kept = "left before the turn had ended; its tools are ended now, and the session is not kept\n";
+    for (how, says, end) in [
+        (&APPROVE[..], "session work stays open; `holdpoint close ", "` closes it\n"),
+        (&IN_PROCESS, not_kept, not_kept),
+    ] {
+        let world = World::new();
+        world.config("[limits]\ngrace_ms = 5000\n");
+        let mut running = world.start(how, &format!("shell: {}", STUBBORN[2]));
+        running.wait_output("up");
+        running.signal("INT");
+        running.wait_for("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })));
+        running.signal("INT");
+        let mut child = running.stop_reading();
+        assert_eq!(wait(&mut child).code(), Some(130));
+        let mut err = String::new();
+        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
+        assert!(err.contains(says) && err.ends_with(end), "{err}");
+        world.census.wait_none();
+    }
 }
 
 /// The program's output is not read, so the program does not see its turn end. The turn that

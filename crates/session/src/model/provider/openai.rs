@@ -8,12 +8,16 @@ use crate::model::ModelRequest;
 mod calls;
 mod reader;
 mod request;
+mod thought_details;
 
 /// The prefix for the name of the field in which a server sent a thought, and expects it back.
 const FIELD: &str = "openai:";
 
 /// The prefix for the `extra_content` of a call or an answer, as JSON text.
 const EXTRA: &str = "openai-extra:";
+
+/// The prefix for the `reasoning_details` of an answer, as JSON text.
+const DETAILS: &str = "openai-details:";
 
 /// The protocol of chat completions, as lenient as compatible servers require.
 #[derive(Debug, Clone)]

@@ -226,6 +226,11 @@ fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instructio
         }
         "say" => Ok(Instruction::Say { rate, text: unescape(words) }),
         "think" => Ok(Instruction::Think { rate, text: unescape(words) }),
+        "fail" | "wait" | "flood" if words.is_empty() => Err(match word {
+            "fail" => "`fail` needs the text of an error".to_owned(),
+            "wait" => "`wait` needs a time (500ms, 2s; at most a day)".to_owned(),
+            _ => format!("`flood` needs a number of pieces (flood PIECES [BYTES]; at most {MAX_FLOOD})"),
+        }),
         "fail" => Ok(Instruction::Fail(unescape(words))),
         "wait" => parse_wait(words),
         "flood" => parse_flood(words),
@@ -381,6 +386,9 @@ mod tests {
         assert!(error("call").contains("needs a tool"));
         assert!(error("hang on").contains("accepts no arguments"));
         assert!(error("ask:").contains("needs a question"));
+        assert!(error("fail").contains("needs the text"));
+        assert!(error("wait").contains("needs a time"));
+        assert!(error("flood").contains("needs a number"));
     }
 
     fn instruction() -> impl Strategy<Value = Instruction> {
@@ -399,7 +407,7 @@ mod tests {
                 arguments: serde_json::to_string_pretty(&arguments).unwrap()
             }),
             (0..=MAX_WAIT.as_secs()).prop_map(|s| Instruction::Wait(Duration::from_secs(s))),
-            text().prop_map(Instruction::Fail),
+            text().prop_filter("a failure has a text", |text| !text.is_empty()).prop_map(Instruction::Fail),
             (0..=MAX_FLOOD, 1..=MAX_PIECE).prop_map(|(pieces, bytes)| Instruction::Flood { pieces, bytes }),
             Just(Instruction::Hang),
         ]

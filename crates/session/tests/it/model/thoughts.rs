@@ -177,6 +177,26 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
     }
 }
 
+/// OpenRouter sends thoughts in two forms. Only the complete form goes back.
+#[tokio::test]
+async fn m_e6_details_of_thoughts_go_back_to_openrouter_as_they_came() {
+    let world = TestEngine::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    let detail =
+        |text: &str| json!({"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1"});
+    let thinks = |text: &str| json!({"reasoning": text, "reasoning_details": [detail(text)]});
+    let encrypted = json!({"type": "reasoning.encrypted", "data": "d4ta", "id": "rs_1"});
+    let answer = Reply::stream().delta(&thinks("Let me ")).delta(&thinks("see."));
+    let answer = answer.delta(&json!({"reasoning_details": [encrypted]})).call(0, "shell", CALL).finish("tool_calls");
+    world.server.reply(answer).reply(Reply::text(["done"]));
+    talk.session.prompt("go").await.unwrap();
+    assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
+    let sent = &answers(&world, 1)[0];
+    assert_eq!(sent["reasoning_details"], json!([detail("Let me see."), encrypted]), "{sent}");
+    assert_eq!(sent.get("reasoning"), None, "{sent}");
+    world.server.assert_no_violations();
+}
+
 #[tokio::test]
 async fn m_e6_thoughts_of_another_model_are_not_sent() {
     let world = TestEngine::start(Wire::OpenAi);

@@ -198,7 +198,7 @@ impl Events {
             "tool_use" => {
                 let mut call = OpenCall::default();
                 call.id(block.id.filled().unwrap_or_default(), &mut self.held)?;
-                call.name(block.name.filled().unwrap_or_default(), &mut self.held)?;
+                call.name(&block.name.filled().unwrap_or_default(), &mut self.held)?;
                 Open::Call { call, announced: block.input.0 }
             }
             // The text of another model does not continue the text so far.

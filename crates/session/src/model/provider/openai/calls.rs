@@ -106,7 +106,7 @@ impl Calls {
             call.sign(format!("{EXTRA}{}", extra.get()), &mut self.held)?;
         }
         if let Some(name) = name {
-            call.name(name, &mut self.held)?;
+            call.name(&name, &mut self.held)?;
         }
         call.write(&arguments, pieces, &mut self.held)
     }

@@ -13,7 +13,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::calls::{Calls, Fragment};
-use super::{EXTRA, FIELD};
+use super::thought_details::{self, Detail, ThoughtDetails};
+use super::{DETAILS, EXTRA, FIELD};
 use crate::model::provider::remote::{
     Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, is_fault, malformed, object,
 };
@@ -51,6 +52,8 @@ struct Message {
     reasoning_content: Text,
     reasoning: Text,
     reasoning_text: Text,
+    /// The same thoughts in OpenRouter's form, which are sent back with the answer.
+    reasoning_details: Lenient<Vec<Detail>>,
     tool_calls: Option<Vec<Fragment>>,
     /// Gemini's own data, which are sent back with the answer.
     extra_content: Option<Box<RawValue>>,
@@ -172,6 +175,7 @@ pub(crate) struct Chunks {
     thought: bool,
     /// The field of a thought that arrived empty.
     empty_in: Option<&'static str>,
+    details: ThoughtDetails,
     /// Whether a chunk has arrived.
     begun: bool,
 }
@@ -196,6 +200,9 @@ impl Reader for Chunks {
         // DeepSeek expects the field back with a call, even if it was empty.
         if let Some(field) = self.empty_in.filter(|_| !self.thought && !self.calls.is_empty()) {
             sign(field, pieces);
+        }
+        if let Some(details) = self.details.take() {
+            pieces.add(ModelEvent::ThoughtSignature(format!("{DETAILS}{details}")));
         }
         let lost_call = self.calls.end(pieces) | self.lost_call;
         Some(End { finish, counts: self.counts, lost_call })
@@ -232,6 +239,7 @@ impl Chunks {
 
     /// Reads a message. If it is `whole`, each of its fragments is a separate call.
     fn message(&mut self, message: Message, whole: bool, pieces: &mut Pieces) -> Result<(), ModelError> {
+        let details = message.reasoning_details.0.unwrap_or_default();
         let thoughts = [
             ("reasoning_content", message.reasoning_content),
             ("reasoning", message.reasoning),
@@ -243,7 +251,11 @@ impl Chunks {
             self.thinks_in = Some(field);
             self.thought = true;
             pieces.thought(&thought);
+        } else {
+            // MiniMax sends thoughts in this form alone.
+            details.iter().for_each(|detail| pieces.thought(thought_details::text(detail)));
         }
+        details.into_iter().try_for_each(|detail| self.details.add(detail))?;
         let says = match &message.content {
             Some(Content::Words(text)) => !text.is_empty(),
             Some(Content::Parts(parts)) => !parts.is_empty(),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{EXTRA, FIELD};
+use super::{DETAILS, EXTRA, FIELD};
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
@@ -60,6 +60,8 @@ enum Entry<'a> {
         tool_calls: Vec<Call<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         extra_content: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'a RawValue>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
@@ -151,7 +153,7 @@ enum AnswerOrigin {
 
 /// The entry for an answer; `None` if it has neither text nor calls.
 fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: AnswerOrigin) -> Option<Entry<'a>> {
-    let extra = |signature: &'a Option<String>| extra(signature.as_deref().filter(|_| whose != AnswerOrigin::Others)?);
+    let extra = |signature| raw(EXTRA, signature).filter(|_| whose != AnswerOrigin::Others);
     let calls = answer.calls.iter().map(|call| Call {
         id: ids.get(call.id),
         r#type: "function",
@@ -160,14 +162,17 @@ fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: AnswerO
     });
     let (text, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
     let content = (!text.trim().is_empty()).then_some(text);
-    let extra_content = answer.blocks.iter().rev().find_map(|block| extra(&block.signature));
+    let signatures = || answer.blocks.iter().rev().map(|block| &block.signature);
+    let extra_content = signatures().find_map(extra);
     let thinks = match whose {
         AnswerOrigin::Own { of_turn } => of_turn || !tool_calls.is_empty(),
         AnswerOrigin::Others => false,
     };
-    let thoughts = if thinks { thoughts(&answer.blocks) } else { BTreeMap::new() };
+    let reasoning_details = if thinks { signatures().find_map(|signature| raw(DETAILS, signature)) } else { None };
+    // The details have the same thoughts.
+    let thoughts = if thinks && reasoning_details.is_none() { thoughts(&answer.blocks) } else { BTreeMap::new() };
     let says = content.is_some() || !tool_calls.is_empty();
-    says.then_some(Entry::Assistant { content, thoughts, tool_calls, extra_content })
+    says.then_some(Entry::Assistant { content, thoughts, tool_calls, extra_content, reasoning_details })
 }
 
 /// The thoughts of an answer, joined for each field.
@@ -181,9 +186,9 @@ fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
     thoughts
 }
 
-/// Gemini's `extra_content` in a signature, unchanged.
-fn extra(signature: &str) -> Option<&RawValue> {
-    serde_json::from_str(signature.strip_prefix(EXTRA)?).ok()
+/// The JSON behind this prefix of a signature, unchanged.
+fn raw<'a>(prefix: &str, signature: &'a Option<String>) -> Option<&'a RawValue> {
+    serde_json::from_str(signature.as_deref()?.strip_prefix(prefix)?).ok()
 }
 
 fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {

@@ -16,12 +16,12 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
-    /// Sets the name of the tool. The first name counts, because some servers repeat it in every
-    /// fragment.
-    pub(crate) fn name(&mut self, name: String, held: &mut HeldBytes) -> Result<(), ModelError> {
-        if self.name.is_empty() {
-            held.add(name.len())?;
-            self.name = name;
+    /// Adds to the name of the tool. Some servers repeat the name in every fragment, and some send
+    /// it in pieces before the arguments.
+    pub(crate) fn name(&mut self, piece: &str, held: &mut HeldBytes) -> Result<(), ModelError> {
+        if self.name.is_empty() || (piece != self.name && !self.is_begun()) {
+            held.add(piece.len())?;
+            self.name.push_str(piece);
         }
         Ok(())
     }

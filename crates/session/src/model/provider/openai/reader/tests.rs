@@ -24,7 +24,6 @@ fn m_e6_a_delta_says_text_and_thoughts_in_every_form() {
         ),
         (r#"{"reasoning_content":"r","reasoning":"r"}"#, vec![thought("r"), signature("openai:reasoning_content")]),
         (r#"{"reasoning_text":"r"}"#, vec![thought("r"), signature("openai:reasoning_text")]),
-        (r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}],"content":"a"}"#, vec![text("a")]),
         (
             r#"{"content":[{"type":"text","text":"a"},{"text":"b"},{"type":"refusal","refusal":"c"}]}"#,
             vec![text("abc")],
@@ -41,6 +40,30 @@ fn m_e6_a_delta_says_text_and_thoughts_in_every_form() {
     ] {
         ends::<Chunks>(&[&delta(json), STOP], &events, &Finish::Stop);
     }
+}
+
+#[test]
+fn m_e6_details_of_thoughts_are_joined_and_kept() {
+    let details = |details: &str| delta(&format!(r#"{{"reasoning_details":{details}}}"#));
+    let kept = |kept: &str| signature(&format!("openai-details:{kept}"));
+    let readable = details(r#"[{"type":"reasoning.text","index":0,"text":"a","signature":null}]"#);
+    let more = details(r#"[{"type":"reasoning.text","index":0,"text":"b"}]"#);
+    let signed = details(r#"[{"type":"reasoning.text","index":0,"signature":"s"}]"#);
+    let joined = r#"[{"type":"reasoning.text","index":0,"text":"ab","signature":"s"}]"#;
+    ends::<Chunks>(&[&readable, &more, &signed, STOP], &[thought("ab"), kept(joined)], &Finish::Stop);
+    // Encrypted details are whole, and so are readable ones at other positions.
+    for whole in [
+        r#"[{"type":"reasoning.encrypted","data":"x"},{"type":"reasoning.encrypted","data":"y"}]"#,
+        r#"[{"type":"reasoning.summary","index":0,"summary":""},{"type":"reasoning.summary","index":1,"summary":""}]"#,
+    ] {
+        ends::<Chunks>(&[&details(whole), STOP], &[kept(whole)], &Finish::Stop);
+    }
+    // The same thoughts in two forms are shown once.
+    let both = delta(r#"{"reasoning":"r","reasoning_details":[{"type":"reasoning.text","text":"r"}],"content":"t"}"#);
+    let all =
+        [thought("r"), signature("openai:reasoning"), text("t"), kept(r#"[{"type":"reasoning.text","text":"r"}]"#)];
+    ends::<Chunks>(&[&both, STOP], &all, &Finish::Stop);
+    ends::<Chunks>(&[&details(r#"["text"]"#), &details("5"), STOP], &[], &Finish::Stop);
 }
 
 #[test]
@@ -127,6 +150,19 @@ fn m_e6_fragments_find_their_call() {
         frames.push(DONE);
         ends::<Chunks>(&frames, &all, &Finish::Calls);
     }
+}
+
+#[test]
+fn m_e6_a_name_may_come_in_pieces_or_again_with_each_fragment() {
+    let calls = |calls: &str| delta(&format!(r#"{{"tool_calls":{calls}}}"#));
+    let pieces = [
+        calls(r#"[{"index":0,"id":"p","function":{"name":"rea","arguments":""}}]"#),
+        calls(r#"[{"index":0,"id":"p","function":{"name":"d_file"}}]"#),
+        calls(r#"[{"index":0,"function":{"name":"read_file","arguments":"{\"x\""}}]"#),
+        calls(r#"[{"index":0,"function":{"name":"read_file","arguments":":1}"}}]"#),
+    ];
+    let frames = pieces.iter().map(String::as_str).chain([STOP]).collect::<Vec<_>>();
+    ends::<Chunks>(&frames, &[call("read_file", r#"{"x":1}"#)], &Finish::Stop);
 }
 
 #[test]

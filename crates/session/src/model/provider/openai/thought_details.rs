@@ -1,0 +1,75 @@
+//! The `reasoning_details` of a chat completion: thoughts as OpenRouter sends them, some of them
+//! encrypted or signed, which a model behind it expects back unchanged.
+
+use serde_json::{Map, Value};
+
+use crate::model::ModelError;
+use crate::model::provider::remote::HeldBytes;
+
+/// A detail, or the next piece of one.
+pub(super) type Detail = Map<String, Value>;
+
+/// The fields of a detail that streams in pieces. Its other fields are whole.
+const STREAMED: [&str; 2] = ["text", "summary"];
+
+/// The details of one answer, in order.
+#[derive(Debug, Default)]
+pub(super) struct ThoughtDetails {
+    details: Vec<Detail>,
+    held: HeldBytes,
+}
+
+impl ThoughtDetails {
+    /// Adds a piece to the detail that it continues, or as a new one.
+    ///
+    /// # Errors
+    /// [`ModelError::Malformed`] if too much data is held.
+    pub(super) fn add(&mut self, piece: Detail) -> Result<(), ModelError> {
+        self.held.add(piece.iter().map(|(key, value)| key.len() + value_bytes(value)).sum())?;
+        match self.details.last_mut().filter(|last| continues(last, &piece)) {
+            Some(last) => piece.into_iter().for_each(|(key, value)| extend(last, key, value)),
+            None => self.details.push(piece),
+        }
+        Ok(())
+    }
+
+    /// The details as JSON; `None` if there are none.
+    pub(super) fn take(&mut self) -> Option<String> {
+        let details = std::mem::take(&mut self.details);
+        (!details.is_empty()).then(|| Value::from_iter(details).to_string())
+    }
+}
+
+/// The readable text of a piece.
+pub(super) fn text(piece: &Detail) -> &str {
+    STREAMED.iter().find_map(|field| piece.get(*field)?.as_str()).unwrap_or_default()
+}
+
+/// Whether a piece belongs to the detail before it: both are readable, and have the same type and
+/// position.
+fn continues(last: &Detail, piece: &Detail) -> bool {
+    let same = |field| last.get(field) == piece.get(field);
+    let readable = |detail: &Detail| STREAMED.iter().any(|field| detail.contains_key(*field));
+    let signs = piece.contains_key("signature");
+    same("type") && same("index") && readable(last) && (readable(piece) || signs)
+}
+
+/// Adds a field of a piece to the detail that it continues.
+fn extend(detail: &mut Detail, key: String, value: Value) {
+    match (detail.get_mut(&key), value) {
+        (Some(_), Value::Null) => {}
+        (Some(Value::String(whole)), Value::String(more)) if STREAMED.contains(&key.as_str()) => whole.push_str(&more),
+        (_, value) => _ = detail.insert(key, value),
+    }
+}
+
+/// The size of a value in memory, at least.
+fn value_bytes(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(value_bytes).sum(),
+            Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + value_bytes(value)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
