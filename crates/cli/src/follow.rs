@@ -29,7 +29,8 @@ use crate::error::CliError;
 use crate::sessions::stays_open_text;
 use crate::signals::ExitRequest;
 use crate::terminal::{Input, KeyTerminal, Keys};
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// The maximum number of events handled before keys are read again.
 const BATCH: usize = 1024;
@@ -135,7 +136,7 @@ impl<'a> Follower<'a> {
         match self.course.ended {
             Some(FollowEnd::Turn(_) | FollowEnd::Run(_)) => self.close_if_unused().await?,
             Some(FollowEnd::Left) if self.daemon.is_some() => {
-                self.ui.line(Style::Warning, &stays_open_text(&self.session))?
+                self.ui.line(Tone::Warning, &stays_open_text(&self.session))?
             }
             _ => {}
         }
@@ -195,7 +196,7 @@ impl<'a> Follower<'a> {
             Ok(()) | Err(SessionError::Refused(Refused::Closed)) => self.drain().await,
             Err(SessionError::Refused(Refused::InUse)) => {
                 let what = format!("other clients have sent more prompts: session {} stays open", self.session.id());
-                Ok(self.ui.line(Style::Warning, &what)?)
+                Ok(self.ui.line(Tone::Warning, &what)?)
             }
             Err(error) => Err(error.into()),
         }
@@ -307,7 +308,7 @@ impl<'a> Follower<'a> {
                     self.course.ended = Some(FollowEnd::Stopped);
                     return Ok(());
                 }
-                self.ui.line(Style::Warning, "the daemon is gone; restarting it")?;
+                self.ui.line(Tone::Warning, "the daemon is gone; restarting it")?;
                 self.ui.flush()?;
                 Daemon::connect_or_start(folders).await?;
                 self.session.attach(from).await

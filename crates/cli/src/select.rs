@@ -17,7 +17,8 @@ use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::sessions::who;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// How long a shell waits for completions.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -90,7 +91,7 @@ pub(crate) fn show_resolved(what: &str, session: &Snapshot, ui: &mut Ui) -> io::
     if id.as_str() == what || name == what {
         return Ok(());
     }
-    ui.line(Style::Dim, &format!("session: {} ({id})", prose_line(name)))
+    ui.line(Tone::Dim, &format!("session: {} ({id})", prose_line(name)))
 }
 
 /// Reports failures among several sessions, without stopping at the first.
@@ -224,7 +225,7 @@ impl SessionsArg {
             }
         }
         if found.is_empty() && faults.code() == 0 {
-            ui.line(Style::Plain, "No live sessions.")?;
+            ui.line(Tone::Plain, "No live sessions.")?;
             ui.flush()?;
         }
         Ok(found)

@@ -6,12 +6,14 @@ pub(crate) mod session;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AskRequest, AsksMode, Fact, HistoryCut, HoldCause, Omission, PauseKind, PauseRequest, ToolCall,
+    ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use crate::table::fit;
+use crate::tone::Tone;
 
 /// The number of characters after which a summary is cut.
 const SHORT: usize = 120;
@@ -235,6 +237,20 @@ pub(crate) fn sum_up(text: &str) -> String {
         1 => format!("{first} (1 more line)"),
         more => format!("{first} ({more} more lines)"),
     }
+}
+
+/// The line for the result of a call, from its status and a summary of its text.
+pub(crate) fn result_line(status: ToolStatus, summary: &str) -> (Tone, String) {
+    let (word, tone) = match status {
+        ToolStatus::Ok => ("", Tone::Dim),
+        ToolStatus::Error => ("failed", Tone::Warning),
+        ToolStatus::Denied => ("denied", Tone::Warning),
+        ToolStatus::Interrupted => ("interrupted", Tone::Warning),
+        ToolStatus::Panicked => ("panicked", Tone::Fault),
+    };
+    // Some results already begin with this word.
+    let is_said = summary.starts_with(word);
+    (tone, if is_said { summary.to_owned() } else { format!("{word}: {summary}") })
 }
 
 /// Cuts a line after `SHORT` characters.

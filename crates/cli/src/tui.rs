@@ -3,7 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `state`, `hub`, `session`, `ask`, `prompt` | the state of the screen |
-//! | `transcript` | a session's events as entries |
+//! | `transcript` | a session's events as entries, in the words of the narrator |
 //! | `message`, `update` | the messages to the screen and their pure handler |
 //! | `keymap` | the key bindings |
 //! | `view`, `layout`, `markdown`, `code`, `wrap`, `style` | drawing the state as a frame |
@@ -50,6 +50,8 @@ use holdpoint_tools::shown::prose_line;
 use tokio::sync::mpsc;
 
 use self::keymap::Keymap;
+#[cfg(test)]
+pub(crate) use self::layout::lines_of_transcript;
 use self::link::{Link, NewSession};
 use self::message::EventTime;
 use self::run::{EVENT_CAPACITY, Loop};
@@ -59,7 +61,8 @@ use self::terminal::ScreenTerminal;
 use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::sessions::{daemon_sessions, supplies};
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// Whether the terminal can show the screen: standard input and output are terminals, and `TERM` is
 /// set and not `dumb`.
@@ -107,14 +110,14 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     runtime.shutdown_background();
     let state = left?;
     for RefusedPrompt { id, text, why } in state.refused_prompts() {
-        ui.line(Style::Warning, &format!("{} has not accepted this prompt: {}", state.name_of(id), prose_line(why)))?;
+        ui.line(Tone::Warning, &format!("{} has not accepted this prompt: {}", state.name_of(id), prose_line(why)))?;
         for line in text.lines() {
-            ui.line(Style::Plain, &format!("  {}", prose_line(line)))?;
+            ui.line(Tone::Plain, &format!("  {}", prose_line(line)))?;
         }
     }
     if let Some(id) = &state.detached {
         let text = format!("detached; the session keeps running. Return with `holdpoint attach {id}`");
-        ui.line(Style::Dim, &text)?;
+        ui.line(Tone::Dim, &text)?;
     }
     ui.flush()?;
     Ok(0)

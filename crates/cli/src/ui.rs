@@ -14,6 +14,7 @@ use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::json::Json;
+use crate::tone::Tone;
 
 /// The buffer size of each stream in bytes.
 const BUFFER: usize = 64 * 1024;
@@ -58,24 +59,19 @@ struct Stream {
     is_progress: bool,
 }
 
-/// The style of a line about the model's words, where styles are allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    Plain,
-    Dim,
-    Bold,
-    Warning,
-    Fault,
-}
-
-impl Style {
+impl Tone {
+    /// The codes before and behind text of this tone, where styles are allowed.
     fn codes(self) -> (&'static str, &'static str) {
         match self {
             Self::Plain => ("", ""),
             Self::Dim => ("\x1b[2m", "\x1b[0m"),
-            Self::Bold => ("\x1b[1m", "\x1b[0m"),
+            Self::Strong => ("\x1b[1m", "\x1b[0m"),
+            Self::User => ("\x1b[1;36m", "\x1b[0m"),
+            Self::Accent => ("\x1b[36m", "\x1b[0m"),
+            Self::Good => ("\x1b[32m", "\x1b[0m"),
             Self::Warning => ("\x1b[33m", "\x1b[0m"),
             Self::Fault => ("\x1b[1;31m", "\x1b[0m"),
+            Self::Waits => ("\x1b[1;33m", "\x1b[0m"),
         }
     }
 }
@@ -195,7 +191,7 @@ impl Ui {
         if !std::mem::replace(&mut self.is_thought, true) && self.about == Side::Out {
             self.end_text()?;
         }
-        self.put(Style::Dim, &prose(piece))?;
+        self.put(Tone::Dim, &prose(piece))?;
         match self.about {
             Side::Out => self.out.open = !piece.ends_with('\n'),
             Side::Err => self.err.open = !piece.ends_with('\n'),
@@ -217,23 +213,23 @@ impl Ui {
     }
 
     /// Writes a line about the model's words. The caller has escaped foreign text in it.
-    pub(crate) fn line(&mut self, style: Style, line: &str) -> io::Result<()> {
+    pub(crate) fn line(&mut self, tone: Tone, line: &str) -> io::Result<()> {
         self.turn_to(self.about)?;
         match self.about {
             Side::Out => self.end_text()?,
             Side::Err => self.err.end_line(),
         }
-        self.put(style, line)?;
-        self.put(Style::Plain, "\n")
+        self.put(tone, line)?;
+        self.put(Tone::Plain, "\n")
     }
 
     /// Writes to the stream for lines about the model's words. Failures on standard error are
     /// ignored, because work continues without a reader there.
-    fn put(&mut self, style: Style, text: &str) -> io::Result<()> {
+    fn put(&mut self, tone: Tone, text: &str) -> io::Result<()> {
         match self.about {
-            Side::Out => self.out.write(style, text),
+            Side::Out => self.out.write(tone, text),
             Side::Err => {
-                self.err.put(style, text);
+                self.err.put(tone, text);
                 Ok(())
             }
         }
@@ -257,7 +253,7 @@ impl Ui {
         let cells = left.width() + right.width();
         let stale = before.unwrap_or_default().saturating_sub(cells);
         let back = "\u{8}".repeat(stale + right.width());
-        self.err.put(Style::Bold, &format!("\r{MARK}{left}{right}{}{back}", " ".repeat(stale)));
+        self.err.put(Tone::Strong, &format!("\r{MARK}{left}{right}{}{back}", " ".repeat(stale)));
         self.err.open = true;
         self.err.typed = Some(cells);
         self.flush()
@@ -277,8 +273,8 @@ impl Ui {
         let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(2);
         let fits = |line: &&String| line.width() < columns;
         let shown = lines.iter().find(fits).map_or("", String::as_str);
-        self.err.put(Style::Plain, CLEAR);
-        self.err.put(Style::Plain, shown);
+        self.err.put(Tone::Plain, CLEAR);
+        self.err.put(Tone::Plain, shown);
         (self.err.open, self.err.is_progress) = (true, true);
         self.flush()
     }
@@ -288,13 +284,13 @@ impl Ui {
         // The error may be a failed write to standard output.
         let _ = self.end_line();
         let _ = self.out.writer.flush();
-        self.err.put(Style::Fault, "error: ");
-        self.err.put(Style::Plain, what);
-        self.err.put(Style::Plain, "\n");
+        self.err.put(Tone::Fault, "error: ");
+        self.err.put(Tone::Plain, what);
+        self.err.put(Tone::Plain, "\n");
         if let Some(hint) = hint {
-            self.err.put(Style::Bold, "hint: ");
-            self.err.put(Style::Plain, hint);
-            self.err.put(Style::Plain, "\n");
+            self.err.put(Tone::Strong, "hint: ");
+            self.err.put(Tone::Plain, hint);
+            self.err.put(Tone::Plain, "\n");
         }
         let _ = self.err.writer.flush();
     }
@@ -342,17 +338,17 @@ impl Stream {
         self.typed = None;
         let passing = std::mem::take(&mut self.is_progress);
         if std::mem::take(&mut self.open) {
-            self.put(Style::Plain, if passing { CLEAR } else { "\n" });
+            self.put(Tone::Plain, if passing { CLEAR } else { "\n" });
         }
     }
 
     /// Writes text, ignoring failures.
-    fn put(&mut self, style: Style, text: &str) {
-        let _ = self.write(style, text);
+    fn put(&mut self, tone: Tone, text: &str) {
+        let _ = self.write(tone, text);
     }
 
-    fn write(&mut self, style: Style, text: &str) -> io::Result<()> {
-        let (begin, end) = if self.styled { style.codes() } else { ("", "") };
+    fn write(&mut self, tone: Tone, text: &str) -> io::Result<()> {
+        let (begin, end) = if self.styled { tone.codes() } else { ("", "") };
         [begin, text, end].iter().try_for_each(|part| self.writer.write_all(part.as_bytes()))
     }
 }

@@ -14,7 +14,8 @@ use crate::runtime::block_on;
 use crate::select::complete_ask;
 use crate::sessions::control_sessions;
 use crate::summaries::unless_saved;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// An ask.
 #[derive(Debug, clap::Args)]
@@ -197,7 +198,7 @@ async fn first_of(what: &str, sessions: &Sessions) -> Result<Ask, CliError> {
 }
 
 fn not_answered(ui: &mut Ui) -> Result<i32, CliError> {
-    ui.line(Style::Dim, "not answered")?;
+    ui.line(Tone::Dim, "not answered")?;
     ui.flush()?;
     Ok(1)
 }
@@ -205,7 +206,7 @@ fn not_answered(ui: &mut Ui) -> Result<i32, CliError> {
 /// Shows an ask and lets the user confirm the answer.
 fn confirm(ask: &Ask, answer: &Answer, ui: &mut Ui) -> Result<bool, CliError> {
     asked::show(ask, 0, false, ui)?;
-    ui.line(Style::Bold, &format!("{}? [y/N]", answer.kind_name()))?;
+    ui.line(Tone::Strong, &format!("{}? [y/N]", answer.kind_name()))?;
     ui.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;

@@ -10,8 +10,9 @@ use crate::select::StreamArgs;
 use crate::sessions::sessions;
 use crate::signals::{self, SignalAction};
 use crate::terminal::KeyTerminal;
+use crate::tone::Tone;
 use crate::tui;
-use crate::ui::{Style, Ui};
+use crate::ui::Ui;
 
 /// The exit code of a program that Ctrl+C ends: 128 + SIGINT.
 const DETACHED: i32 = 130;
@@ -57,7 +58,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 FollowEnd::Closed => "the session was closed".to_owned(),
                 _ => format!("detached; the session keeps running. Return with `holdpoint attach {id}`"),
             };
-            ui.line(Style::Dim, &what)?;
+            ui.line(Tone::Dim, &what)?;
             ui.flush()?;
         }
         // Ctrl+C is the normal way to leave.

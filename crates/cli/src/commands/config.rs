@@ -9,7 +9,8 @@ use holdpoint_session::folders::Folders;
 use crate::daemon::{Daemon, RESTART_HINT};
 use crate::error::CliError;
 use crate::runtime::runtime;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 use crate::{log, policy, tui, web};
 
 /// Show the configuration, its location or its schema
@@ -49,8 +50,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             // A daemon that does not answer is left to `holdpoint status`.
             let daemon = runtime()?.block_on(Daemon::find(folders)).ok().flatten();
             if let Some(outdated) = daemon.and_then(|daemon| daemon.outdated(&config)) {
-                ui.line(Style::Warning, &format!("the configuration has {outdated}"))?;
-                ui.line(Style::Plain, &format!("hint: {RESTART_HINT}"))?;
+                ui.line(Tone::Warning, &format!("the configuration has {outdated}"))?;
+                ui.line(Tone::Plain, &format!("hint: {RESTART_HINT}"))?;
                 ui.flush()?;
             }
         }

@@ -10,7 +10,8 @@ use holdpoint_tools::shown::prose_line;
 use crate::daemon::{self, Daemon, Options};
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// Run the daemon in the foreground, or start, stop or restart it in the background
 ///
@@ -85,7 +86,7 @@ async fn start(how: &Start, folders: &Folders, ui: &mut Ui) -> Result<(), CliErr
     let daemon = Daemon::connect_or_start_with(folders, how.idle_stop).await?;
     ui.print(&daemon_lines(&daemon.status))?;
     if how.idle_stop.is_some_and(|idle| daemon.status.idle_stop_s != Some(idle.as_secs())) {
-        ui.line(Style::Warning, "the daemon was already running: --idle-stop has no effect on it")?;
+        ui.line(Tone::Warning, "the daemon was already running: --idle-stop has no effect on it")?;
         ui.flush()?;
     }
     Ok(())

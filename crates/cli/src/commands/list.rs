@@ -12,7 +12,8 @@ use crate::select::Filter;
 use crate::sessions::control_sessions;
 use crate::summaries::session::{damage, status};
 use crate::table::{age, table};
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// List sessions: live ones first, newest first
 #[derive(Debug, clap::Args)]
@@ -53,7 +54,7 @@ pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let listed = block_on(async { Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?) })?;
     print(&listed, folders, ui)?;
     let hint = "hint: on a terminal, this shows the screen; `holdpoint --help` lists every command";
-    ui.line(Style::Dim, hint)?;
+    ui.line(Tone::Dim, hint)?;
     ui.flush()?;
     Ok(0)
 }
@@ -62,7 +63,7 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
     if listed.is_empty() {
         ui.print("No sessions. `holdpoint new` opens one.\n")?;
         if runtime()?.block_on(Daemon::found_damage(folders)) {
-            ui.line(Style::Plain, &format!("hint: {DAMAGED}"))?;
+            ui.line(Tone::Plain, &format!("hint: {DAMAGED}"))?;
             ui.flush()?;
         }
         return Ok(());
@@ -70,7 +71,7 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
     let rows: Vec<_> = listed.iter().map(row).collect();
     ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows, ui.columns()))?;
     for session in listed.iter().filter(|session| !session.gaps.is_empty()) {
-        ui.line(Style::Warning, &format!("damaged: {}", damage(session)))?;
+        ui.line(Tone::Warning, &format!("damaged: {}", damage(session)))?;
     }
     Ok(ui.flush()?)
 }

@@ -21,7 +21,8 @@ use crate::sessions::{daemon_sessions, discard_unused, supplies};
 use crate::signals::{self, SignalAction};
 use crate::summaries::shorten;
 use crate::terminal::{self, KeyTerminal};
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// Work towards a goal in iterations until no task is left
 ///
@@ -98,9 +99,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let sessions = daemon_sessions(folders, "loop", supplies(&config, &catalog)).await?;
         let session = sessions.open(open).await?;
         let settings = session.snapshot().settings.clone();
-        ui.line(Style::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
-        ui.line(Style::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
-        ui.line(Style::Dim, &format!("asks: {asks} ({asks_why})"))?;
+        ui.line(Tone::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
+        ui.line(Tone::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
+        ui.line(Tone::Dim, &format!("asks: {asks} ({asks_why})"))?;
         if args.detach {
             if let Err(error) = session.start_run(request).await {
                 discard_unused(&sessions, session.id()).await;

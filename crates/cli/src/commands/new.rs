@@ -11,7 +11,8 @@ use crate::prompt_input::read_prompt_for;
 use crate::runtime::block_on;
 use crate::sessions::{daemon_sessions, discard_unused, is_saved, supplies};
 use crate::summaries::unless_saved;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// Open a session in the background, prompt it, and print its id
 ///
@@ -54,7 +55,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let snapshot = session.snapshot();
         let model = prose_line(&snapshot.settings.model).into_owned();
         ui.line(
-            Style::Dim,
+            Tone::Dim,
             &format!(
                 "{}, model: {model} ({}){}",
                 prose_line(&snapshot.settings.name),

@@ -9,7 +9,8 @@ use crate::runtime::block_on;
 use crate::select::{SessionArg, show_resolved};
 use crate::sessions::sessions;
 use crate::summaries::unless_saved;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// Send a prompt to a session; it runs now or waits in the queue
 #[derive(Debug, clap::Args)]
@@ -48,7 +49,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         Ok::<_, CliError>((prompted, session.snapshot().gaps.clone()))
     })?;
     if !gaps.is_empty() {
-        ui.line(Style::Warning, &format!("damaged: {gaps}; the model does not receive them"))?;
+        ui.line(Tone::Warning, &format!("damaged: {gaps}; the model does not receive them"))?;
         ui.flush()?;
     }
     if args.json {

@@ -15,7 +15,8 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::select::{Failures, complete_session, look_exactly};
 use crate::sessions::sessions;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// Delete saved sessions and their logs
 ///
@@ -75,7 +76,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         old.retain(|session| !session.live && now.since(session.since) >= older);
         for session in &old {
             if let Some(ask) = session.waits_for.as_ref().filter(|_| !args.force) {
-                ui.line(Style::Warning, &format!("{}: kept, it has an open ask ({})", session.id, ask.id))?;
+                ui.line(Tone::Warning, &format!("{}: kept, it has an open ask ({})", session.id, ask.id))?;
                 continue;
             }
             match sessions.delete(session.id.as_str()).await {

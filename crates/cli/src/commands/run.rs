@@ -17,7 +17,8 @@ use crate::runtime::block_on;
 use crate::sessions::{daemon_sessions, discard_unused, supplies, who};
 use crate::signals::{self, SignalAction};
 use crate::terminal::KeyTerminal;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 use crate::web;
 
 /// Run one prompt and show its turn
@@ -95,10 +96,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             .map_err(|error| CliError::failed(format!("signal handlers can't be installed: {error}")))?;
         let settings = session.snapshot().settings.clone();
         if !args.in_process {
-            ui.line(Style::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
+            ui.line(Tone::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
         }
-        ui.line(Style::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
-        ui.line(Style::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
+        ui.line(Tone::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
+        ui.line(Tone::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
         ui.flush()?;
         let answers = asks.mode == AsksMode::Wait && asks.terminal.is_some();
         let view = View::steps(args.json, answers);

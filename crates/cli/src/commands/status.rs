@@ -14,7 +14,8 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::sessions::who;
 use crate::summaries;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// The timeout for listing the sessions.
 const LIST: Duration = Duration::from_secs(10);
@@ -51,7 +52,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let outdated = folders.config().ok().and_then(|config| daemon.outdated(&config));
             ui.print(&text(&daemon.status, outdated.as_deref()))?;
             if outdated.is_some() {
-                ui.line(Style::Plain, &format!("hint: {RESTART_HINT}"))?;
+                ui.line(Tone::Plain, &format!("hint: {RESTART_HINT}"))?;
                 ui.flush()?;
             }
         }

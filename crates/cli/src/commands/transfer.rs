@@ -14,7 +14,8 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::select::{SessionArg, show_resolved};
 use crate::sessions::sessions;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// The size of the read buffer in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -104,7 +105,7 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
     }
     if !there {
         let what = format!("its folder {} does not exist: its tools fail until it does", prose_line(workspace));
-        ui.line(Style::Warning, &what)?;
+        ui.line(Tone::Warning, &what)?;
         ui.flush()?;
     }
     Ok(0)

@@ -7,7 +7,8 @@ use holdpoint_session::form::{AskForm, Entry};
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 use crate::ask_keys::{self, behind};
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// Shows a whole ask and the number of asks behind it. With `keys`, the part to be answered now is
 /// left to [`show_keys`].
@@ -16,22 +17,22 @@ pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Re
     match &ask.request {
         AskRequest::Pause(pause) => {
             let hint = if keys && pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
-            ui.line(Style::Bold, &format!("⏸ {tool}: {}{hint}", prose_line(&pause.message)))?;
+            ui.line(Tone::Strong, &format!("⏸ {tool}: {}{hint}", prose_line(&pause.message)))?;
             pause.details.iter().try_for_each(|details| behind_bar(details.split('\n'), ui))?;
         }
         AskRequest::Question(request) => {
-            ui.line(Style::Bold, &format!("⏸ {tool} asks"))?;
+            ui.line(Tone::Strong, &format!("⏸ {tool} asks"))?;
             if !keys {
                 request.questions.iter().try_for_each(|question| show_question(question, None, ui))?;
             }
         }
     }
-    behind(waiting).map_or(Ok(()), |waits| ui.line(Style::Dim, &format!("  {waits}")))
+    behind(waiting).map_or(Ok(()), |waits| ui.line(Tone::Dim, &format!("  {waits}")))
 }
 
 /// Shows foreign lines behind a bar, so that they can't look like the program's own.
 fn behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) -> io::Result<()> {
-    lines.try_for_each(|line| ui.line(Style::Plain, &format!("  │ {}", prose(line))))
+    lines.try_for_each(|line| ui.line(Tone::Plain, &format!("  │ {}", prose(line))))
 }
 
 /// Shows the part of an ask that is to be answered now, with its keys.
@@ -47,14 +48,14 @@ pub(crate) fn show_keys(form: &AskForm, ui: &mut Ui) -> io::Result<()> {
         (AskRequest::Pause(_), Entry::Choice) => {
             let keys = ask_keys::confirm(form);
             if let (Some(key), Some(always)) = (keys.always, &form.ask().always) {
-                ui.line(Style::Plain, &format!("{key} {}", line(always)))?;
+                ui.line(Tone::Plain, &format!("{key} {}", line(always)))?;
             }
-            ui.line(Style::Plain, keys.reason)?;
-            ui.line(Style::Bold, keys.answer)
+            ui.line(Tone::Plain, keys.reason)?;
+            ui.line(Tone::Strong, keys.answer)
         }
-        (AskRequest::Question(_), Entry::Choice) => ui.line(Style::Bold, &ask_keys::hint(form)),
+        (AskRequest::Question(_), Entry::Choice) => ui.line(Tone::Strong, &ask_keys::hint(form)),
         (_, Entry::Text { .. }) => {
-            ui.line(Style::Dim, &ask_keys::hint(form))?;
+            ui.line(Tone::Dim, &ask_keys::hint(form))?;
             ui.input(form.line())
         }
     }
@@ -66,7 +67,7 @@ fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default());
     let place = form.map(ask_keys::place).unwrap_or_default();
-    ui.line(Style::Bold, &format!("{}: {first}{place}", prose_line(&question.header)))?;
+    ui.line(Tone::Strong, &format!("{}: {first}{place}", prose_line(&question.header)))?;
     behind_bar(lines, ui)?;
     for (number, option) in (1..).zip(&question.options) {
         let description = match option.description.as_str() {
@@ -74,7 +75,7 @@ fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io
             description => format!(" - {}", prose_line(description)),
         };
         let chosen = form.map_or("", |form| ask_keys::chosen(form, &option.label));
-        ui.line(Style::Plain, &format!("  {number}. {}{chosen}{description}", prose_line(&option.label)))?;
+        ui.line(Tone::Plain, &format!("  {number}. {}{chosen}{description}", prose_line(&option.label)))?;
     }
     Ok(())
 }

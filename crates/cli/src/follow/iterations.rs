@@ -2,13 +2,15 @@
 
 use std::io;
 
-use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Tasks, Timestamp};
+use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use super::{StepView, step_view};
-use crate::summaries::clock::Clock;
+use super::StepView;
+use super::step_view::put;
+use crate::narrator::{Narration, TurnEnd};
 use crate::summaries::shorten;
-use crate::ui::{Style, Ui};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// The width of the progress bar in cells.
 const BAR: usize = 20;
@@ -16,67 +18,45 @@ const BAR: usize = 20;
 /// The iteration-by-iteration view of a run.
 pub(crate) struct Iterations {
     /// Shows events that need attention at once: asks, holds and faults.
-    human: StepView,
-    tasks: Tasks,
-    /// The open iteration and its working time.
-    open: Option<(u32, Clock)>,
+    steps: StepView,
+    /// The open iteration.
+    open: Option<u32>,
 }
 
 impl Iterations {
     pub(crate) fn new(asks_elsewhere: bool) -> Self {
-        Self { human: StepView::new(asks_elsewhere), tasks: Tasks::default(), open: None }
+        Self { steps: StepView::new(asks_elsewhere), open: None }
     }
 
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
-        match &event.body {
-            Body::Fact(fact) => self.fact(event, fact, ui),
-            Body::Delta(Delta::Retrying { .. } | Delta::Gap { .. } | Delta::NotSaved { .. } | Delta::SavedAgain) => {
-                self.human.show(event, ui)
-            }
-            Body::Delta(_) => Ok(()),
+        if is_shown(&event.body) {
+            return self.steps.show(event, ui);
         }
+        for narration in self.steps.narrator().narrate(event) {
+            if let (Narration::TurnEnd(end), Some(fact)) = (narration, event.fact()) {
+                self.end(&end, fact, ui)?;
+            }
+        }
+        if let Some(Fact::IterationStarted { iteration, .. }) = event.fact() {
+            self.open = Some(*iteration);
+        }
+        Ok(())
     }
 
-    fn fact(&mut self, event: &Event, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
-        self.tasks.apply(fact);
-        self.open.iter_mut().for_each(|(_, clock)| clock.tick(event.at, fact));
-        match fact {
-            Fact::IterationStarted { iteration, .. } => {
-                self.open = Some((*iteration, Clock::begun(event.at)));
-                self.human.is_open = true;
-                Ok(())
-            }
-            Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
-                if *outcome == Outcome::Interrupted {
-                    step_view::interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
-                }
-                self.human.is_open = false;
-                let Some((iteration, clock)) = self.open.take() else { return Ok(()) };
-                let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
-                let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
-                let counts = self.tasks.counts();
-                let counts = if counts.is_empty() { String::new() } else { format!("{counts}, ") };
-                let (tokens, seconds) = (usage.total(), clock.seconds());
-                let style = if *outcome == Outcome::Done { Style::Plain } else { Style::Warning };
-                ui.line(style, &format!("#{iteration} {outcome}{why}: {counts}{tokens} tokens, {seconds:.1} s"))
-            }
-            Fact::AskRaised { .. }
-            | Fact::AskAnswered { .. }
-            | Fact::AskClosed { .. }
-            | Fact::HoldChanged { .. }
-            | Fact::PromptAccepted { .. }
-            | Fact::PromptDelivered { .. }
-            | Fact::PromptReturned { .. }
-            | Fact::RunWaiting { .. }
-            | Fact::RunExtended { .. }
-            | Fact::RunFinished { .. }
-            | Fact::SessionRenamed { .. }
-            | Fact::ModelChanged { .. }
-            | Fact::DebugChanged { .. }
-            | Fact::AsksChanged { .. }
-            | Fact::SessionRestored { .. } => self.human.show(event, ui),
-            _ => Ok(()),
+    /// Shows the end of a turn: its receipt if it was cut, and the line of its iteration.
+    fn end(&mut self, end: &TurnEnd, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+        let Fact::TurnFinished { outcome, error, cause, usage, .. } = fact else { return Ok(()) };
+        if *outcome == Outcome::Interrupted {
+            end.cause.iter().try_for_each(|note| put(note, ui))?;
         }
+        let (Some(iteration), Some(seconds)) = (self.open.take(), end.seconds) else { return Ok(()) };
+        let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
+        let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
+        let counts = self.steps.narrator().tasks().counts();
+        let counts = if counts.is_empty() { String::new() } else { format!("{counts}, ") };
+        let tokens = usage.total();
+        let tone = if *outcome == Outcome::Done { Tone::Plain } else { Tone::Warning };
+        ui.line(tone, &format!("#{iteration} {outcome}{why}: {counts}{tokens} tokens, {seconds:.1} s"))
     }
 
     /// Whether the progress line changes with time: the run is working and the line is shown.
@@ -110,6 +90,33 @@ impl Iterations {
         ];
         let text = |way: &[&str]| way.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
         ui.progress(&ways.map(text))
+    }
+}
+
+/// Whether an event is shown at once, and not only counted.
+fn is_shown(body: &Body) -> bool {
+    match body {
+        Body::Delta(delta) => {
+            matches!(delta, Delta::Retrying { .. } | Delta::Gap { .. } | Delta::NotSaved { .. } | Delta::SavedAgain)
+        }
+        Body::Fact(fact) => matches!(
+            fact,
+            Fact::AskRaised { .. }
+                | Fact::AskAnswered { .. }
+                | Fact::AskClosed { .. }
+                | Fact::HoldChanged { .. }
+                | Fact::PromptAccepted { .. }
+                | Fact::PromptDelivered { .. }
+                | Fact::PromptReturned { .. }
+                | Fact::RunWaiting { .. }
+                | Fact::RunExtended { .. }
+                | Fact::RunFinished { .. }
+                | Fact::SessionRenamed { .. }
+                | Fact::ModelChanged { .. }
+                | Fact::DebugChanged { .. }
+                | Fact::AsksChanged { .. }
+                | Fact::SessionRestored { .. }
+        ),
     }
 }
 

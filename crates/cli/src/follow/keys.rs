@@ -12,7 +12,7 @@ use super::state::FollowEnd;
 use super::{Follower, KEYS, asked};
 use crate::error::CliError;
 use crate::terminal::{Input, KeyTerminal, form_key};
-use crate::ui::Style;
+use crate::tone::Tone;
 
 /// The longest wait at the end for a user who is still typing for a closed ask.
 const TYPES_ON: Duration = Duration::from_secs(2);
@@ -91,7 +91,7 @@ impl Follower<'_> {
         if let Some(form) = self.form.take() {
             self.after.begin(Instant::now());
             if !form.is_done() && form.is_begun() {
-                self.ui.line(Style::Warning, "Your words for it were not sent.")?;
+                self.ui.line(Tone::Warning, "Your words for it were not sent.")?;
             }
         }
         let Some(ask) = next else { return Ok(()) };
@@ -169,7 +169,7 @@ impl Follower<'_> {
                     None | Some(Ok(())) => {}
                     // Another client was first, or the ask is closed: that event is on its way.
                     Some(Err(SessionError::Answer(error))) => {
-                        self.ui.line(Style::Warning, &prose(&error.to_string()))?;
+                        self.ui.line(Tone::Warning, &prose(&error.to_string()))?;
                         form.reopen(Instant::now());
                         asked::show_keys(form, self.ui)?;
                         self.ui.flush()?;

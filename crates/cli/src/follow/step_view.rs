@@ -3,19 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskId, AsksMode, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Gap, Gaps, Hold,
-    HoldCause, HoldShown, ItemId, ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp,
-    ToolCall, ToolResult, ToolStatus,
+    Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, HoldCause, ItemId,
+    ItemKind, Kept, RunLimit, ToolCall, ToolResult,
 };
-use holdpoint_tools::shown::{line, prose, prose_line};
+use holdpoint_tools::shown::prose;
 
 use super::asked;
-use crate::summaries::clock::Clock;
-use crate::summaries::{about, answered, cut, paused, pausing, runs, sent_again, setting, shorten, sum_up, title};
-use crate::ui::{Style, Ui};
+use crate::narrator::{AskEnd, Narration, Narrator, Note, TurnEnd};
+use crate::summaries::{result_line, sum_up, title};
+use crate::tone::Tone;
+use crate::ui::Ui;
 
 /// The maximum length in bytes of an unfinished output line that is held back.
 const LONG_LINE: usize = 4 * 1024;
@@ -38,24 +37,14 @@ pub(crate) struct StepView {
     skipped: BTreeSet<ItemId>,
     /// Items with a text that was replayed in one piece.
     caught_up: BTreeSet<ItemId>,
-    tasks: Tasks,
+    narrator: Narrator,
     /// Whether prompts are shown.
     prompts: bool,
-    /// Prompts that wait for their turn to begin.
-    waiting: BTreeMap<PromptId, Arc<str>>,
-    /// Whether a turn is open.
-    pub(super) is_open: bool,
-    /// The clock of the open turn, if its beginning was shown.
-    clock: Option<Clock>,
-    hold: HoldShown,
-    /// The subject of each open ask.
-    asks: BTreeMap<AskId, String>,
-    /// Whether several asks were open at once, so that answers name their asks.
+    /// The number of open asks, and whether several were open at once: answers then name their
+    /// asks.
+    asks: usize,
     together: bool,
-    steps: u32,
-    /// The id of this process. Its own answers need no origin.
-    own: u32,
-    /// Whether a setting denied something in place of a user.
+    /// Whether a setting denied a Confirm in place of a user.
     denied_unseen: bool,
 }
 
@@ -72,7 +61,7 @@ struct Call {
 
 impl StepView {
     pub(crate) fn new(asks_elsewhere: bool) -> Self {
-        Self { asks_elsewhere, own: std::process::id(), ..Self::default() }
+        Self { asks_elsewhere, narrator: Narrator::new(std::process::id()), ..Self::default() }
     }
 
     /// Shows prompts as well, because another client may have sent them.
@@ -96,12 +85,21 @@ impl StepView {
     }
 
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
+        let narrations = self.narrator.narrate(event);
         match &event.body {
-            Body::Delta(delta) => self.delta(event.seq, delta, ui),
-            Body::Fact(fact) => self.fact(event.at, fact, ui),
+            Body::Delta(delta) => self.delta(event.seq, delta, ui)?,
+            Body::Fact(fact) => self.fact(fact, ui)?,
         }
+        narrations.into_iter().try_for_each(|narration| self.tell(narration, ui))?;
+        event.fact().map_or(Ok(()), |fact| hint(fact, ui))
     }
 
+    /// The narrator, which must narrate every event.
+    pub(super) fn narrator(&mut self) -> &mut Narrator {
+        &mut self.narrator
+    }
+
+    /// Shows a piece of an answer or of an output.
     fn delta(&mut self, seq: u64, delta: &Delta, ui: &mut Ui) -> io::Result<()> {
         match delta {
             Delta::Text { item, .. } | Delta::Thought { item, .. } | Delta::Output { item, .. }
@@ -123,104 +121,60 @@ impl StepView {
                 self.caught_up.insert(*item);
                 self.rest(*item, *kind, &so_far.head, ui)
             }
-            Delta::Retrying { next, tries, wait_ms, reason } => {
-                let wait = *wait_ms as f64 / 1000.0;
-                let what = format!("{}; try {next} of {tries} in {wait:.0} s", prose_line(reason));
-                ui.line(Style::Warning, &what)
-            }
-            Delta::Gap { from, to } => {
-                ui.line(Style::Warning, &Gaps::from_iter([Gap { from: *from, to: *to }]).to_string())
-            }
-            Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),
-            Delta::SavedAgain => ui.line(Style::Dim, "saved again"),
-            Delta::Status { .. } => Ok(()),
-        }
-    }
-
-    fn fact(&mut self, at: Timestamp, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
-        self.tasks.apply(fact);
-        self.clock.iter_mut().for_each(|clock| clock.tick(at, fact));
-        if let Some((style, line)) = runs::line(fact, at, &self.tasks) {
-            ui.line(style, &line)?;
-        }
-        match fact {
-            Fact::IterationStarted { .. } => {
-                self.turn_begins(at);
-                Ok(())
-            }
-            Fact::PromptDelivered { prompt, .. } => self.begins(*prompt, ui),
-            Fact::PromptAccepted { prompt, text, .. } => {
-                if self.prompts {
-                    self.waiting.insert(*prompt, Arc::clone(text));
-                }
-                // The prompt may wait for a long time.
-                let waits = self.is_open || self.hold == HoldShown::Standing;
-                if waits { ui.line(Style::Dim, &format!("queued, prompt {prompt}: {}", sum_up(text))) } else { Ok(()) }
-            }
-            Fact::PromptReturned { prompt, text } => {
-                self.waiting.remove(prompt);
-                ui.line(Style::Warning, &format!("handed back, prompt {prompt}: {}", prose(text)))
-            }
-            Fact::TurnStarted { prompt, .. } => {
-                self.turn_begins(at);
-                self.begins(*prompt, ui)
-            }
-            Fact::StepStarted => {
-                self.steps += 1;
-                self.calls.clear();
-                Ok(())
-            }
-            Fact::AssistantMessage(message) => self.message(message, ui),
-            Fact::StepFinished { omitted: Some(omission), .. } => ui.line(Style::Warning, &sent_again(omission)),
-            Fact::ToolStarted { call } => match self.calls.get_mut(call) {
-                Some(call) => {
-                    call.started = true;
-                    ui.line(Style::Bold, &format!("● {}{}", call.number(self.many), title(&call.call)))
-                }
-                None => Ok(()),
-            },
-            Fact::ProjectCut { reason } => ui.line(Style::Warning, &prose_line(reason)),
-            Fact::HistoryCut(left_out) => ui.line(Style::Warning, &cut(left_out)),
-            Fact::ToolFinished(result) => self.finished(result, ui),
-            Fact::JobStarted { job } => {
-                let command = shorten(&line(&job.command));
-                ui.line(Style::Bold, &format!("⚙ job {} in the background: {command}", job.id))
-            }
-            Fact::JobEnded { job, end } => ui.line(Style::Dim, &format!("⚙ job {job}: {end}")),
-            Fact::AskRaised { ask } => {
-                self.asks.insert(ask.id.clone(), about(&ask.request));
-                self.together |= self.asks.len() > 1;
-                if self.asks_elsewhere { Ok(()) } else { asked::show(ask, 0, false, ui) }
-            }
-            Fact::AskAnswered { ask, answer, by, .. } => self.answered(ask, answer, by, ui),
-            Fact::AskClosed { ask, cause } => {
-                let which = self.which(ask);
-                ui.line(Style::Dim, &format!("  {which}→ closed: {cause}"))
-            }
-            Fact::HoldChanged { hold } => self.held(hold, ui),
-            Fact::SessionRenamed { .. }
-            | Fact::ModelChanged { .. }
-            | Fact::DebugChanged { .. }
-            | Fact::AsksChanged { .. } => ui.line(Style::Dim, &setting(fact).unwrap_or_default()),
-            Fact::TurnFinished { .. } => self.ended(fact, ui),
-            Fact::SessionRestored { cause } => match cause {
-                RestoreCause::Panic => ui.line(Style::Warning, "the session failed and was rebuilt from its log"),
-                RestoreCause::Restart => ui.line(Style::Warning, "the daemon was restarted"),
-                RestoreCause::Unloaded => Ok(()),
-            },
             _ => Ok(()),
         }
     }
 
-    fn turn_begins(&mut self, at: Timestamp) {
-        (self.is_open, self.clock) = (true, Some(Clock::begun(at)));
-        (self.steps, self.denied_unseen) = (0, false);
+    /// Shows the parts of a fact that the narrator leaves to the view.
+    fn fact(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+        match fact {
+            Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => self.denied_unseen = false,
+            Fact::StepStarted => self.calls.clear(),
+            Fact::AssistantMessage(message) => self.message(message, ui)?,
+            Fact::ToolStarted { call } => {
+                if let Some(call) = self.calls.get_mut(call) {
+                    call.started = true;
+                    ui.line(Tone::Strong, &format!("● {}{}", call.number(self.many), title(&call.call)))?;
+                }
+            }
+            Fact::ToolFinished(result) => self.finished(result, ui)?,
+            Fact::AskRaised { ask } => {
+                self.asks += 1;
+                self.together |= self.asks > 1;
+                if !self.asks_elsewhere {
+                    asked::show(ask, 0, false, ui)?;
+                }
+            }
+            // Not for `approve`, which denies a Confirm that a rule may deny: the advice at the end
+            // of the turn does not fit there.
+            Fact::AskAnswered {
+                answer: Answer::Deny { .. }, by: AnsweredBy::Setting { asks: AsksMode::Deny }, ..
+            } => {
+                self.denied_unseen = true;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
-    /// Shows a prompt when its turn begins.
-    fn begins(&mut self, prompt: PromptId, ui: &mut Ui) -> io::Result<()> {
-        let text = self.waiting.remove(&prompt).unwrap_or_default();
-        text.trim_end().lines().try_for_each(|line| ui.line(Style::Bold, &format!("> {}", prose(line))))
+    pub(super) fn tell(&mut self, narration: Narration, ui: &mut Ui) -> io::Result<()> {
+        match narration {
+            Narration::Note(note) | Narration::State(note) | Narration::TextCut(_, note) => put(&note, ui),
+            Narration::Prompt { text, by } if self.prompts => {
+                let by = if by.is_empty() { by } else { format!("({by}) ") };
+                let lines = text.trim_end().lines().enumerate();
+                lines
+                    .map(|(at, line)| format!("> {}{line}", if at == 0 { &by } else { "" }))
+                    .try_for_each(|line| ui.line(Tone::Strong, &line))
+            }
+            Narration::Returned { prompt, text } => {
+                ui.line(Tone::Warning, &format!("handed back, prompt {prompt}: {text}"))
+            }
+            // A cut is shown with its receipt.
+            Narration::Prompt { .. } | Narration::Cut(_) => Ok(()),
+            Narration::AskEnd(end) => self.ask_end(&end, ui),
+            Narration::TurnEnd(end) => self.turn_end(&end, ui),
+        }
     }
 
     /// Shows the parts of an answer that deltas have not shown, and ends its line.
@@ -299,111 +253,63 @@ impl StepView {
         if !call.line.is_empty() {
             call.put_line(many, ui)?;
         }
-        let (mark, style) = match result.status {
-            ToolStatus::Ok => ("", Style::Dim),
-            ToolStatus::Error => ("failed: ", Style::Warning),
-            ToolStatus::Denied => ("denied: ", Style::Warning),
-            ToolStatus::Interrupted => ("interrupted: ", Style::Warning),
-            ToolStatus::Panicked => ("panicked: ", Style::Fault),
-        };
         let which =
             if call.started { call.number(many) } else { format!("{}{}: ", call.number(many), title(&call.call)) };
-        let said = sum_up(&result.result);
-        // Some results begin with the same word.
-        let mark = if said.starts_with(mark.trim_end_matches(": ")) { "" } else { mark };
-        if said.is_empty() && mark.is_empty() {
+        let (tone, said) = result_line(result.status, &sum_up(&result.result));
+        if said.is_empty() {
             return Ok(());
         }
-        ui.line(style, &format!("  └ {which}{mark}{said}"))
+        ui.line(tone, &format!("  └ {which}{said}"))
     }
 
-    /// The subject of an ask that has ended, if several were open at once.
-    fn which(&mut self, ask: &AskId) -> String {
-        let about = self.asks.remove(ask).filter(|_| self.together).unwrap_or_default();
-        self.together &= !self.asks.is_empty();
-        about
+    /// Shows the end of an ask, with its subject if several were open at once.
+    fn ask_end(&mut self, end: &AskEnd, ui: &mut Ui) -> io::Result<()> {
+        let subject = if self.together { end.subject() } else { "" };
+        self.asks = self.asks.saturating_sub(1);
+        self.together &= self.asks > 0;
+        let tone = if end.denied { Tone::Warning } else { Tone::Dim };
+        ui.line(tone, &format!("  {subject}→ {}", end.text))
     }
 
-    fn answered(&mut self, ask: &AskId, answer: &Answer, by: &AnsweredBy, ui: &mut Ui) -> io::Result<()> {
-        let which = self.which(ask);
-        let denied = matches!(answer, Answer::Deny { .. });
-        // Not for `approve`, which denies a Confirm that a rule may deny: the advice at the end of
-        // the turn does not fit there.
-        self.denied_unseen |= denied && *by == AnsweredBy::Setting { asks: AsksMode::Deny };
-        let answered = answered(answer, by, self.own);
-        ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  {which}→ {answered}"))
-    }
-
-    fn ended(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
-        let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return Ok(()) };
+    fn turn_end(&mut self, end: &TurnEnd, ui: &mut Ui) -> io::Result<()> {
         ui.end_line()?;
-        self.is_open = false;
-        if *outcome == Outcome::Interrupted {
-            interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
-        } else if let Some(error) = error {
-            ui.line(Style::Fault, &format!("{outcome}: {}", prose(error)))?;
-        }
-        let about = if usage.estimated { "about " } else { "" };
-        let (input, output) = (usage.input, usage.output);
-        let cost = usage.cost.map(|millionths| format!(", cost {:.4}", millionths as f64 / 1e6)).unwrap_or_default();
-        let tokens = format!("{about}{input} tokens in, {output} out{cost}");
-        let line = match self.clock.take() {
-            Some(clock) => {
-                let steps = if self.steps == 1 { "step" } else { "steps" };
-                format!("{outcome}: {} {steps}, {tokens}, {:.1} s", self.steps, clock.seconds())
-            }
-            // Only the end of the turn is shown.
-            None => format!("{outcome}: {tokens}"),
-        };
-        ui.line(Style::Dim, &line)?;
+        end.cause.iter().chain([&end.summary]).try_for_each(|note| put(note, ui))?;
         if self.denied_unseen {
             ui.line(
-                Style::Warning,
+                Tone::Warning,
                 "A Confirm was denied because no user was there to answer: use a terminal, or --asks approve.",
             )?;
         }
         Ok(())
     }
+}
 
-    /// Shows that a hold is requested, is in force and can be released, or is over.
-    fn held(&mut self, hold: &Hold, ui: &mut Ui) -> io::Result<()> {
-        let before = std::mem::replace(&mut self.hold, hold.shown());
-        let cause = match hold {
-            Hold::Off => {
-                // If the turn or run ended before the hold took effect, that end was shown.
-                let says = before == HoldShown::Standing || self.is_open;
-                return if says { ui.line(Style::Bold, "▶ released") } else { Ok(()) };
-            }
-            Hold::Requested { cause, .. } => return ui.line(Style::Bold, &pausing(cause)),
-            Hold::Standing { cause, .. } => cause,
-        };
-        ui.line(Style::Bold, &paused(cause))?;
-        match cause {
-            HoldCause::User { .. } => Ok(()),
-            HoldCause::Limit { reached: RunLimit::Failures { .. } } => {
-                ui.line(Style::Dim, "  `holdpoint release` resets the count")
-            }
-            HoldCause::Limit { .. } => ui.line(Style::Dim, "  `holdpoint release` grants the same amount again"),
-            HoldCause::Restored => ui.line(Style::Dim, "  `holdpoint release` releases it"),
-        }
-    }
+/// Shows a note, with its details below.
+pub(super) fn put(note: &Note, ui: &mut Ui) -> io::Result<()> {
+    ui.line(note.tone, &note.text)?;
+    note.details.iter().try_for_each(|details| ui.line(Tone::Dim, &format!("  {details}")))
+}
+
+/// Shows the command that releases a hold in force. Users who hold a session know it.
+fn hint(fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+    let Fact::HoldChanged { hold: Hold::Standing { cause, .. } } = fact else { return Ok(()) };
+    let hint = match cause {
+        HoldCause::User { .. } => return Ok(()),
+        HoldCause::Limit { reached: RunLimit::Failures { .. } } => "resets the count",
+        HoldCause::Limit { .. } => "grants the same amount again",
+        HoldCause::Restored => "releases it",
+    };
+    ui.line(Tone::Dim, &format!("  `holdpoint release` {hint}"))
 }
 
 impl Call {
     fn put_line(&mut self, many: bool, ui: &mut Ui) -> io::Result<()> {
         let line = std::mem::take(&mut self.line);
-        ui.line(Style::Dim, &format!("  │ {}{}", self.number(many), prose(&line)))
+        ui.line(Tone::Dim, &format!("  │ {}{}", self.number(many), prose(&line)))
     }
 
     /// The number of the call, if its step has several.
     fn number(&self, many: bool) -> String {
         if many { format!("[{}] ", self.number) } else { String::new() }
     }
-}
-
-/// Shows that a turn was cut, with the cause and the receipt.
-pub(super) fn interrupted(cause: Option<&CutCause>, receipt: Option<&Receipt>, ui: &mut Ui) -> io::Result<()> {
-    ui.line(Style::Bold, "Agent interrupted")?;
-    let mut about = cause.map(ToString::to_string).into_iter().chain(receipt.map(ToString::to_string));
-    about.try_for_each(|about| ui.line(Style::Dim, &format!("  {}", prose_line(&about))))
 }

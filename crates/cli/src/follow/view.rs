@@ -28,7 +28,7 @@ impl View {
         if json { Self::Json } else { Self::Steps(Box::new(StepView::new(asks_elsewhere).with_prompts())) }
     }
 
-    pub(super) fn show(&mut self, event: &Arc<Event>, ui: &mut Ui) -> io::Result<()> {
+    pub(crate) fn show(&mut self, event: &Arc<Event>, ui: &mut Ui) -> io::Result<()> {
         match self {
             Self::Json => ui.event(event),
             Self::Steps(human) => human.show(event, ui),

@@ -4,7 +4,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use synoptic::{TokOpt, from_extension};
 
-use super::style::Tone;
+use crate::tone::Tone;
 
 /// The width of a tab, in cells.
 const TAB: usize = 4;

@@ -258,9 +258,19 @@ impl Layouts {
 
 /// Whether an empty line separates the two entries.
 fn needs_gap(before: &Entry, entry: &Entry) -> bool {
-    let joins = matches!(
-        (&before.kind, &entry.kind),
-        (_, Kind::Note { .. }) | (Kind::Tool(_) | Kind::Note { .. }, Kind::Tool(_))
-    );
+    let joins =
+        matches!((&before.kind, &entry.kind), (_, Kind::Note(_)) | (Kind::Tool(_) | Kind::Note(_), Kind::Tool(_)));
     !joins
+}
+
+/// The lines of a transcript of these events at any width, with all calls open.
+#[cfg(test)]
+pub(crate) fn lines_of_transcript(events: &[holdpoint_common::Event]) -> Vec<String> {
+    let mut transcript = Transcript::new(std::process::id());
+    events.iter().for_each(|event| transcript.add(event));
+    let mut layouts = Layouts::default();
+    layouts.folds.turn();
+    let options = LayoutOptions { width: usize::from(u16::MAX), steps: true };
+    let (lines, _) = layouts.window(&transcript, options, &mut Scroll::End, usize::from(u16::MAX));
+    lines.iter().map(ToString::to_string).collect()
 }

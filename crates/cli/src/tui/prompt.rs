@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_textarea::{CursorMove, Input, TextArea, WrapMode};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::style::Tone;
+use crate::tone::Tone;
 
 /// A paste with more lines than this is shown as a placeholder.
 const PASTE_LINES: usize = 20;

@@ -12,7 +12,7 @@ use super::hub::Hub;
 use super::keymap::{Keymap, Press};
 use super::message::EventTime;
 use super::session::Session;
-use super::style::Tone;
+use crate::tone::Tone;
 
 /// The interval between two frames of an animation.
 const SPIN: Duration = Duration::from_millis(125);

@@ -3,23 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 
-/// The role of a piece of text, which determines its style.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Plain,
-    /// Secondary text.
-    Dim,
-    Strong,
-    /// The user's own words.
-    User,
-    /// Keys, and parts of the interface.
-    Accent,
-    Good,
-    Warning,
-    Fault,
-    /// Something that waits for the user.
-    Waits,
-}
+use crate::tone::Tone;
 
 impl Tone {
     pub(crate) fn style(self) -> Style {

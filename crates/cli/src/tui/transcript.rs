@@ -1,21 +1,18 @@
 //! Folds a session's events into the entries that the screen shows.
 
-mod ended;
 mod entry;
 
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, Delta, Event, Fact, Gap, Gaps, Hold, HoldCause,
-    ItemId, ItemKind, Kept, Part, PauseKind, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
+    AssistantMessage, BlockKind, Body, Delta, Event, Fact, ItemId, ItemKind, Kept, Part, ToolResult,
 };
-use holdpoint_tools::shown::{line, prose, prose_line};
+use holdpoint_tools::shown::prose;
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
-use super::style::Tone;
-use crate::summaries::clock::Clock;
-use crate::summaries::{about, answered, cut, paused, runs, sent_again, setting, shorten, sum_up};
-use crate::ui::Style;
+use crate::narrator::{AskEnd, Narration, Narrator, Note, TurnEnd};
+use crate::summaries::sum_up;
+use crate::tone::Tone;
 
 /// The entries of a session, the oldest first.
 #[derive(Debug, Default)]
@@ -23,26 +20,15 @@ pub(crate) struct Transcript {
     entries: Vec<Entry>,
     /// The indices of open items and unfinished calls in `entries`.
     items: HashMap<ItemId, usize>,
-    /// Accepted prompts that have not started, with their text and sender.
-    prompts: HashMap<PromptId, (String, String)>,
-    /// Open asks: the call, the question in one line, and whether it is a Confirm.
-    asks: HashMap<AskId, (CallId, String, bool)>,
-    tasks: Tasks,
-    /// The clock of the open turn, if its start was received.
-    clock: Option<Clock>,
-    steps: u32,
+    narrator: Narrator,
     /// The index of the open turn's interrupt note, until its receipt is added.
     cut: Option<usize>,
-    /// Whether a hold is in force.
-    held: bool,
-    /// This process, whose prompts and answers are shown without a name.
-    own: u32,
 }
 
 impl Transcript {
     /// An empty transcript of the process `own`.
     pub(crate) fn new(own: u32) -> Self {
-        Self { own, ..Self::default() }
+        Self { narrator: Narrator::new(own), ..Self::default() }
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
@@ -71,13 +57,18 @@ impl Transcript {
 
     /// Adds an event. Untrusted text is made safe to print here.
     pub(crate) fn add(&mut self, event: &Event) {
+        let narrations = self.narrator.narrate(event);
         match &event.body {
-            Body::Delta(delta) => self.delta(event.seq, delta),
-            Body::Fact(fact) => self.fact(event.seq, event.at, fact),
+            Body::Delta(delta) => self.delta(delta),
+            Body::Fact(fact) => self.fact(fact),
+        }
+        for narration in narrations {
+            self.tell(event.seq, narration);
         }
     }
 
-    fn delta(&mut self, seq: u64, delta: &Delta) {
+    /// Adds a piece of an answer or of an output.
+    fn delta(&mut self, delta: &Delta) {
         match delta {
             Delta::Text { item, text } => self.piece(*item, BlockKind::Text, text),
             Delta::Thought { item, text } => self.piece(*item, BlockKind::Thought, text),
@@ -89,135 +80,67 @@ impl Transcript {
                 let kind = if *kind == ItemKind::Thought { BlockKind::Thought } else { BlockKind::Text };
                 self.set_text(*item, kind, &so_far.head, true);
             }
-            Delta::Retrying { next, tries, wait_ms, reason } => {
-                let wait = wait_ms.div_ceil(1000);
-                self.note(seq, Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)));
-            }
-            Delta::Gap { from, to } => {
-                let gap = Gaps::from_iter([Gap { from: *from, to: *to }]);
-                self.note(seq, Tone::Warning, gap.to_string());
-            }
-            Delta::NotSaved { reason } => self.note(seq, Tone::Warning, format!("not saved: {}", prose_line(reason))),
-            Delta::SavedAgain => self.note(seq, Tone::Dim, "saved again".to_owned()),
-            Delta::Status { .. } => {}
-        }
-    }
-
-    fn fact(&mut self, seq: u64, at: Timestamp, fact: &Fact) {
-        self.tasks.apply(fact);
-        self.clock.iter_mut().for_each(|clock| clock.tick(at, fact));
-        if let Some((style, line)) = runs::line(fact, at, &self.tasks) {
-            let tone = match style {
-                Style::Bold | Style::Fault => Tone::Strong,
-                Style::Warning => Tone::Warning,
-                Style::Plain | Style::Dim => Tone::Dim,
-            };
-            self.note(seq, tone, line);
-        }
-        match fact {
-            // A cut also ends the hold, so its release gets no note.
-            Fact::TurnCut { .. } => {
-                self.held = false;
-                self.note(seq, Tone::Strong, "Agent interrupted".to_owned());
-                self.cut = Some(self.entries.len() - 1);
-            }
-            Fact::PromptAccepted { prompt, text, by } => {
-                let by = if by.pid == Some(self.own) {
-                    String::new()
-                } else {
-                    prose_line(&by.origin_without_pid()).into_owned()
-                };
-                self.prompts.insert(*prompt, (prose(text).into_owned(), by));
-            }
-            Fact::PromptReturned { prompt, text } => {
-                self.prompts.remove(prompt);
-                self.note(seq, Tone::Warning, format!("handed back: {}", sum_up(text)));
-            }
-            Fact::TurnStarted { prompt, .. } => {
-                (self.clock, self.steps, self.cut) = (Some(Clock::begun(at)), 0, None);
-                self.begin(seq, *prompt);
-            }
-            Fact::PromptDelivered { prompt, .. } => self.begin(seq, *prompt),
-            Fact::IterationStarted { .. } => (self.clock, self.steps, self.cut) = (Some(Clock::begun(at)), 0, None),
-            Fact::StepStarted => self.steps += 1,
-            Fact::AssistantMessage(message) => self.message(seq, message),
-            Fact::StepFinished { omitted: Some(omission), .. } => self.note(seq, Tone::Warning, sent_again(omission)),
-            Fact::ProjectCut { reason } => self.note(seq, Tone::Warning, prose_line(reason).into_owned()),
-            Fact::HistoryCut(left_out) => self.note(seq, Tone::Warning, cut(left_out)),
-            Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
-            Fact::ToolFinished(result) => self.finished(result),
-            Fact::JobStarted { job } => {
-                let command = shorten(&line(&job.command));
-                self.note(seq, Tone::Dim, format!("⚙ job {} in the background: {command}", job.id));
-            }
-            Fact::JobEnded { job, end } => self.note(seq, Tone::Dim, format!("⚙ job {job}: {end}")),
-            Fact::AskRaised { ask } => {
-                let is_confirm = matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm);
-                self.asks.insert(ask.id.clone(), (ask.call, about(&ask.request), is_confirm));
-            }
-            Fact::AskAnswered { ask, answer, by } => self.add_ask_result(seq, ask, &answered(answer, by, self.own)),
-            Fact::AskClosed { ask, cause } => self.add_ask_result(seq, ask, &format!("closed: {cause}")),
-            Fact::HoldChanged { hold } => self.hold(seq, hold),
-            Fact::SessionRenamed { .. }
-            | Fact::ModelChanged { .. }
-            | Fact::DebugChanged { .. }
-            | Fact::AsksChanged { .. } => self.note(seq, Tone::Dim, setting(fact).unwrap_or_default()),
-            Fact::TurnFinished { .. } => self.ended(seq, fact),
-            Fact::SessionRestored { cause: RestoreCause::Panic } => {
-                self.note(seq, Tone::Warning, "the session failed and was rebuilt from its log".to_owned());
-            }
-            Fact::SessionRestored { cause: RestoreCause::Restart } => {
-                self.note(seq, Tone::Dim, "the daemon was restarted".to_owned());
-            }
-            Fact::SessionClosed { by } => {
-                self.note(seq, Tone::Strong, format!("closed {}", prose_line(&by.origin())));
-            }
-            // Runs and tasks are handled above.
             _ => {}
         }
     }
 
-    /// Notes a change of the hold. An answer to a restored ask turns the hold into a request for
-    /// the rest of the turn. The session counts as held meanwhile, so that the same note does not
-    /// appear twice in a row.
-    fn hold(&mut self, seq: u64, hold: &Hold) {
-        let was_held = self.held;
-        self.held = match hold {
-            Hold::Off => false,
-            Hold::Requested { .. } => was_held,
-            Hold::Standing { .. } => true,
-        };
-        let text = match hold {
-            Hold::Off if was_held => "▶ released".to_owned(),
-            Hold::Off | Hold::Requested { .. } => return,
-            Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => "⏸ PAUSED".to_owned(),
-            Hold::Standing { cause, .. } => paused(cause),
-        };
-        let last = self.entries.last().map(|entry| &entry.kind);
-        if !matches!(last, Some(Kind::Note { text: last, .. }) if *last == text) {
-            self.note(seq, Tone::Dim, text);
+    /// Adds the parts of a fact that the narrator leaves to the view.
+    fn fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => self.cut = None,
+            Fact::AssistantMessage(message) => self.message(message),
+            Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
+            Fact::ToolFinished(result) => self.finished(result),
+            _ => {}
         }
     }
 
-    /// Adds the result of an ask to its call, or as a note if the call is older than the received
-    /// events.
-    fn add_ask_result(&mut self, seq: u64, ask: &AskId, how: &str) {
-        let Some((call, question, is_confirm)) = self.asks.remove(ask) else {
-            return self.note(seq, Tone::Dim, format!("→ {how}"));
-        };
-        if self.items.contains_key(&call.item()) {
-            let line = if is_confirm { format!("⏸ → {how}") } else { format!("{question}→ {how}") };
-            self.tool(call.item(), |tool| tool.asks.push(line));
-        } else {
-            self.note(seq, Tone::Dim, format!("{question}→ {how}"));
+    fn tell(&mut self, seq: u64, narration: Narration) {
+        match narration {
+            Narration::Note(note) => self.note(seq, note),
+            // The status line and the queue show it.
+            Narration::State(_) => {}
+            Narration::Prompt { text, by } => self.push(Key::Event(seq), Kind::Prompt { text, by }),
+            // The prompt's own line may have its words again.
+            Narration::Returned { text, .. } => {
+                self.note(seq, Note::new(Tone::Warning, format!("handed back: {}", sum_up(&text))));
+            }
+            Narration::AskEnd(end) => self.ask_end(seq, &end),
+            Narration::TextCut(item, note) => self.insert_note_after(Key::Item(item), seq, note),
+            Narration::Cut(note) => {
+                self.note(seq, note);
+                self.cut = Some(self.entries.len() - 1);
+            }
+            Narration::TurnEnd(end) => self.turn_end(seq, end),
         }
     }
 
-    /// Adds the entry of a prompt that has started.
-    fn begin(&mut self, seq: u64, prompt: PromptId) {
-        if let Some((text, by)) = self.prompts.remove(&prompt) {
-            self.push(Key::Event(seq), Kind::Prompt { text, by });
+    /// Adds the end of an ask to its call, or as a note if the call is older than the received
+    /// events. The title of a call shows the subject of its Confirm.
+    fn ask_end(&mut self, seq: u64, end: &AskEnd) {
+        let AskEnd { ask, text, .. } = end;
+        match ask.as_ref().filter(|ask| self.items.contains_key(&ask.call.item())) {
+            Some(ask) => {
+                let subject = if ask.is_confirm { "⏸ " } else { &*ask.subject };
+                self.tool(ask.call.item(), |tool| tool.asks.push(format!("{subject}→ {text}")));
+            }
+            None => self.note(seq, Note::new(Tone::Dim, format!("{}→ {text}", end.subject()))),
         }
+    }
+
+    /// Adds the end of a turn. The receipt replaces the note of the cut.
+    fn turn_end(&mut self, seq: u64, end: TurnEnd) {
+        self.close_items();
+        let cut = self.cut.take().and_then(|at| self.entries.get_mut(at));
+        match (end.cause, cut) {
+            (Some(note), Some(entry)) => {
+                entry.version += 1;
+                entry.kind = Kind::Note(note);
+            }
+            (Some(note), None) => self.note(seq, note),
+            (None, _) => {}
+        }
+        self.push(Key::End(seq), Kind::Note(end.summary));
     }
 
     /// Appends a piece of text or thought.
@@ -251,7 +174,7 @@ impl Transcript {
     }
 
     /// Adds a finished answer: its texts, which replace those from deltas, and its calls.
-    fn message(&mut self, seq: u64, message: &AssistantMessage) {
+    fn message(&mut self, message: &AssistantMessage) {
         let before = self.entries.len();
         for part in message.parts() {
             match part {
@@ -274,15 +197,11 @@ impl Transcript {
             self.items.values_mut().filter(|place| **place > at).for_each(|place| *place -= 1);
             self.cut = Some(self.entries.len() - 1);
         }
-        let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
-        if let Some(last) = last.filter(|block| message.partial && block.kind == BlockKind::Text) {
-            self.insert_note_after(Key::Item(last.item), seq, Tone::Dim, "(cut here)".to_owned());
-        }
     }
 
     /// Inserts a note right after the entry `key`.
-    fn insert_note_after(&mut self, key: Key, seq: u64, tone: Tone, text: String) {
-        self.note(seq, tone, text);
+    fn insert_note_after(&mut self, key: Key, seq: u64, note: Note) {
+        self.note(seq, note);
         let last = self.entries.len() - 1;
         let Some(at) = self.entries.iter().rposition(|entry| entry.key == key).map(|at| at + 1) else { return };
         // The entries after it move by one, and so do their indices.
@@ -319,8 +238,8 @@ impl Transcript {
         }
     }
 
-    fn note(&mut self, seq: u64, tone: Tone, text: String) {
-        self.push(Key::Event(seq), Kind::Note { tone, text });
+    fn note(&mut self, seq: u64, note: Note) {
+        self.push(Key::Event(seq), Kind::Note(note));
     }
 
     fn push_item(&mut self, item: ItemId, kind: Kind) {

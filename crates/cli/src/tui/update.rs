@@ -20,7 +20,7 @@ use super::keymap::{Action, KeyMeaning};
 use super::message::{Command, EventTime, Message};
 use super::session::Session;
 use super::state::{Overlay, RefusedPrompt, State};
-use super::style::Tone;
+use crate::tone::Tone;
 
 /// The error for input to a closed session.
 const CLOSED: &str = "the session is closed";

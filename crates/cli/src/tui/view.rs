@@ -16,9 +16,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::keymap::Action;
 use super::state::{Overlay, State};
-use super::style::Tone;
 use super::wrap::wrap;
 use crate::table::fit;
+use crate::tone::Tone;
 
 /// Rows that a notice may always take; on a large screen it may take a third of them.
 const NOTICE: usize = 4;

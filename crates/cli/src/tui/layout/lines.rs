@@ -7,12 +7,13 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::super::markdown::MarkdownCache;
-use super::super::style::{Tone, selected};
+use super::super::style::selected;
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
 use super::super::wrap::{wrap, wrap_exact};
 use super::folds::Fold;
-use crate::summaries::{shorten, sum_up, title};
+use crate::summaries::{result_line, shorten, sum_up, title};
 use crate::table::fit;
+use crate::tone::Tone;
 
 /// The most lines shown of each part of an open tool call; earlier ones are hidden.
 const OPEN_LINES: usize = 200;
@@ -44,10 +45,10 @@ pub(super) fn lines_of(
             }
         }
         Kind::Tool(tool) => lines_of_tool(tool, width, fold, lines),
-        Kind::Note { tone, text } => {
-            for (number, line) in text.split('\n').enumerate() {
-                let style = if number == 0 { tone.style() } else { Tone::Dim.style() };
-                wrap(&Line::styled(format!("  {line}"), style), width, "    ", lines);
+        Kind::Note(note) => {
+            let text = note.text.split('\n').map(|line| (line, note.tone));
+            for (line, tone) in text.chain(note.details.iter().map(|line| (&**line, Tone::Dim))) {
+                wrap(&Line::styled(format!("  {line}"), tone.style()), width, "    ", lines);
             }
         }
     }
@@ -67,22 +68,18 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
             sum_up(if is_all { output.trim() } else { result.trim() })
         }
     };
-    let (mark, tone, word) = match &tool.state {
-        ToolState::Waits => ("○", Tone::Dim, ""),
-        ToolState::Runs => ("●", Tone::Accent, ""),
-        ToolState::Ended { status, .. } => match status {
-            ToolStatus::Ok => ("✓", Tone::Good, ""),
-            ToolStatus::Error => ("✗", Tone::Fault, "failed: "),
-            ToolStatus::Denied => ("✗", Tone::Warning, "denied: "),
-            ToolStatus::Interrupted => ("✗", Tone::Warning, "interrupted: "),
-            ToolStatus::Panicked => ("✗", Tone::Fault, "panicked: "),
-        },
+    let (mark, tone) = match &tool.state {
+        ToolState::Waits => ("○", Tone::Dim),
+        ToolState::Runs => ("●", Tone::Accent),
+        ToolState::Ended { status: ToolStatus::Ok, .. } => ("✓", Tone::Good),
+        ToolState::Ended { status, .. } => ("✗", result_line(*status, "").0),
     };
-    // Some results already begin with this word.
-    let word = if said.starts_with(word.trim_end_matches(": ")) { "" } else { word };
     let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
-    let tells = !said.is_empty() || !word.is_empty();
-    let result = (!fold.open && tells).then(|| Span::styled(format!("  └ {word}{said}"), Tone::Dim.style()));
+    let said = match &tool.state {
+        ToolState::Ended { status, .. } => result_line(*status, &said).1,
+        ToolState::Waits | ToolState::Runs => said,
+    };
+    let result = (!fold.open && !said.is_empty()).then(|| Span::styled(format!("  └ {said}"), Tone::Dim.style()));
     let looks = if fold.chosen { selected() } else { Style::new() };
     let asked = |lines: &mut Vec<Line<'static>>| {
         for ask in &tool.asks {
@@ -111,8 +108,8 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
         put(&text.join("\n"), Style::new().fg(colour));
     }
     put(&prose(tool.output.to_text().trim_end()), Tone::Dim.style());
-    if let ToolState::Ended { result, .. } = &tool.state {
-        put(&format!("{word}{}", prose(result.trim_end())), Tone::Dim.style());
+    if let ToolState::Ended { status, result } = &tool.state {
+        put(&result_line(*status, &prose(result.trim_end())).1, Tone::Dim.style());
     }
 }
 

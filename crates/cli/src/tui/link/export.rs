@@ -82,7 +82,10 @@ fn markdown(transcript: &Transcript) -> String {
                 let quoted = said.trim().replace('\n', "\n    ");
                 text.push_str(&format!("- {}\n\n    {quoted}\n", title(&tool.call)));
             }
-            Kind::Note { text: note, .. } => text.push_str(&format!("*{}*\n", note.replace('\n', ", "))),
+            Kind::Note(note) => {
+                let lines = note.text.split('\n').chain(note.details.iter().map(String::as_str));
+                text.push_str(&format!("*{}*\n", lines.collect::<Vec<_>>().join(", ")));
+            }
         }
         text.push('\n');
     }

@@ -2,7 +2,7 @@
 
 use holdpoint_common::{ItemId, Kept, ToolCall, ToolStatus};
 
-use super::super::style::Tone;
+use crate::narrator::Note;
 
 /// One entry of a transcript.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Text { text: String, open: bool },
     Thought { text: String, open: bool },
     Tool(Box<Tool>),
-    Note { tone: Tone, text: String },
+    Note(Note),
 }
 
 /// A tool call, with its asks and its result.
@@ -57,7 +57,7 @@ impl Kind {
         match self {
             Self::Tool(tool) => tool.asks.is_empty(),
             Self::Thought { .. } => true,
-            Self::Prompt { .. } | Self::Text { .. } | Self::Note { .. } => false,
+            Self::Prompt { .. } | Self::Text { .. } | Self::Note(_) => false,
         }
     }
 }

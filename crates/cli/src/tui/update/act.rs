@@ -6,7 +6,7 @@ use super::super::keymap::Action;
 use super::super::message::Command;
 use super::super::session::INITIAL_FACTS;
 use super::super::state::{Opening, Overlay, State};
-use super::super::style::Tone;
+use crate::tone::Tone;
 
 /// Carries out an action of the key table.
 pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {

@@ -9,10 +9,10 @@ use holdpoint_tools::shown::prose_line;
 use super::super::keymap::Action;
 use super::super::message::Command;
 use super::super::state::State;
-use super::super::style::Tone;
 use super::{act, leave};
 use crate::open::AsksArg;
 use crate::summaries::asks_mode;
+use crate::tone::Tone;
 
 /// The commands with their arguments, and their descriptions.
 pub(crate) const COMMANDS: [(&str, &str); 13] = [

@@ -10,11 +10,11 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::super::ask::AskView;
-use super::super::style::Tone;
 use super::super::wrap::{wrap, wrap_exact};
 use super::{position, put, rule};
 use crate::ask_keys::{self, behind};
 use crate::table::fit;
+use crate::tone::Tone;
 
 /// The most rows of the "always" rule; the command is shown in full above.
 const ALWAYS: usize = 2;

@@ -7,10 +7,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::keymap::FIXED;
 use super::super::state::State;
-use super::super::style::Tone;
 use super::super::update::COMMANDS;
 use super::super::wrap::wrap;
 use super::{open_box, put};
+use crate::tone::Tone;
 
 /// The width of the key column, in cells.
 const KEYS: usize = 20;

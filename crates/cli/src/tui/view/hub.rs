@@ -12,12 +12,13 @@ use unicode_width::UnicodeWidthStr;
 use super::super::hub::{Hub, Row};
 use super::super::keymap::Action;
 use super::super::state::State;
-use super::super::style::{Tone, selected};
+use super::super::style::selected;
 use super::super::wrap::wrap;
 use super::status::spinner;
 use super::{ask, foot, position, put, rule};
 use crate::summaries::{AskSummary, session::status};
 use crate::table::{fit, span};
+use crate::tone::Tone;
 
 const RESUME: &str = "  Resume ";
 const NEW: &str = "  New session";

@@ -14,12 +14,12 @@ use super::super::keymap::Action;
 use super::super::layout::LayoutOptions;
 use super::super::session::Session;
 use super::super::state::State;
-use super::super::style::Tone;
 use super::super::update::candidates;
 use super::super::wrap::wrap;
 use super::{ask, foot, is_held, position, put, rule, status};
 use crate::summaries::{asks_mode, sum_up};
 use crate::table::fit;
+use crate::tone::Tone;
 
 /// The most rows of the prompt.
 const PROMPT: u16 = 8;

@@ -11,8 +11,8 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::super::session::Session;
-use super::super::style::Tone;
 use crate::table::fit;
+use crate::tone::Tone;
 
 /// The frames of the spinner.
 const SPINNER_FRAMES: [&str; 4] = ["◐", "◓", "◑", "◒"];

@@ -9,7 +9,7 @@ use holdpoint_common::{
 mod status_line;
 
 use super::super::scene::{Scene, ask, block, pause, standing, user};
-use super::super::style::Tone;
+use crate::tone::Tone;
 
 /// Compares the screen with its snapshots, in both sizes.
 fn shows(name: &str, scene: &mut Scene) {

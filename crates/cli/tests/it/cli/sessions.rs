@@ -774,7 +774,9 @@ fn m_b4_logs_show_each_prompt_before_its_answer() {
     let logs = world.run(&["logs", &id]).code(0);
     let at = |words: &str| logs.out.find(words).unwrap_or_else(|| panic!("{words}: {logs:#?}"));
     assert!(
-        at("> say Hello.") < at("\nHello.") && at("\nHello.") < at("> say Bye.") && at("> say Bye.") < at("\nBye.")
+        at("> (from the command line) say Hello.") < at("\nHello.")
+            && at("\nHello.") < at("> (from the command line) say Bye.")
+            && at("> (from the command line) say Bye.") < at("\nBye.")
     );
     assert_eq!(
         (logs.out.matches("done: 1 step,").count(), logs.err.as_str()),

@@ -1,48 +1,10 @@
-//! The entries at the end of a turn: its outcome, its receipt and its usage.
+//! Words about the receipt of a cut.
 
-use holdpoint_common::{Fact, Outcome, Receipt};
-use holdpoint_tools::shown::{prose, prose_line};
-
-use super::{Key, Kind, Transcript};
-use crate::tui::style::Tone;
-
-impl Transcript {
-    pub(super) fn ended(&mut self, seq: u64, fact: &Fact) {
-        let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return };
-        self.close_items();
-        if *outcome == Outcome::Interrupted {
-            let mut text = "Agent interrupted".to_owned();
-            let cause = cause.as_ref().map(ToString::to_string);
-            for about in cause.into_iter().chain(receipt.as_ref().and_then(receipt_text)) {
-                text.push_str(&format!("\n{}", prose_line(&about)));
-            }
-            match self.cut.take().and_then(|at| self.entries.get_mut(at)) {
-                Some(entry) => {
-                    entry.version += 1;
-                    entry.kind = Kind::Note { tone: Tone::Strong, text };
-                }
-                None => self.note(seq, Tone::Strong, text),
-            }
-        } else if let Some(error) = error {
-            self.note(seq, Tone::Fault, format!("{outcome}: {}", prose(error)));
-        }
-        let seconds = self.clock.take().map(|clock| clock.seconds());
-        let steps = if self.steps == 1 { "step" } else { "steps" };
-        let about = if usage.estimated { "about " } else { "" };
-        let mut text = format!("{outcome}: {} {steps}, {about}{} tokens", self.steps, usage.total());
-        if let Some(seconds) = seconds {
-            text.push_str(&format!(", {seconds:.1} s"));
-        }
-        if let Some(cost) = usage.cost {
-            text.push_str(&format!(", cost {:.4}", cost as f64 / 1e6));
-        }
-        self.push(Key::End(seq), Kind::Note { tone: Tone::Dim, text });
-    }
-}
+use holdpoint_common::Receipt;
 
 /// Formats the receipt of a cut. If no tool and no process was ended, their zero counts are left
 /// out.
-fn receipt_text(receipt: &Receipt) -> Option<String> {
+pub(super) fn receipt_text(receipt: &Receipt) -> Option<String> {
     let Receipt { tools, processes, asks, prompts, uncounted } = receipt;
     if *uncounted || !tools.is_empty() || processes.total() > 0 {
         return Some(receipt.to_string());

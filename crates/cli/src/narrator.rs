@@ -1,0 +1,338 @@
+//! Puts a session's events into words, for every terminal view.
+//!
+//! The plain terminal prints the words in order, and the screen lays them out. The texts, thoughts
+//! and outputs of a turn are not part of them: each view shows those in its own way.
+
+mod receipt;
+mod run;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use holdpoint_common::{
+    Answer, AskId, AskRequest, BlockKind, Body, CallId, CutCause, Delta, Event, Fact, Gap, Gaps, Hold, HoldCause,
+    HoldShown, ItemId, Outcome, PauseKind, PromptId, Receipt, RestoreCause, Tasks, Timestamp, Usage, Who,
+};
+use holdpoint_tools::shown::{line, prose, prose_line};
+
+use self::receipt::receipt_text;
+use crate::summaries::clock::Clock;
+use crate::summaries::{about, answered, cut, paused, pausing, sent_again, setting, shorten, sum_up};
+use crate::tone::Tone;
+
+#[cfg(test)]
+mod tests;
+
+/// Words about an event.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Narration {
+    Note(Note),
+    /// A state that will pass, for views that do not show the current state elsewhere.
+    State(Note),
+    /// A prompt that the model now works on.
+    Prompt {
+        text: String,
+        /// The client that sent it; empty if it is this one.
+        by: String,
+    },
+    /// A prompt that is handed back to its client without an answer.
+    Returned {
+        prompt: PromptId,
+        text: String,
+    },
+    AskEnd(AskEnd),
+    /// The text of this item is incomplete.
+    TextCut(ItemId, Note),
+    /// A turn was cut. The same note follows with [`TurnEnd`] when its tools have ended.
+    Cut(Note),
+    TurnEnd(TurnEnd),
+}
+
+/// A line about the session, and the lines that belong to it. All are safe to print.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
+    /// Secondary lines below the text.
+    pub(crate) details: Vec<String>,
+}
+
+/// The end of an ask.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct AskEnd {
+    /// The call that asked, and the subject of its ask; `None` if the ask was raised before the
+    /// first event.
+    pub(crate) ask: Option<OpenAsk>,
+    /// Whether a Confirm was denied.
+    pub(crate) denied: bool,
+    /// The answer and its origin, or the cause of the end.
+    pub(crate) text: String,
+}
+
+/// An ask that waits for its answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OpenAsk {
+    pub(crate) call: CallId,
+    /// The tool and the question in one line.
+    pub(crate) subject: String,
+    pub(crate) is_confirm: bool,
+}
+
+/// The end of a turn.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TurnEnd {
+    /// The cut with its receipt, or the error.
+    pub(crate) cause: Option<Note>,
+    /// The outcome with the work that it took.
+    pub(crate) summary: Note,
+    /// The working time in seconds, if the beginning of the turn was narrated.
+    pub(crate) seconds: Option<f64>,
+}
+
+/// The state that the words about later events depend on.
+#[derive(Debug, Default)]
+pub(crate) struct Narrator {
+    /// This process, whose prompts and answers need no name.
+    own: u32,
+    tasks: Tasks,
+    /// Accepted prompts that have not started, with their text and sender.
+    prompts: HashMap<PromptId, (Arc<str>, Who)>,
+    asks: HashMap<AskId, OpenAsk>,
+    /// Whether a turn is open.
+    is_open: bool,
+    /// The clock of the open turn, if its beginning was narrated.
+    clock: Option<Clock>,
+    steps: u32,
+    hold: HoldShown,
+    /// The hold in force, until its release.
+    held: Option<Held>,
+}
+
+/// A hold in force.
+#[derive(Debug)]
+struct Held {
+    /// The words about it.
+    text: String,
+    /// Whether a view shows other words below them.
+    is_covered: bool,
+}
+
+impl Narrator {
+    /// A narrator for the process `own`.
+    pub(crate) fn new(own: u32) -> Self {
+        Self { own, ..Self::default() }
+    }
+
+    /// The tasks so far.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// Puts an event into words. An event may need none.
+    pub(crate) fn narrate(&mut self, event: &Event) -> Vec<Narration> {
+        let narrations: Vec<_> = match &event.body {
+            Body::Delta(delta) => of_delta(delta).map(Narration::Note).into_iter().collect(),
+            Body::Fact(fact) => {
+                self.tasks.apply(fact);
+                self.clock.iter_mut().for_each(|clock| clock.tick(event.at, fact));
+                let of_run = run::note(fact, event.at, &self.tasks).map(Narration::Note);
+                of_run.into_iter().chain(self.of_fact(event.at, fact)).collect()
+            }
+        };
+        if let Some(held) = self.held.as_mut().filter(|_| !matches!(event.fact(), Some(Fact::HoldChanged { .. }))) {
+            held.is_covered |= is_answer(&event.body)
+                || narrations.iter().any(|told| !matches!(told, Narration::State(_) | Narration::AskEnd(_)));
+        }
+        narrations
+    }
+
+    /// The words about a fact, but for those of a run and its tasks.
+    fn of_fact(&mut self, at: Timestamp, fact: &Fact) -> Option<Narration> {
+        let note = match fact {
+            Fact::PromptAccepted { prompt, text, by } => return self.accepted(*prompt, text, by),
+            Fact::PromptReturned { prompt, text } => {
+                self.prompts.remove(prompt);
+                return Some(Narration::Returned { prompt: *prompt, text: prose(text).into_owned() });
+            }
+            Fact::TurnStarted { prompt, .. } => {
+                self.begin_turn(at);
+                return self.begin_prompt(*prompt);
+            }
+            Fact::PromptDelivered { prompt, .. } => return self.begin_prompt(*prompt),
+            Fact::IterationStarted { .. } => {
+                self.begin_turn(at);
+                return None;
+            }
+            Fact::StepStarted => {
+                self.steps += 1;
+                return None;
+            }
+            Fact::AssistantMessage(message) => {
+                let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
+                let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;
+                return Some(Narration::TextCut(cut.item, Note::new(Tone::Dim, "(cut here)")));
+            }
+            Fact::StepFinished { omitted: Some(omission), .. } => Note::new(Tone::Warning, sent_again(omission)),
+            Fact::ProjectCut { reason } => Note::new(Tone::Warning, prose_line(reason)),
+            Fact::HistoryCut(left_out) => Note::new(Tone::Warning, cut(left_out)),
+            Fact::JobStarted { job } => {
+                let command = shorten(&line(&job.command));
+                Note::new(Tone::Dim, format!("⚙ job {} in the background: {command}", job.id))
+            }
+            Fact::JobEnded { job, end } => Note::new(Tone::Dim, format!("⚙ job {job}: {end}")),
+            Fact::AskRaised { ask } => {
+                let is_confirm = matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm);
+                let open = OpenAsk { call: ask.call, subject: about(&ask.request), is_confirm };
+                self.asks.insert(ask.id.clone(), open);
+                return None;
+            }
+            Fact::AskAnswered { ask, answer, by } => {
+                let denied = matches!(answer, Answer::Deny { .. });
+                return Some(self.ask_end(ask, denied, answered(answer, by, self.own)));
+            }
+            Fact::AskClosed { ask, cause } => return Some(self.ask_end(ask, false, format!("closed: {cause}"))),
+            Fact::HoldChanged { hold } => return self.hold(hold),
+            Fact::SessionRenamed { .. }
+            | Fact::ModelChanged { .. }
+            | Fact::DebugChanged { .. }
+            | Fact::AsksChanged { .. } => Note::new(Tone::Dim, setting(fact)?),
+            Fact::TurnCut { .. } => {
+                // The cut ends the hold as well.
+                self.held = None;
+                return Some(Narration::Cut(Note::interrupted(None, None)));
+            }
+            Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
+                let cause = match (outcome, error) {
+                    (Outcome::Interrupted, _) => Some(Note::interrupted(cause.as_ref(), receipt.as_ref())),
+                    (_, Some(error)) => Some(Note::new(Tone::Fault, format!("{outcome}: {}", prose(error)))),
+                    (_, None) => None,
+                };
+                return Some(self.turn_end(*outcome, cause, usage));
+            }
+            Fact::SessionRestored { cause } => match cause {
+                RestoreCause::Panic => Note::new(Tone::Warning, "the session failed and was rebuilt from its log"),
+                RestoreCause::Restart => Note::new(Tone::Dim, "the daemon was restarted"),
+                RestoreCause::Unloaded => return None,
+            },
+            Fact::SessionClosed { by } if by.pid != Some(self.own) => {
+                Note::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
+            }
+            _ => return None,
+        };
+        Some(Narration::Note(note))
+    }
+
+    fn accepted(&mut self, prompt: PromptId, text: &Arc<str>, by: &Who) -> Option<Narration> {
+        self.prompts.insert(prompt, (Arc::clone(text), by.clone()));
+        // Otherwise its turn begins at once.
+        let waits = self.is_open || self.hold == HoldShown::Standing;
+        let queued = || Note::new(Tone::Dim, format!("queued, prompt {prompt}: {}", sum_up(text)));
+        waits.then(|| Narration::State(queued()))
+    }
+
+    fn begin_turn(&mut self, at: Timestamp) {
+        (self.is_open, self.clock, self.steps) = (true, Some(Clock::begun(at)), 0);
+    }
+
+    /// Narrates a prompt that has started, if its text is known.
+    fn begin_prompt(&mut self, prompt: PromptId) -> Option<Narration> {
+        let (text, by) = self.prompts.remove(&prompt)?;
+        let is_own = by.pid == Some(self.own);
+        let by = if is_own { String::new() } else { prose_line(&by.origin_without_pid()).into_owned() };
+        Some(Narration::Prompt { text: prose(&text).into_owned(), by })
+    }
+
+    fn ask_end(&mut self, ask: &AskId, denied: bool, text: String) -> Narration {
+        Narration::AskEnd(AskEnd { ask: self.asks.remove(ask), denied, text })
+    }
+
+    /// Narrates a change of the hold. An answer to a restored ask turns the hold into a request for
+    /// the rest of the turn. If nothing was shown meanwhile, the hold in force again is only a
+    /// state.
+    fn hold(&mut self, hold: &Hold) -> Option<Narration> {
+        let before = std::mem::replace(&mut self.hold, hold.shown());
+        match hold {
+            Hold::Off => {
+                let released = Note::new(Tone::Strong, "▶ released");
+                match self.held.take() {
+                    Some(_) => Some(Narration::Note(released)),
+                    // A request that the end of its turn or run has withdrawn needs no words.
+                    None => (before == HoldShown::Requested && self.is_open).then_some(Narration::State(released)),
+                }
+            }
+            Hold::Requested { cause, .. } => Some(Narration::State(Note::new(Tone::Strong, pausing(cause)))),
+            Hold::Standing { cause, .. } => {
+                let is_own = matches!(cause, HoldCause::User { by } if by.pid == Some(self.own));
+                let text = if is_own { "⏸ PAUSED".to_owned() } else { paused(cause) };
+                let note = Note::new(Tone::Strong, text.clone());
+                let before = self.held.replace(Held { text, is_covered: false });
+                let again = before.is_some_and(|held| held.text == note.text && !held.is_covered);
+                Some(if again { Narration::State(note) } else { Narration::Note(note) })
+            }
+        }
+    }
+
+    fn turn_end(&mut self, outcome: Outcome, cause: Option<Note>, usage: &Usage) -> Narration {
+        self.is_open = false;
+        let seconds = self.clock.take().map(|clock| clock.seconds());
+        let about = if usage.estimated { "about " } else { "" };
+        let cost = usage.cost.map(|millionths| format!(", cost {:.4}", millionths as f64 / 1e6)).unwrap_or_default();
+        let tokens = format!("{about}{} tokens in, {} out{cost}", usage.input, usage.output);
+        let text = match seconds {
+            Some(seconds) => {
+                let steps = if self.steps == 1 { "step" } else { "steps" };
+                format!("{outcome}: {} {steps}, {tokens}, {seconds:.1} s", self.steps)
+            }
+            None => format!("{outcome}: {tokens}"),
+        };
+        Narration::TurnEnd(TurnEnd { cause, summary: Note::new(Tone::Dim, text), seconds })
+    }
+}
+
+impl Note {
+    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
+        Self { tone, text: text.into(), details: Vec::new() }
+    }
+
+    /// The note about a cut, with as much about it as is known.
+    fn interrupted(cause: Option<&CutCause>, receipt: Option<&Receipt>) -> Self {
+        let about = cause.map(ToString::to_string).into_iter().chain(receipt.and_then(receipt_text));
+        let details = about.map(|about| prose_line(&about).into_owned()).collect();
+        Self { tone: Tone::Strong, text: "Agent interrupted".to_owned(), details }
+    }
+}
+
+impl AskEnd {
+    /// The subject of the ask; empty if it is unknown.
+    pub(crate) fn subject(&self) -> &str {
+        self.ask.as_ref().map_or("", |ask| &ask.subject)
+    }
+}
+
+/// Whether an event shows a part of an answer.
+fn is_answer(body: &Body) -> bool {
+    match body {
+        Body::Fact(fact) => matches!(fact, Fact::AssistantMessage(_)),
+        Body::Delta(delta) => matches!(delta, Delta::Text { .. } | Delta::Thought { .. }),
+    }
+}
+
+/// The words about a delta that is not a piece of an answer or an output.
+fn of_delta(delta: &Delta) -> Option<Note> {
+    Some(match delta {
+        Delta::Retrying { next, tries, wait_ms, reason } => {
+            let wait = (wait_ms + 500) / 1000;
+            Note::new(Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)))
+        }
+        Delta::Gap { from, to } => {
+            Note::new(Tone::Warning, Gaps::from_iter([Gap { from: *from, to: *to }]).to_string())
+        }
+        Delta::NotSaved { reason } => Note::new(Tone::Warning, format!("not saved: {}", prose_line(reason))),
+        Delta::SavedAgain => Note::new(Tone::Dim, "saved again"),
+        Delta::Text { .. }
+        | Delta::Thought { .. }
+        | Delta::Output { .. }
+        | Delta::ItemSoFar { .. }
+        | Delta::Status { .. } => return None,
+    })
+}
