@@ -20,6 +20,10 @@ mod summaries;
 mod table;
 mod terminal;
 mod tone;
+#[cfg(test)]
+#[path = "../tests/it/tty.rs"]
+#[allow(dead_code, reason = "shared with the tests of the screen")]
+mod tty;
 mod tui;
 mod ui;
 mod web;

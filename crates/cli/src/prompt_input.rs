@@ -1,13 +1,12 @@
 //! Reads prompts from the command line.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Read};
 
 use holdpoint_common::Config;
 use holdpoint_session::model::rehearsal::{self, Rehearsal};
 use holdpoint_session::model::{Model, ModelError};
 
 use crate::error::CliError;
-use crate::terminal;
 
 /// Returns the given prompt. If it is `-`, or missing in a pipe, reads it from standard input
 /// instead. `usage` is the command line that the hint shows.
@@ -17,8 +16,8 @@ use crate::terminal;
 pub(crate) fn read_prompt(given: Option<&str>, config: &Config, usage: &str) -> Result<String, CliError> {
     let words = match given {
         Some(words) if words != "-" => words.to_owned(),
-        None if std::io::stdin().is_terminal() => String::new(),
-        Some(_) | None => terminal::read_stdin(config.limits.max_prompt_bytes)
+        None if io::stdin().is_terminal() => String::new(),
+        Some(_) | None => read_stdin(config.limits.max_prompt_bytes)
             .map_err(|error| CliError::usage(format!("the prompt can't be read from standard input: {error}")))?,
     };
     // Checked before a session is opened for the prompt.
@@ -56,4 +55,42 @@ pub(crate) fn check_prompt(model: &str, words: &str) -> Result<(), CliError> {
         return Err(CliError::usage(message).hint(hint));
     }
     Ok(())
+}
+
+/// Reads all of standard input as text. Longer input is cut a little above `most` bytes, so the
+/// caller's length check still rejects it.
+pub(crate) fn read_stdin(most: usize) -> io::Result<String> {
+    read_text(io::stdin().lock(), most)
+}
+
+fn read_text(from: impl Read, most: usize) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    // Room for one more character.
+    from.take(most as u64 + 4).read_to_end(&mut bytes)?;
+    let cut = match std::str::from_utf8(&bytes) {
+        // Reading stopped in the middle of the last character.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > most => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    bytes.truncate(cut);
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_long_input_keeps_it_over_the_limit() {
+        for text in ["a", "é", "漢", "🦀"].map(|character| character.repeat(100)) {
+            for most in 0..text.len() {
+                let read = read_text(text.as_bytes(), most).unwrap();
+                assert!(read.len() > most && text.starts_with(&read), "{most} of {text}");
+            }
+            assert_eq!(read_text(text.as_bytes(), text.len()).unwrap(), text);
+        }
+        // Text that ends in the middle of a character is invalid.
+        assert!(read_text(&"漢".as_bytes()[..2], 100).is_err());
+        assert!(read_text(&[0xff; 200][..], 100).is_err());
+    }
 }

@@ -1,5 +1,7 @@
 //! Handles signals while a session is followed, even if the rest of the program is blocked.
 
+pub(crate) mod screen;
+
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

@@ -8,7 +8,7 @@
 //! | `keymap` | the key bindings |
 //! | `view`, `layout`, `markdown`, `code`, `wrap`, `style` | drawing the state as a frame |
 //! | `link` | I/O with sessions, through their handles |
-//! | `run`, `signals`, `terminal`, `editor` | the event loop and the terminal |
+//! | `run`, `editor` | the event loop and the editor of a prompt |
 
 mod ask;
 mod code;
@@ -24,15 +24,9 @@ mod run;
 #[cfg(test)]
 mod scene;
 mod session;
-mod signals;
 mod state;
 mod style;
-mod terminal;
 mod transcript;
-#[cfg(test)]
-#[path = "../tests/it/tty.rs"]
-#[allow(dead_code, reason = "shared with the tests of the screen")]
-mod tty;
 mod update;
 mod view;
 mod wrap;
@@ -57,10 +51,11 @@ use self::message::EventTime;
 use self::run::{EVENT_CAPACITY, Loop};
 use self::session::INITIAL_FACTS;
 use self::state::{Opening, OwnProcess, RefusedPrompt, State};
-use self::terminal::ScreenTerminal;
 use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::sessions::{daemon_sessions, supplies};
+use crate::signals;
+use crate::terminal::ScreenTerminal;
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -98,7 +93,11 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
         let tty = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);
         let terminal = ScreenTerminal::new(io::stdout().as_fd().try_clone_to_owned()?);
         let (event_sender, events) = mpsc::channel(EVENT_CAPACITY);
-        signals::watch(terminal.clone(), event_sender.clone())?;
+        let events_of_signals = event_sender.clone();
+        signals::screen::watch(terminal.clone(), move |signal| {
+            // If the channel is full, another frame is due anyway and uses the new size.
+            _ = events_of_signals.try_send(signal.into());
+        })?;
         terminal.leave_on_panic();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let screen = Loop { state, link, link_messages, terminal: terminal.clone(), tty, event_sender, events, plain };

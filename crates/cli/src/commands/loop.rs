@@ -16,11 +16,12 @@ use crate::error::CliError;
 use crate::follow::{Begin, FollowRequest, Follower, Iterations, View};
 use crate::open::OpenArgs;
 use crate::prompt_input::check_prompt;
+use crate::prompt_input::read_stdin;
 use crate::runtime::block_on;
 use crate::sessions::{daemon_sessions, discard_unused, supplies};
 use crate::signals::{self, SignalAction};
 use crate::summaries::shorten;
-use crate::terminal::{self, KeyTerminal};
+use crate::terminal::KeyTerminal;
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -154,7 +155,7 @@ impl Args {
     fn goal(&self, most: usize) -> Result<String, CliError> {
         let goal = match (&self.goal, &self.spec) {
             (Some(goal), _) => goal.clone(),
-            (None, Some(file)) if file == Path::new("-") => terminal::read_stdin(most)
+            (None, Some(file)) if file == Path::new("-") => read_stdin(most)
                 .map_err(|error| CliError::usage(format!("the goal can't be read from standard input: {error}")))?,
             (None, Some(file)) => read(file)?,
             (None, None) => String::new(),

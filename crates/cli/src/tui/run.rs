@@ -18,11 +18,11 @@ use super::link::{Link, LinkMessage};
 use super::message::{Command, EventTime, Message};
 use super::state::State;
 use super::style::without_colours;
-use super::terminal::{Frames, ScreenTerminal};
 use super::update::update;
 use super::{editor, view};
 use crate::error::CliError;
-use crate::terminal::{Input, Reader};
+use crate::signals::screen::ScreenSignal;
+use crate::terminal::{Frames, Input, Reader, ScreenTerminal};
 
 /// The shortest time between two frames of streamed output.
 const FRAME: Duration = Duration::from_millis(33);
@@ -41,6 +41,15 @@ pub(super) enum TerminalEvent {
     Continued,
     /// The terminal is gone.
     Gone,
+}
+
+impl From<ScreenSignal> for TerminalEvent {
+    fn from(signal: ScreenSignal) -> Self {
+        match signal {
+            ScreenSignal::Resized => Self::Resized,
+            ScreenSignal::Continued => Self::Continued,
+        }
+    }
 }
 
 /// The running screen.

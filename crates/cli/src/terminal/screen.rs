@@ -4,8 +4,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use crossterm::Command;
@@ -14,7 +13,9 @@ use crossterm::event::{DisableBracketedPaste, DisableFocusChange, EnableBrackete
 use crossterm::style::ResetColor;
 use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use rustix::process::{Signal, kill_current_process_group};
-use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
+use rustix::termios::Termios;
+
+use super::modes::{Modes, lock};
 
 /// How long leaving in a hurry waits for a frame that is being written.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
@@ -44,10 +45,8 @@ struct Shared {
     tty: File,
     /// Held while bytes are written to the terminal.
     writing: Mutex<()>,
-    /// The original modes, while the screen is entered.
-    before: Mutex<Option<Termios>>,
-    /// Set when the program leaves the terminal for good: it is never entered again.
-    over: AtomicBool,
+    /// Changed while the screen is entered.
+    modes: Mutex<Modes>,
     lent: Mutex<Lent>,
 }
 
@@ -63,13 +62,8 @@ enum Lent {
 
 impl ScreenTerminal {
     pub(crate) fn new(tty: OwnedFd) -> Self {
-        let shared = Shared {
-            tty: tty.into(),
-            writing: Mutex::default(),
-            before: Mutex::default(),
-            over: AtomicBool::default(),
-            lent: Mutex::default(),
-        };
+        let shared =
+            Shared { tty: tty.into(), writing: Mutex::default(), modes: Mutex::default(), lent: Mutex::default() };
         Self(Arc::new(shared))
     }
 
@@ -79,15 +73,15 @@ impl ScreenTerminal {
     /// Fails if the terminal is gone.
     pub(crate) fn enter(&self) -> io::Result<()> {
         let _writing = lock(&self.0.writing);
-        if self.0.over.load(Ordering::SeqCst) {
-            return Ok(());
-        }
-        let now = tcgetattr(&self.0.tty)?;
-        let mut raw = now.clone();
-        raw.make_raw();
-        let first = lock(&self.0.before).is_none();
-        lock(&self.0.before).get_or_insert_with(|| sane(now));
-        tcsetattr(&self.0.tty, OptionalActions::Now, &raw)?;
+        let first = {
+            let mut modes = lock(&self.0.modes);
+            if modes.is_closed() {
+                return Ok(());
+            }
+            let first = !modes.is_changed();
+            modes.change(&self.0.tty, Termios::make_raw)?;
+            first
+        };
         let mut codes = String::new();
         if first {
             codes.push_str(PUSH_TITLE);
@@ -108,7 +102,7 @@ impl ScreenTerminal {
     /// # Errors
     /// Fails if the terminal is gone.
     pub(crate) fn enter_again(&self) -> io::Result<()> {
-        let is_ours = lock(&self.0.before).is_some();
+        let is_ours = lock(&self.0.modes).is_changed();
         if is_ours { self.enter() } else { Ok(()) }
     }
 
@@ -156,7 +150,7 @@ impl ScreenTerminal {
     /// Leaves for good, before the program ends. If a frame is stuck because the terminal is not
     /// being read, only the modes are restored.
     pub(crate) fn leave_for_good(&self) {
-        self.0.over.store(true, Ordering::SeqCst);
+        lock(&self.0.modes).close();
         let by = Instant::now() + LEAVE_TIMEOUT;
         loop {
             match self.0.writing.try_lock() {
@@ -169,7 +163,7 @@ impl ScreenTerminal {
     }
 
     fn restore(&self, write: bool) {
-        let Some(before) = lock(&self.0.before).take() else { return };
+        let Some(before) = lock(&self.0.modes).take() else { return };
         let mut codes = String::new();
         let commands: [&dyn Ansi; 6] = [
             &DisableFocusChange,
@@ -188,7 +182,7 @@ impl ScreenTerminal {
         if write {
             let _ = (&self.0.tty).write_all(codes.as_bytes());
         }
-        let _ = tcsetattr(&self.0.tty, OptionalActions::Now, &before);
+        before.restore(&self.0.tty);
     }
 
     /// Writes codes outside of a frame, for example the title.
@@ -199,7 +193,7 @@ impl ScreenTerminal {
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let _writing = lock(&self.0.writing);
         // A frame after leaving would overwrite the shell's output.
-        if lock(&self.0.before).is_none() {
+        if !lock(&self.0.modes).is_changed() {
             return Ok(());
         }
         (&self.0.tty).write_all(bytes)
@@ -221,22 +215,6 @@ impl ScreenTerminal {
 /// colours.
 fn reports_modifiers() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "linux")
-}
-
-/// The modes to restore later. A screen that was killed may have left raw mode on, so line mode and
-/// echo are turned on again.
-fn sane(mut found: Termios) -> Termios {
-    if !found.local_modes.contains(LocalModes::ICANON) {
-        found.input_modes |= InputModes::ICRNL | InputModes::IXON;
-        found.output_modes |= OutputModes::OPOST;
-        found.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
-    }
-    found
-}
-
-/// Ignores poisoning: no critical section leaves the data inconsistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Collects a frame's bytes until it is complete. The cursor is positioned last and would visibly
@@ -300,8 +278,8 @@ mod tests {
     use holdpoint_tools::testing::{again, part, rounds};
     use portable_pty::CommandBuilder;
 
-    use super::super::tty::Tty;
     use super::*;
+    use crate::tty::Tty;
 
     /// The threads that panic.
     const THREADS: [&str; 5] = ["main", "plain", "task", "blocking", "frame"];

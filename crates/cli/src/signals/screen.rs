@@ -5,25 +5,31 @@ use std::io;
 
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
-use tokio::sync::mpsc;
 
-use super::run::TerminalEvent;
-use super::terminal::ScreenTerminal;
+use crate::terminal::ScreenTerminal;
+
+/// A signal that the screen reacts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScreenSignal {
+    /// The terminal was resized.
+    Resized,
+    /// The process was stopped and has resumed.
+    Continued,
+}
 
 /// Starts a thread that handles signals. Ending the program leaves the session as it is.
 ///
 /// # Errors
 /// Fails if the handler or its thread can't be set up.
-pub(super) fn watch(terminal: ScreenTerminal, events: mpsc::Sender<TerminalEvent>) -> io::Result<()> {
+pub(crate) fn watch(terminal: ScreenTerminal, react: impl Fn(ScreenSignal) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT])?;
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             match signal {
-                // If the channel is full, another frame is due anyway and uses the new size.
-                SIGWINCH => _ = events.try_send(TerminalEvent::Resized),
+                SIGWINCH => react(ScreenSignal::Resized),
                 // The signal was meant for the program that has the terminal.
                 SIGINT | SIGQUIT if terminal.is_lent() => {}
-                SIGCONT => _ = events.try_send(TerminalEvent::Continued),
+                SIGCONT => react(ScreenSignal::Continued),
                 signal => {
                     terminal.leave_for_good();
                     std::process::exit(128 + signal);
