@@ -13,6 +13,8 @@ mod open;
 mod policy;
 mod prompt_input;
 mod runtime;
+#[cfg(test)]
+mod same_words;
 mod select;
 mod sessions;
 mod signals;

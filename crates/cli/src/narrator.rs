@@ -21,19 +21,21 @@ use crate::summaries::{about, answered, cut, paused, pausing, sent_again, settin
 use crate::tone::Tone;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Words about an event.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Narration {
-    Note(Note),
+    Remark(Remark),
     /// A state that will pass, for views that do not show the current state elsewhere.
-    State(Note),
+    State(Remark),
+    /// A hold is in force. After an answer to a restored ask it may be in force again.
+    Hold(Remark),
     /// A prompt that the model now works on.
     Prompt {
         text: String,
-        /// The client that sent it; empty if it is this one.
-        by: String,
+        /// The client that sent it; `None` if it is this one.
+        by: Option<String>,
     },
     /// A prompt that is handed back to its client without an answer.
     Returned {
@@ -42,15 +44,15 @@ pub(crate) enum Narration {
     },
     AskEnd(AskEnd),
     /// The text of this item is incomplete.
-    TextCut(ItemId, Note),
-    /// A turn was cut. The same note follows with [`TurnEnd`] when its tools have ended.
-    Cut(Note),
+    TextCut(ItemId, Remark),
+    /// A turn was cut. The cause and the receipt follow with [`TurnEnd`], when its tools have ended.
+    Cut(Remark),
     TurnEnd(TurnEnd),
 }
 
 /// A line about the session, and the lines that belong to it. All are safe to print.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct Remark {
     pub(crate) tone: Tone,
     pub(crate) text: String,
     /// Secondary lines below the text.
@@ -63,8 +65,7 @@ pub(crate) struct AskEnd {
     /// The call that asked, and the subject of its ask; `None` if the ask was raised before the
     /// first event.
     pub(crate) ask: Option<OpenAsk>,
-    /// Whether a Confirm was denied.
-    pub(crate) denied: bool,
+    pub(crate) tone: Tone,
     /// The answer and its origin, or the cause of the end.
     pub(crate) text: String,
 }
@@ -82,9 +83,9 @@ pub(crate) struct OpenAsk {
 #[derive(Debug, PartialEq)]
 pub(crate) struct TurnEnd {
     /// The cut with its receipt, or the error.
-    pub(crate) cause: Option<Note>,
+    pub(crate) cause: Option<Remark>,
     /// The outcome with the work that it took.
-    pub(crate) summary: Note,
+    pub(crate) summary: Remark,
     /// The working time in seconds, if the beginning of the turn was narrated.
     pub(crate) seconds: Option<f64>,
 }
@@ -104,23 +105,20 @@ pub(crate) struct Narrator {
     clock: Option<Clock>,
     steps: u32,
     hold: HoldShown,
-    /// The hold in force, until its release.
-    held: Option<Held>,
-}
-
-/// A hold in force.
-#[derive(Debug)]
-struct Held {
-    /// The words about it.
-    text: String,
-    /// Whether a view shows other words below them.
-    is_covered: bool,
+    /// Whether a hold was in force since the last release. An answer to a restored ask turns it into
+    /// a request for the rest of the turn.
+    held: bool,
 }
 
 impl Narrator {
     /// A narrator for the process `own`.
     pub(crate) fn new(own: u32) -> Self {
         Self { own, ..Self::default() }
+    }
+
+    /// The number of open asks, as far as they were narrated.
+    pub(crate) fn open_asks(&self) -> usize {
+        self.asks.len()
     }
 
     /// The tasks so far.
@@ -130,29 +128,24 @@ impl Narrator {
 
     /// Puts an event into words. An event may need none.
     pub(crate) fn narrate(&mut self, event: &Event) -> Vec<Narration> {
-        let narrations: Vec<_> = match &event.body {
-            Body::Delta(delta) => of_delta(delta).map(Narration::Note).into_iter().collect(),
+        match &event.body {
+            Body::Delta(delta) => of_delta(delta).map(Narration::Remark).into_iter().collect(),
             Body::Fact(fact) => {
                 self.tasks.apply(fact);
                 self.clock.iter_mut().for_each(|clock| clock.tick(event.at, fact));
-                let of_run = run::note(fact, event.at, &self.tasks).map(Narration::Note);
+                let of_run = run::remark(fact, event.at, &self.tasks).map(Narration::Remark);
                 of_run.into_iter().chain(self.of_fact(event.at, fact)).collect()
             }
-        };
-        if let Some(held) = self.held.as_mut().filter(|_| !matches!(event.fact(), Some(Fact::HoldChanged { .. }))) {
-            held.is_covered |= is_answer(&event.body)
-                || narrations.iter().any(|told| !matches!(told, Narration::State(_) | Narration::AskEnd(_)));
         }
-        narrations
     }
 
-    /// The words about a fact, but for those of a run and its tasks.
+    /// The words about a fact, except those of a run and its tasks.
     fn of_fact(&mut self, at: Timestamp, fact: &Fact) -> Option<Narration> {
-        let note = match fact {
+        let remark = match fact {
             Fact::PromptAccepted { prompt, text, by } => return self.accepted(*prompt, text, by),
             Fact::PromptReturned { prompt, text } => {
                 self.prompts.remove(prompt);
-                return Some(Narration::Returned { prompt: *prompt, text: prose(text).into_owned() });
+                return Some(Narration::Returned { prompt: *prompt, text: prompt_text(text) });
             }
             Fact::TurnStarted { prompt, .. } => {
                 self.begin_turn(at);
@@ -170,16 +163,16 @@ impl Narrator {
             Fact::AssistantMessage(message) => {
                 let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
                 let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;
-                return Some(Narration::TextCut(cut.item, Note::new(Tone::Dim, "(cut here)")));
+                return Some(Narration::TextCut(cut.item, Remark::new(Tone::Dim, "(cut here)")));
             }
-            Fact::StepFinished { omitted: Some(omission), .. } => Note::new(Tone::Warning, sent_again(omission)),
-            Fact::ProjectCut { reason } => Note::new(Tone::Warning, prose_line(reason)),
-            Fact::HistoryCut(left_out) => Note::new(Tone::Warning, cut(left_out)),
+            Fact::StepFinished { omitted: Some(omission), .. } => Remark::new(Tone::Warning, sent_again(omission)),
+            Fact::ProjectCut { reason } => Remark::new(Tone::Warning, prose_line(reason)),
+            Fact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
             Fact::JobStarted { job } => {
                 let command = shorten(&line(&job.command));
-                Note::new(Tone::Dim, format!("⚙ job {} in the background: {command}", job.id))
+                Remark::new(Tone::Dim, format!("⚙ job {} in the background: {command}", job.id))
             }
-            Fact::JobEnded { job, end } => Note::new(Tone::Dim, format!("⚙ job {job}: {end}")),
+            Fact::JobEnded { job, end } => Remark::new(Tone::Dim, format!("⚙ job {job}: {end}")),
             Fact::AskRaised { ask } => {
                 let is_confirm = matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm);
                 let open = OpenAsk { call: ask.call, subject: about(&ask.request), is_confirm };
@@ -187,46 +180,58 @@ impl Narrator {
                 return None;
             }
             Fact::AskAnswered { ask, answer, by } => {
-                let denied = matches!(answer, Answer::Deny { .. });
-                return Some(self.ask_end(ask, denied, answered(answer, by, self.own)));
+                let tone = if matches!(answer, Answer::Deny { .. }) { Tone::Warning } else { Tone::Dim };
+                return Some(self.ask_end(ask, tone, answered(answer, by, self.own)));
             }
-            Fact::AskClosed { ask, cause } => return Some(self.ask_end(ask, false, format!("closed: {cause}"))),
+            Fact::AskClosed { ask, cause } => return Some(self.ask_end(ask, Tone::Dim, format!("closed: {cause}"))),
             Fact::HoldChanged { hold } => return self.hold(hold),
             Fact::SessionRenamed { .. }
             | Fact::ModelChanged { .. }
             | Fact::DebugChanged { .. }
-            | Fact::AsksChanged { .. } => Note::new(Tone::Dim, setting(fact)?),
-            Fact::TurnCut { .. } => {
-                // The cut ends the hold as well.
-                self.held = None;
-                return Some(Narration::Cut(Note::interrupted(None, None)));
+            | Fact::AsksChanged { .. } => Remark::new(Tone::Dim, setting(fact)?),
+            Fact::TurnCut { cause } => {
+                if matches!(cause, CutCause::User { .. } | CutCause::Close { .. }) {
+                    // The cut also ends the hold, which needs no words.
+                    (self.hold, self.held) = (HoldShown::Off, false);
+                }
+                return Some(Narration::Cut(Remark::interrupted(None, None)));
             }
             Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
                 let cause = match (outcome, error) {
-                    (Outcome::Interrupted, _) => Some(Note::interrupted(cause.as_ref(), receipt.as_ref())),
-                    (_, Some(error)) => Some(Note::new(Tone::Fault, format!("{outcome}: {}", prose(error)))),
+                    (Outcome::Interrupted, _) => Some(Remark::interrupted(cause.as_ref(), receipt.as_ref())),
+                    (_, Some(error)) => Some(Remark::new(Tone::Fault, format!("{outcome}: {}", prose(error)))),
                     (_, None) => None,
                 };
                 return Some(self.turn_end(*outcome, cause, usage));
             }
             Fact::SessionRestored { cause } => match cause {
-                RestoreCause::Panic => Note::new(Tone::Warning, "the session failed and was rebuilt from its log"),
-                RestoreCause::Restart => Note::new(Tone::Dim, "the daemon was restarted"),
+                RestoreCause::Panic => Remark::new(Tone::Warning, "the session failed and was rebuilt from its log"),
+                RestoreCause::Restart => Remark::new(Tone::Dim, "the daemon was restarted"),
                 RestoreCause::Unloaded => return None,
             },
-            Fact::SessionClosed { by } if by.pid != Some(self.own) => {
-                Note::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
-            }
-            _ => return None,
+            Fact::SessionClosed { by } => Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin()))),
+            // The view shows it, or it changes only the state; runs and tasks are narrated apart.
+            Fact::StepFinished { omitted: None, .. }
+            | Fact::SessionOpened { .. }
+            | Fact::ToolStarted { .. }
+            | Fact::ToolFinished(_)
+            | Fact::FilesChanged { .. }
+            | Fact::RunStarted { .. }
+            | Fact::RunWaiting { .. }
+            | Fact::RunExtended { .. }
+            | Fact::RunFinished { .. }
+            | Fact::TaskAdded { .. }
+            | Fact::TaskMoved { .. }
+            | Fact::NoteTaken { .. } => return None,
         };
-        Some(Narration::Note(note))
+        Some(Narration::Remark(remark))
     }
 
     fn accepted(&mut self, prompt: PromptId, text: &Arc<str>, by: &Who) -> Option<Narration> {
         self.prompts.insert(prompt, (Arc::clone(text), by.clone()));
         // Otherwise its turn begins at once.
         let waits = self.is_open || self.hold == HoldShown::Standing;
-        let queued = || Note::new(Tone::Dim, format!("queued, prompt {prompt}: {}", sum_up(text)));
+        let queued = || Remark::new(Tone::Dim, format!("queued, prompt {prompt}: {}", sum_up(text)));
         waits.then(|| Narration::State(queued()))
     }
 
@@ -237,42 +242,37 @@ impl Narrator {
     /// Narrates a prompt that has started, if its text is known.
     fn begin_prompt(&mut self, prompt: PromptId) -> Option<Narration> {
         let (text, by) = self.prompts.remove(&prompt)?;
-        let is_own = by.pid == Some(self.own);
-        let by = if is_own { String::new() } else { prose_line(&by.origin_without_pid()).into_owned() };
-        Some(Narration::Prompt { text: prose(&text).into_owned(), by })
+        let by = (by.pid != Some(self.own)).then(|| prose_line(&by.origin_without_pid()).into_owned());
+        Some(Narration::Prompt { text: prompt_text(&text), by })
     }
 
-    fn ask_end(&mut self, ask: &AskId, denied: bool, text: String) -> Narration {
-        Narration::AskEnd(AskEnd { ask: self.asks.remove(ask), denied, text })
+    fn ask_end(&mut self, ask: &AskId, tone: Tone, text: String) -> Narration {
+        Narration::AskEnd(AskEnd { ask: self.asks.remove(ask), tone, text })
     }
 
-    /// Narrates a change of the hold. An answer to a restored ask turns the hold into a request for
-    /// the rest of the turn. If nothing was shown meanwhile, the hold in force again is only a
-    /// state.
+    /// Narrates a change of the hold.
     fn hold(&mut self, hold: &Hold) -> Option<Narration> {
         let before = std::mem::replace(&mut self.hold, hold.shown());
-        match hold {
-            Hold::Off => {
-                let released = Note::new(Tone::Strong, "▶ released");
-                match self.held.take() {
-                    Some(_) => Some(Narration::Note(released)),
-                    // A request that the end of its turn or run has withdrawn needs no words.
-                    None => (before == HoldShown::Requested && self.is_open).then_some(Narration::State(released)),
-                }
+        Some(match (before, hold) {
+            (_, Hold::Off) if std::mem::take(&mut self.held) => {
+                Narration::Remark(Remark::new(Tone::Strong, "▶ released"))
             }
-            Hold::Requested { cause, .. } => Some(Narration::State(Note::new(Tone::Strong, pausing(cause)))),
-            Hold::Standing { cause, .. } => {
+            // If its turn or run has ended first, the end was narrated.
+            (HoldShown::Requested, Hold::Off) if self.is_open => {
+                Narration::State(Remark::new(Tone::Strong, "▶ released"))
+            }
+            (_, Hold::Off) => return None,
+            (_, Hold::Requested { cause, .. }) => Narration::State(Remark::new(Tone::Strong, pausing(cause))),
+            (_, Hold::Standing { cause, .. }) => {
                 let is_own = matches!(cause, HoldCause::User { by } if by.pid == Some(self.own));
                 let text = if is_own { "⏸ PAUSED".to_owned() } else { paused(cause) };
-                let note = Note::new(Tone::Strong, text.clone());
-                let before = self.held.replace(Held { text, is_covered: false });
-                let again = before.is_some_and(|held| held.text == note.text && !held.is_covered);
-                Some(if again { Narration::State(note) } else { Narration::Note(note) })
+                self.held = true;
+                Narration::Hold(Remark::new(Tone::Strong, text))
             }
-        }
+        })
     }
 
-    fn turn_end(&mut self, outcome: Outcome, cause: Option<Note>, usage: &Usage) -> Narration {
+    fn turn_end(&mut self, outcome: Outcome, cause: Option<Remark>, usage: &Usage) -> Narration {
         self.is_open = false;
         let seconds = self.clock.take().map(|clock| clock.seconds());
         let about = if usage.estimated { "about " } else { "" };
@@ -285,16 +285,16 @@ impl Narrator {
             }
             None => format!("{outcome}: {tokens}"),
         };
-        Narration::TurnEnd(TurnEnd { cause, summary: Note::new(Tone::Dim, text), seconds })
+        Narration::TurnEnd(TurnEnd { cause, summary: Remark::new(Tone::Dim, text), seconds })
     }
 }
 
-impl Note {
+impl Remark {
     pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { tone, text: text.into(), details: Vec::new() }
     }
 
-    /// The note about a cut, with as much about it as is known.
+    /// The remark about a cut, with as much about it as is known.
     fn interrupted(cause: Option<&CutCause>, receipt: Option<&Receipt>) -> Self {
         let about = cause.map(ToString::to_string).into_iter().chain(receipt.and_then(receipt_text));
         let details = about.map(|about| prose_line(&about).into_owned()).collect();
@@ -309,26 +309,23 @@ impl AskEnd {
     }
 }
 
-/// Whether an event shows a part of an answer.
-fn is_answer(body: &Body) -> bool {
-    match body {
-        Body::Fact(fact) => matches!(fact, Fact::AssistantMessage(_)),
-        Body::Delta(delta) => matches!(delta, Delta::Text { .. } | Delta::Thought { .. }),
-    }
+/// The text of a prompt, safe to print.
+fn prompt_text(text: &str) -> String {
+    prose(&text.replace("\r\n", "\n")).into_owned()
 }
 
 /// The words about a delta that is not a piece of an answer or an output.
-fn of_delta(delta: &Delta) -> Option<Note> {
+fn of_delta(delta: &Delta) -> Option<Remark> {
     Some(match delta {
         Delta::Retrying { next, tries, wait_ms, reason } => {
-            let wait = (wait_ms + 500) / 1000;
-            Note::new(Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)))
+            let wait = wait_ms.div_ceil(1000);
+            Remark::new(Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)))
         }
         Delta::Gap { from, to } => {
-            Note::new(Tone::Warning, Gaps::from_iter([Gap { from: *from, to: *to }]).to_string())
+            Remark::new(Tone::Warning, Gaps::from_iter([Gap { from: *from, to: *to }]).to_string())
         }
-        Delta::NotSaved { reason } => Note::new(Tone::Warning, format!("not saved: {}", prose_line(reason))),
-        Delta::SavedAgain => Note::new(Tone::Dim, "saved again"),
+        Delta::NotSaved { reason } => Remark::new(Tone::Warning, format!("not saved: {}", prose_line(reason))),
+        Delta::SavedAgain => Remark::new(Tone::Dim, "saved again"),
         Delta::Text { .. }
         | Delta::Thought { .. }
         | Delta::Output { .. }

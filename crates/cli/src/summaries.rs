@@ -13,7 +13,6 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use crate::table::fit;
-use crate::tone::Tone;
 
 /// The number of characters after which a summary is cut.
 const SHORT: usize = 120;
@@ -239,18 +238,17 @@ pub(crate) fn sum_up(text: &str) -> String {
     }
 }
 
-/// The line for the result of a call, from its status and a summary of its text.
-pub(crate) fn result_line(status: ToolStatus, summary: &str) -> (Tone, String) {
-    let (word, tone) = match status {
-        ToolStatus::Ok => ("", Tone::Dim),
-        ToolStatus::Error => ("failed", Tone::Warning),
-        ToolStatus::Denied => ("denied", Tone::Warning),
-        ToolStatus::Interrupted => ("interrupted", Tone::Warning),
-        ToolStatus::Panicked => ("panicked", Tone::Fault),
+/// The text for the result of a call, from its status and a summary of its text.
+pub(crate) fn result_text(status: ToolStatus, summary: &str) -> String {
+    let word = match status {
+        ToolStatus::Ok => return summary.to_owned(),
+        ToolStatus::Error => "failed",
+        ToolStatus::Denied => "denied",
+        ToolStatus::Interrupted => "interrupted",
+        ToolStatus::Panicked => "panicked",
     };
     // Some results already begin with this word.
-    let is_said = summary.starts_with(word);
-    (tone, if is_said { summary.to_owned() } else { format!("{word}: {summary}") })
+    if summary.starts_with(word) { summary.to_owned() } else { format!("{word}: {summary}") }
 }
 
 /// Cuts a line after `SHORT` characters.

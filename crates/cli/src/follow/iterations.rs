@@ -32,7 +32,7 @@ impl Iterations {
         if is_shown(&event.body) {
             return self.steps.show(event, ui);
         }
-        for narration in self.steps.narrator().narrate(event) {
+        for narration in self.steps.narrate(event) {
             if let (Narration::TurnEnd(end), Some(fact)) = (narration, event.fact()) {
                 self.end(&end, fact, ui)?;
             }
@@ -47,12 +47,12 @@ impl Iterations {
     fn end(&mut self, end: &TurnEnd, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         let Fact::TurnFinished { outcome, error, cause, usage, .. } = fact else { return Ok(()) };
         if *outcome == Outcome::Interrupted {
-            end.cause.iter().try_for_each(|note| put(note, ui))?;
+            end.cause.iter().try_for_each(|remark| put(remark, ui))?;
         }
         let (Some(iteration), Some(seconds)) = (self.open.take(), end.seconds) else { return Ok(()) };
         let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
         let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
-        let counts = self.steps.narrator().tasks().counts();
+        let counts = self.steps.tasks().counts();
         let counts = if counts.is_empty() { String::new() } else { format!("{counts}, ") };
         let tokens = usage.total();
         let tone = if *outcome == Outcome::Done { Tone::Plain } else { Tone::Warning };

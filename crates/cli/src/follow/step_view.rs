@@ -6,13 +6,13 @@ use std::io;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, HoldCause, ItemId,
-    ItemKind, Kept, RunLimit, ToolCall, ToolResult,
+    ItemKind, Kept, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::prose;
 
 use super::asked;
-use crate::narrator::{AskEnd, Narration, Narrator, Note, TurnEnd};
-use crate::summaries::{result_line, sum_up, title};
+use crate::narrator::{AskEnd, Narration, Narrator, Remark, TurnEnd};
+use crate::summaries::{result_text, sum_up, title};
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -40,9 +40,7 @@ pub(crate) struct StepView {
     narrator: Narrator,
     /// Whether prompts are shown.
     prompts: bool,
-    /// The number of open asks, and whether several were open at once: answers then name their
-    /// asks.
-    asks: usize,
+    /// Whether several asks were open at once: answers then name their asks.
     together: bool,
     /// Whether a setting denied a Confirm in place of a user.
     denied_unseen: bool,
@@ -86,17 +84,26 @@ impl StepView {
 
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
         let narrations = self.narrator.narrate(event);
+        if !self.prompts && matches!(event.fact(), Some(Fact::SessionClosed { .. })) {
+            // Only this program's own work is shown, which ends with the session.
+            return Ok(());
+        }
         match &event.body {
             Body::Delta(delta) => self.delta(event.seq, delta, ui)?,
             Body::Fact(fact) => self.fact(fact, ui)?,
         }
-        narrations.into_iter().try_for_each(|narration| self.tell(narration, ui))?;
+        narrations.into_iter().try_for_each(|narration| self.show_narration(narration, ui))?;
         event.fact().map_or(Ok(()), |fact| hint(fact, ui))
     }
 
-    /// The narrator, which must narrate every event.
-    pub(super) fn narrator(&mut self) -> &mut Narrator {
-        &mut self.narrator
+    /// Puts an event into words without showing it. Each event is shown or narrated once.
+    pub(super) fn narrate(&mut self, event: &Event) -> Vec<Narration> {
+        self.narrator.narrate(event)
+    }
+
+    /// The session's tasks.
+    pub(super) fn tasks(&self) -> &Tasks {
+        self.narrator.tasks()
     }
 
     /// Shows a piece of an answer or of an output.
@@ -139,8 +146,7 @@ impl StepView {
             }
             Fact::ToolFinished(result) => self.finished(result, ui)?,
             Fact::AskRaised { ask } => {
-                self.asks += 1;
-                self.together |= self.asks > 1;
+                self.together |= self.narrator.open_asks() > 1;
                 if !self.asks_elsewhere {
                     asked::show(ask, 0, false, ui)?;
                 }
@@ -157,15 +163,17 @@ impl StepView {
         Ok(())
     }
 
-    pub(super) fn tell(&mut self, narration: Narration, ui: &mut Ui) -> io::Result<()> {
+    fn show_narration(&mut self, narration: Narration, ui: &mut Ui) -> io::Result<()> {
         match narration {
-            Narration::Note(note) | Narration::State(note) | Narration::TextCut(_, note) => put(&note, ui),
+            Narration::Remark(remark)
+            | Narration::State(remark)
+            | Narration::Hold(remark)
+            | Narration::TextCut(_, remark) => put(&remark, ui),
             Narration::Prompt { text, by } if self.prompts => {
-                let by = if by.is_empty() { by } else { format!("({by}) ") };
-                let lines = text.trim_end().lines().enumerate();
-                lines
-                    .map(|(at, line)| format!("> {}{line}", if at == 0 { &by } else { "" }))
-                    .try_for_each(|line| ui.line(Tone::Strong, &line))
+                let by = by.map(|by| format!("({by}) ")).unwrap_or_default();
+                text.trim_end().lines().enumerate().try_for_each(|(at, line)| {
+                    ui.line(Tone::User, &format!("> {}{line}", if at == 0 { &*by } else { "" }))
+                })
             }
             Narration::Returned { prompt, text } => {
                 ui.line(Tone::Warning, &format!("handed back, prompt {prompt}: {text}"))
@@ -255,25 +263,28 @@ impl StepView {
         }
         let which =
             if call.started { call.number(many) } else { format!("{}{}: ", call.number(many), title(&call.call)) };
-        let (tone, said) = result_line(result.status, &sum_up(&result.result));
-        if said.is_empty() {
+        let text = result_text(result.status, &sum_up(&result.result));
+        if text.is_empty() {
             return Ok(());
         }
-        ui.line(tone, &format!("  └ {which}{said}"))
+        let tone = match result.status {
+            ToolStatus::Ok => Tone::Dim,
+            ToolStatus::Error | ToolStatus::Denied | ToolStatus::Interrupted => Tone::Warning,
+            ToolStatus::Panicked => Tone::Fault,
+        };
+        ui.line(tone, &format!("  └ {which}{text}"))
     }
 
     /// Shows the end of an ask, with its subject if several were open at once.
     fn ask_end(&mut self, end: &AskEnd, ui: &mut Ui) -> io::Result<()> {
         let subject = if self.together { end.subject() } else { "" };
-        self.asks = self.asks.saturating_sub(1);
-        self.together &= self.asks > 0;
-        let tone = if end.denied { Tone::Warning } else { Tone::Dim };
-        ui.line(tone, &format!("  {subject}→ {}", end.text))
+        self.together &= self.narrator.open_asks() > 0;
+        ui.line(end.tone, &format!("  {subject}→ {}", end.text))
     }
 
     fn turn_end(&mut self, end: &TurnEnd, ui: &mut Ui) -> io::Result<()> {
         ui.end_line()?;
-        end.cause.iter().chain([&end.summary]).try_for_each(|note| put(note, ui))?;
+        end.cause.iter().chain([&end.summary]).try_for_each(|remark| put(remark, ui))?;
         if self.denied_unseen {
             ui.line(
                 Tone::Warning,
@@ -284,10 +295,10 @@ impl StepView {
     }
 }
 
-/// Shows a note, with its details below.
-pub(super) fn put(note: &Note, ui: &mut Ui) -> io::Result<()> {
-    ui.line(note.tone, &note.text)?;
-    note.details.iter().try_for_each(|details| ui.line(Tone::Dim, &format!("  {details}")))
+/// Shows a remark, with its details below.
+pub(super) fn put(remark: &Remark, ui: &mut Ui) -> io::Result<()> {
+    ui.line(remark.tone, &remark.text)?;
+    remark.details.iter().try_for_each(|details| ui.line(Tone::Dim, &format!("  {details}")))
 }
 
 /// Shows the command that releases a hold in force. Users who hold a session know it.

@@ -3,14 +3,14 @@
 use holdpoint_common::{Fact, RunLimit, RunLimits, TaskState, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use super::Note;
+use super::Remark;
 use crate::summaries::runs::taken;
 use crate::summaries::shorten;
 use crate::tone::Tone;
 
-/// The note about a fact of a run or its tasks, which `tasks` already includes; `None` for other
+/// The remark about a fact of a run or its tasks, which `tasks` already includes; `None` for other
 /// facts.
-pub(super) fn note(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<Note> {
+pub(super) fn remark(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<Remark> {
     let (tone, text) = match fact {
         Fact::RunStarted { run, .. } => {
             let goal = run.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn note(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<Note> {
         Fact::NoteTaken { note } => (Tone::Dim, format!("note: {}", shorten(&prose_line(&note.text)))),
         _ => return None,
     };
-    Some(Note::new(tone, text))
+    Some(Remark::new(tone, text))
 }
 
 /// The limits of a run: `100 iterations, 2h of work`.

@@ -10,7 +10,7 @@ use holdpoint_common::{
 use holdpoint_tools::shown::prose;
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
-use crate::narrator::{AskEnd, Narration, Narrator, Note, TurnEnd};
+use crate::narrator::{AskEnd, Narration, Narrator, Remark, TurnEnd};
 use crate::summaries::sum_up;
 use crate::tone::Tone;
 
@@ -63,7 +63,7 @@ impl Transcript {
             Body::Fact(fact) => self.fact(fact),
         }
         for narration in narrations {
-            self.tell(event.seq, narration);
+            self.show_narration(event.seq, narration);
         }
     }
 
@@ -95,15 +95,22 @@ impl Transcript {
         }
     }
 
-    fn tell(&mut self, seq: u64, narration: Narration) {
+    fn show_narration(&mut self, seq: u64, narration: Narration) {
         match narration {
-            Narration::Note(note) => self.note(seq, note),
+            Narration::Remark(remark) => self.note(seq, remark),
             // The status line and the queue show it.
             Narration::State(_) => {}
+            // It may be in force again with nothing below it.
+            Narration::Hold(remark) => {
+                let last = self.entries.last().map(|entry| &entry.kind);
+                if !matches!(last, Some(Kind::Note(last)) if *last == remark) {
+                    self.note(seq, remark);
+                }
+            }
             Narration::Prompt { text, by } => self.push(Key::Event(seq), Kind::Prompt { text, by }),
-            // The prompt's own line may have its words again.
+            // The input line may have the whole text.
             Narration::Returned { text, .. } => {
-                self.note(seq, Note::new(Tone::Warning, format!("handed back: {}", sum_up(&text))));
+                self.note(seq, Remark::new(Tone::Warning, format!("handed back: {}", sum_up(&text))));
             }
             Narration::AskEnd(end) => self.ask_end(seq, &end),
             Narration::TextCut(item, note) => self.insert_note_after(Key::Item(item), seq, note),
@@ -118,13 +125,13 @@ impl Transcript {
     /// Adds the end of an ask to its call, or as a note if the call is older than the received
     /// events. The title of a call shows the subject of its Confirm.
     fn ask_end(&mut self, seq: u64, end: &AskEnd) {
-        let AskEnd { ask, text, .. } = end;
+        let AskEnd { ask, text, tone } = end;
         match ask.as_ref().filter(|ask| self.items.contains_key(&ask.call.item())) {
             Some(ask) => {
                 let subject = if ask.is_confirm { "⏸ " } else { &*ask.subject };
-                self.tool(ask.call.item(), |tool| tool.asks.push(format!("{subject}→ {text}")));
+                self.tool(ask.call.item(), |tool| tool.asks.push(Remark::new(*tone, format!("{subject}→ {text}"))));
             }
-            None => self.note(seq, Note::new(Tone::Dim, format!("{}→ {text}", end.subject()))),
+            None => self.note(seq, Remark::new(*tone, format!("{}→ {text}", end.subject()))),
         }
     }
 
@@ -200,7 +207,7 @@ impl Transcript {
     }
 
     /// Inserts a note right after the entry `key`.
-    fn insert_note_after(&mut self, key: Key, seq: u64, note: Note) {
+    fn insert_note_after(&mut self, key: Key, seq: u64, note: Remark) {
         self.note(seq, note);
         let last = self.entries.len() - 1;
         let Some(at) = self.entries.iter().rposition(|entry| entry.key == key).map(|at| at + 1) else { return };
@@ -238,7 +245,7 @@ impl Transcript {
         }
     }
 
-    fn note(&mut self, seq: u64, note: Note) {
+    fn note(&mut self, seq: u64, note: Remark) {
         self.push(Key::Event(seq), Kind::Note(note));
     }
 

@@ -11,7 +11,7 @@ use super::super::style::selected;
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
 use super::super::wrap::{wrap, wrap_exact};
 use super::folds::Fold;
-use crate::summaries::{result_line, shorten, sum_up, title};
+use crate::summaries::{result_text, shorten, sum_up, title};
 use crate::table::fit;
 use crate::tone::Tone;
 
@@ -31,7 +31,7 @@ pub(super) fn lines_of(
 ) {
     match &entry.kind {
         Kind::Prompt { text, by } => {
-            let mark = if by.is_empty() { String::from("› ") } else { format!("› ({by}) ") };
+            let mark = by.as_ref().map_or("› ".to_owned(), |by| format!("› ({by}) "));
             for (number, line) in text.trim_end().split('\n').enumerate() {
                 let mark = if number == 0 { &*mark } else { "  " };
                 wrap(&Line::styled(format!("{mark}{line}"), Tone::User.style()), width, "  ", lines);
@@ -45,9 +45,9 @@ pub(super) fn lines_of(
             }
         }
         Kind::Tool(tool) => lines_of_tool(tool, width, fold, lines),
-        Kind::Note(note) => {
-            let text = note.text.split('\n').map(|line| (line, note.tone));
-            for (line, tone) in text.chain(note.details.iter().map(|line| (&**line, Tone::Dim))) {
+        Kind::Note(remark) => {
+            let text = remark.text.split('\n').map(|line| (line, remark.tone));
+            for (line, tone) in text.chain(remark.details.iter().map(|line| (&**line, Tone::Dim))) {
                 wrap(&Line::styled(format!("  {line}"), tone.style()), width, "    ", lines);
             }
         }
@@ -62,28 +62,25 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
             let last = text.trim_end().rsplit('\n').next().unwrap_or_default();
             shorten(&prose_line(last))
         }
-        ToolState::Ended { result, .. } => {
+        ToolState::Ended { status, result } => {
             let output = tool.output.to_text();
             let is_all = result.trim().is_empty() || result.trim() == WENT_WELL && !output.trim().is_empty();
-            sum_up(if is_all { output.trim() } else { result.trim() })
+            result_text(*status, &sum_up(if is_all { output.trim() } else { result.trim() }))
         }
     };
     let (mark, tone) = match &tool.state {
         ToolState::Waits => ("○", Tone::Dim),
         ToolState::Runs => ("●", Tone::Accent),
         ToolState::Ended { status: ToolStatus::Ok, .. } => ("✓", Tone::Good),
-        ToolState::Ended { status, .. } => ("✗", result_line(*status, "").0),
+        ToolState::Ended { status: ToolStatus::Error | ToolStatus::Panicked, .. } => ("✗", Tone::Fault),
+        ToolState::Ended { status: ToolStatus::Denied | ToolStatus::Interrupted, .. } => ("✗", Tone::Warning),
     };
     let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
-    let said = match &tool.state {
-        ToolState::Ended { status, .. } => result_line(*status, &said).1,
-        ToolState::Waits | ToolState::Runs => said,
-    };
     let result = (!fold.open && !said.is_empty()).then(|| Span::styled(format!("  └ {said}"), Tone::Dim.style()));
     let looks = if fold.chosen { selected() } else { Style::new() };
     let asked = |lines: &mut Vec<Line<'static>>| {
         for ask in &tool.asks {
-            wrap(&Line::styled(format!("  {ask}"), Tone::Dim.style()), width, "    ", lines);
+            wrap(&Line::styled(format!("  {}", ask.text), ask.tone.style()), width, "    ", lines);
         }
     };
     if !fold.open {
@@ -109,7 +106,7 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     }
     put(&prose(tool.output.to_text().trim_end()), Tone::Dim.style());
     if let ToolState::Ended { status, result } = &tool.state {
-        put(&result_line(*status, &prose(result.trim_end())).1, Tone::Dim.style());
+        put(&result_text(*status, &prose(result.trim_end())), Tone::Dim.style());
     }
 }
 

@@ -82,8 +82,8 @@ fn markdown(transcript: &Transcript) -> String {
                 let quoted = said.trim().replace('\n', "\n    ");
                 text.push_str(&format!("- {}\n\n    {quoted}\n", title(&tool.call)));
             }
-            Kind::Note(note) => {
-                let lines = note.text.split('\n').chain(note.details.iter().map(String::as_str));
+            Kind::Note(remark) => {
+                let lines = remark.text.split('\n').chain(remark.details.iter().map(String::as_str));
                 text.push_str(&format!("*{}*\n", lines.collect::<Vec<_>>().join(", ")));
             }
         }

@@ -2,7 +2,7 @@
 
 use holdpoint_common::{ItemId, Kept, ToolCall, ToolStatus};
 
-use crate::narrator::Note;
+use crate::narrator::Remark;
 
 /// One entry of a transcript.
 #[derive(Debug)]
@@ -26,11 +26,11 @@ pub(crate) enum Key {
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Prompt { text: String, by: String },
+    Prompt { text: String, by: Option<String> },
     Text { text: String, open: bool },
     Thought { text: String, open: bool },
     Tool(Box<Tool>),
-    Note(Note),
+    Note(Remark),
 }
 
 /// A tool call, with its asks and its result.
@@ -38,7 +38,7 @@ pub(crate) enum Kind {
 pub(crate) struct Tool {
     pub(crate) call: ToolCall,
     /// The settled asks of the call, one line each.
-    pub(crate) asks: Vec<String>,
+    pub(crate) asks: Vec<Remark>,
     pub(crate) output: Kept,
     pub(crate) state: ToolState,
 }

@@ -16,7 +16,7 @@ fn reach(url: &str) -> Ran {
 /// Checks that each retry and the final failure were reported with `reason`.
 #[track_caller]
 fn assert_retries_reported(ran: &Ran, reason: &str) {
-    let tries: Vec<_> = ran.err.lines().filter(|line| line.contains("of 5 in 0 s")).collect();
+    let tries: Vec<_> = ran.err.lines().filter(|line| line.contains("of 5 in 1 s")).collect();
     assert_eq!(tries.len(), 4, "{ran:#?}");
     for (n, line) in tries.iter().enumerate() {
         assert!(line.contains(&format!("try {} of 5", n + 2)) && line.contains(reason), "{reason}: {line}");
