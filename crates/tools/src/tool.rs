@@ -20,7 +20,8 @@ pub trait Tool: Send {
     /// A description of the tool for the model.
     fn description(&self) -> &str;
 
-    /// The JSON Schema of the input, which is an object.
+    /// The JSON Schema of the input, which is an object. Any draft is accepted, but no references to
+    /// other documents: a schema that can't be used accepts every input.
     fn schema(&self) -> Value;
 
     /// The effects that this call would have, and their display for the user. It may look only at

@@ -316,7 +316,7 @@ async fn t_l7_a_megabyte_of_arguments_is_whole_or_refused() {
         assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
         assert!(world.file("large") == content, "{wire:?}: the file is written whole");
         let refused = results(&talk.events).into_iter().find(|result| result.status == ToolStatus::Error).unwrap();
-        assert!(refused.result.contains("`path` must be a string"), "{wire:?}: {}", refused.result);
+        assert!(refused.result.contains("`path` is not of type \"string\""), "{wire:?}: {}", refused.result);
         assert_eq!(turn(&mut talk, "and then?").await.outcome, Outcome::Done, "{wire:?}");
         world.server.assert_no_violations();
     }
@@ -346,7 +346,7 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
         assert_eq!(told.len(), 3, "{wire:?}: {told:?}");
         assert_eq!(told[0].0, ToolStatus::Ok, "{wire:?}: {told:?}");
         assert!(told[1].1.contains("unknown tool `sheel`"), "{wire:?}: {told:?}");
-        assert!(told[2].1.contains("`command` must be a string"), "{wire:?}: {told:?}");
+        assert!(told[2].1.contains("`command` is not of type \"string\""), "{wire:?}: {told:?}");
         // Clients and the model see the calls that were not run.
         let called = talk.events.facts().find_map(|fact| match fact {
             Fact::AssistantMessage(message) => Some(message.calls.clone()),
