@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_util::FutureExt;
 use holdpoint_common::json;
-use napi::bindgen_prelude::{Function, JsObjectValue, Object, PromiseRaw};
+use napi::bindgen_prelude::{Function, JsObjectValue, PromiseRaw};
 use napi::{Env, Unknown};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::arguments;
 use crate::failure::Failure;
+use crate::globals::{global_json, parse_json};
 
 /// Returns a promise of the result of `work`.
 pub(crate) fn promise<'env, T: Serialize>(
@@ -77,11 +78,6 @@ pub(crate) fn to_json(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|error| Failure::new("failed", error))
 }
 
-/// Parses JSON into a JavaScript value.
-pub(crate) fn parse_json<'env>(env: &'env Env, text: &str) -> napi::Result<Unknown<'env>> {
-    global_json(env)?.get_named_property::<Function<'_, &str, Unknown<'env>>>("parse")?.call(text)
-}
-
 /// Deserialises the argument with this name.
 pub(crate) fn read_argument<T: DeserializeOwned>(env: &Env, name: &str, value: Unknown<'_>) -> Result<T, Failure> {
     let stringify =
@@ -101,8 +97,4 @@ pub(crate) fn read_argument<T: DeserializeOwned>(env: &Env, name: &str, value: U
 /// Like [`read_argument`], for a value that has already crossed.
 pub(crate) fn read_value<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, Failure> {
     arguments::read(name, value).map_err(Failure::argument)
-}
-
-fn global_json<'env>(env: &'env Env) -> napi::Result<Object<'env>> {
-    env.get_global()?.get_named_property("JSON")
 }

@@ -11,7 +11,7 @@ use napi::bindgen_prelude::Object;
 use napi::{Env, JsValue};
 use serde::Serialize;
 
-use crate::convert;
+use crate::globals::parse_json;
 
 /// Hint for errors without a daemon.
 pub(crate) const NO_DAEMON_HINT: &str =
@@ -68,7 +68,7 @@ impl Failure {
 fn set(env: &Env, error: &mut Object<'_>, name: &str, value: Option<&impl Serialize>) -> napi::Result<()> {
     let Some(value) = value else { return Ok(()) };
     let text = serde_json::to_string(value).map_err(|error| napi::Error::from_reason(error.to_string()))?;
-    error.set(name, convert::parse_json(env, &text)?)
+    error.set(name, parse_json(env, &text)?)
 }
 
 impl From<SessionError> for Failure {

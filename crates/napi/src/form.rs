@@ -9,8 +9,9 @@ use napi::bindgen_prelude::Unknown;
 use napi_derive::napi;
 use serde_json::json;
 
-use crate::convert::{parse_json, read_argument, run_sync, to_json};
+use crate::convert::{read_argument, run_sync, to_json};
 use crate::failure::Failure;
+use crate::globals::parse_json;
 
 /// A form for an open ask: it takes key presses and produces the user's answer. The screen of
 /// `holdpoint` and `holdpoint/ink` use the same form.

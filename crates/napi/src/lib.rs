@@ -27,6 +27,7 @@ mod convert;
 mod engine;
 mod failure;
 mod form;
+mod globals;
 mod log;
 #[cfg(feature = "test-support")]
 mod panics;

@@ -8,20 +8,7 @@ use std::sync::Arc;
 use holdpoint_common::{AssistantMessage, CallId, Event, Fact, Omitted, RunSettings, Tasks, ToolResult, ToolStatus};
 
 use crate::model::Message;
-
-pub use refused::RESULTS;
-pub(crate) use refused::is_results;
-
-/// The text for the model after an answer that broke off, so that it continues.
-pub const CONTINUE: &str = "[Your answer was cut off here: the connection was lost. Continue exactly where it ended.]";
-
-/// The text between a prompt without an answer, because its turn was cut or failed, and the next
-/// prompt.
-pub const UNANSWERED: &str = "[The turn ended here, before you answered.]";
-
-/// The text in place of a prompt that a provider refused.
-pub const PROMPT_LEFT_OUT: &str =
-    "[A message from the user is left out here: the provider refused the request that contained it.]";
+pub use crate::model::inserted::{CONTINUE, PROMPT_LEFT_OUT, RESULTS, UNANSWERED};
 
 /// Derives the conversation from these facts in a form that the strictest provider accepts, for any
 /// facts: it begins with the user, users and answers alternate, every call is followed by its one

@@ -9,9 +9,8 @@ use holdpoint_tools::ToolSpec;
 use std::sync::Arc;
 use thiserror::Error;
 
-use crate::history;
-
 mod catalog;
+pub(crate) mod inserted;
 mod provider;
 pub mod rehearsal;
 mod size;
@@ -74,7 +73,7 @@ impl Message {
     /// text, and the text after a broken answer, are not.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
-        matches!(self, Self::User(text) if text != history::CONTINUE && !history::is_results(text))
+        matches!(self, Self::User(text) if text != inserted::CONTINUE && !inserted::is_results(text))
     }
 }
 

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::limits::ABANDON_AFTER;
 use holdpoint_common::{CallId, EndedProcesses, JobEnd, TurnId};
+use tokio_util::sync::CancellationToken;
 
-use crate::ask::ToolRequest;
-use crate::context::ToolContext;
+use crate::ask::{Asker, ToolRequest};
 use crate::process::{ProcessSpec, Processes};
 use kept::KeptOutput;
 
@@ -100,24 +100,20 @@ impl BackgroundJobs {
         Self(Arc::new(Shared { jobs: Mutex::default(), changed: Condvar::new(), keep }))
     }
 
-    /// Starts a job for the call of `context`. The job has the id of the call, and ends after
-    /// `timeout`, if there is one.
-    ///
-    /// # Errors
-    /// The system's error if the process can't be started. Also fails if [`MAX_JOBS`] are running,
-    /// if this call has started a job before, or if the turn or the session has ended.
-    pub fn start(
+    /// Starts a job in `processes` for the call of `asker`.
+    pub(crate) fn start(
         &self,
-        context: &ToolContext,
+        asker: &Asker,
+        cancel: &CancellationToken,
+        processes: Processes,
         spec: ProcessSpec,
         command: &str,
         timeout: Option<Duration>,
     ) -> io::Result<CallId> {
-        let (turn, id) = (context.asker.turn(), context.asker.call());
-        let processes = context.processes().with_same_settings();
+        let (turn, id) = (asker.turn(), asker.call());
         {
             let mut jobs = self.jobs();
-            if jobs.closed || jobs.cut == Some(turn) || context.is_cancelled() {
+            if jobs.closed || jobs.cut == Some(turn) || cancel.is_cancelled() {
                 return Err(io::Error::other("the turn has ended"));
             }
             if jobs.all.values().filter(|job| job.end.is_none()).count() >= MAX_JOBS {
@@ -136,8 +132,8 @@ impl BackgroundJobs {
             jobs.all.insert(id, job);
         }
         let started = processes.spawn(spec).and_then(|process| {
-            context.asker.send_without_reply(ToolRequest::JobStarted { turn, call: id, command: command.to_owned() });
-            watch::watch(Arc::clone(&self.0), context.asker.clone(), process, timeout)
+            asker.send_without_reply(ToolRequest::JobStarted { turn, call: id, command: command.to_owned() });
+            watch::watch(Arc::clone(&self.0), asker.clone(), process, timeout)
         });
         if let Err(error) = started {
             processes.end();
@@ -165,9 +161,9 @@ impl BackgroundJobs {
     /// Reads up to `most` bytes of a job's output from offset `from` on, or the newest. Waits until
     /// the deadline for new output or the end of the job; without a deadline, it does not wait.
     /// `None` if there is no such job.
-    pub fn read(
+    pub(crate) fn read(
         &self,
-        context: &ToolContext,
+        cancel: &CancellationToken,
         id: CallId,
         from: Option<u64>,
         most: usize,
@@ -179,7 +175,7 @@ impl BackgroundJobs {
             let written = job.output.written();
             let has_new_output = from.map_or(written > 0, |from| written > from);
             let left = deadline.map_or(Duration::ZERO, |by| by.saturating_duration_since(Instant::now()));
-            if has_new_output || job.end.is_some() || left.is_zero() || context.is_cancelled() {
+            if has_new_output || job.end.is_some() || left.is_zero() || cancel.is_cancelled() {
                 let (from, text) = job.output.read(from, most);
                 let next = from + text.len() as u64;
                 return Some(JobOutput { text, from, next, written, end: job.end });

@@ -1,18 +1,20 @@
 //! The context of a tool call: its workspace, asker, sink, processes, background jobs and cancel
 //! token.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{
-    AskRequest, PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError, TaskRequest,
-    Tasks,
+    AskRequest, CallId, PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError,
+    TaskRequest, Tasks,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{Asker, Subject};
-use crate::background::BackgroundJobs;
-use crate::process::Processes;
+use crate::background::{BackgroundJobs, JobOutput};
+use crate::process::{ProcessSpec, Processes};
 use crate::workspace::Workspace;
 
 /// The destination of a running call's output.
@@ -97,6 +99,26 @@ impl ToolContext {
     #[must_use]
     pub fn background(&self) -> &BackgroundJobs {
         &self.background
+    }
+
+    /// Starts a background job for this call. The job has the id of the call, and ends after
+    /// `timeout`, if there is one.
+    ///
+    /// # Errors
+    /// The system's error if the process can't be started. Also fails if
+    /// [`MAX_JOBS`](crate::MAX_JOBS) are running, if this call has started a job before, or if the
+    /// turn or the session has ended.
+    pub fn start_job(&self, spec: ProcessSpec, command: &str, timeout: Option<Duration>) -> io::Result<CallId> {
+        let processes = self.processes.with_same_settings();
+        self.background.start(&self.asker, &self.cancel, processes, spec, command, timeout)
+    }
+
+    /// Reads up to `most` bytes of a job's output from offset `from` on, or the newest. Waits until
+    /// the deadline for new output or the end of the job; without a deadline, it does not wait.
+    /// `None` if there is no such job.
+    #[must_use]
+    pub fn read_job(&self, id: CallId, from: Option<u64>, most: usize, deadline: Option<Instant>) -> Option<JobOutput> {
+        self.background.read(&self.cancel, id, from, most, deadline)
     }
 
     /// Whether the turn was cut. A tool that works for long checks this regularly and returns

@@ -29,7 +29,6 @@ use holdpoint_common::api::{
 pub(super) use self::body::read_ahead;
 use self::error::ApiError;
 use self::route::Resource;
-pub(super) use self::transfer::MOST_IMPORTS;
 
 /// Every path, with its methods.
 fn resources() -> Vec<Resource> {

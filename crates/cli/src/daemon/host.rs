@@ -13,13 +13,15 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tracing_appender::non_blocking::ErrorCounter;
 
-use super::api::MOST_IMPORTS;
 use super::claim::Sockets;
 use super::connection::Connections;
 use super::desktop::Desktops;
 
 /// How long streams may take to send their last events, and then to send their end.
 const LAST_FRAMES: Duration = Duration::from_millis(500);
+
+/// The maximum number of concurrent imports.
+pub(super) const MOST_IMPORTS: usize = 4;
 
 /// The state that all request handlers share. It does not include the engine, which ends when the
 /// daemon stops even if handlers still run.

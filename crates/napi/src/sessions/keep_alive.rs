@@ -12,8 +12,9 @@ use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use serde::Serialize;
 
 use super::{NodeClient, Sessions};
-use crate::convert::{catch_async_panic, parse_json, to_json};
+use crate::convert::{catch_async_panic, to_json};
 use crate::failure::Failure;
+use crate::globals::parse_json;
 
 impl Sessions {
     /// Returns a promise of an action on a session. Once it is done, Node stays alive until the

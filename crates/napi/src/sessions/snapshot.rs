@@ -6,7 +6,8 @@ use napi::bindgen_prelude::Unknown;
 use napi_derive::napi;
 
 use super::Sessions;
-use crate::convert::{parse_json, run_sync, to_json};
+use crate::convert::{run_sync, to_json};
+use crate::globals::parse_json;
 
 #[napi]
 impl Sessions {

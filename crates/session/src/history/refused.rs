@@ -5,9 +5,7 @@
 use holdpoint_common::{AssistantMessage, Block, BlockKind, ItemId, Kept, Omitted, ToolCall, ToolResult};
 
 use crate::model::Message;
-
-/// The beginning of a message with results of calls that are sent as text.
-pub const RESULTS: &str = "[Results of the tool calls above]";
+use crate::model::inserted::{RESULTS, is_results};
 
 /// The text in place of a result that was refused.
 const RESULT_LEFT_OUT: &str = "its result is left out: the provider refused the request that contained it";
@@ -95,9 +93,4 @@ fn with_calls_as_text(answer: AssistantMessage) -> AssistantMessage {
 
 fn is_thought(block: &Block) -> bool {
     block.kind == BlockKind::Thought
-}
-
-/// Whether a user message has results of calls, and not a prompt.
-pub(crate) fn is_results(text: &str) -> bool {
-    text.starts_with(RESULTS)
 }

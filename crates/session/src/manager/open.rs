@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Event, Fact, ItemId, RestoreCause, SessionId, SessionSettings, Supplies, check_name};
+use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Supplies, check_name};
 
 use super::Live;
 use super::folder::resolve_folder;
@@ -12,7 +12,7 @@ use super::lifecycle::IfSaved;
 use super::owned::Owned;
 use super::registry::{Reached, Registry};
 use super::rename::check_free;
-use super::start::StartState;
+use super::start::{StartState, first_item};
 use crate::actor::{Restored, now};
 use crate::error::SessionError;
 use crate::model::Unusable;
@@ -162,12 +162,4 @@ impl Owned {
         let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
         self.start(seen, StartState { state, numbers, log, restored, env }).await
     }
-}
-
-/// The first item id that clients have not seen. If all facts were saved, every item that is not in
-/// the log took a number. If not, no number was given back, and far more ids are skipped than were
-/// seen.
-pub(super) fn first_item(state: &State, numbers: &Numbers) -> ItemId {
-    let unsaved = numbers.used().saturating_sub(state.last());
-    ItemId(state.next_item().0.saturating_add(unsaved))
 }

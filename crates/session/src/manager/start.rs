@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use actix::dev::channel;
 use actix::prelude::*;
-use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, Who};
+use holdpoint_common::{Body, Event, Fact, ItemId, RestoreCause, SessionId, Who};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
 use super::Live;
 use super::lifecycle::{ActorEnd, Input, RESTART_DELAY};
-use super::open::first_item;
 use super::owned::Owned;
 use super::registry::{Record, Registry, RunningActor, all_ended};
 use crate::actor::{ActorArgs, Restored, SessionActor, now};
@@ -171,4 +170,12 @@ async fn log_corrections(
     state.follow(&events);
     log.append(last, events, state.summary()).await?;
     Ok(())
+}
+
+/// The first item id that clients have not seen. If all facts were saved, every item that is not in
+/// the log took a number. If not, no number was given back, and far more ids are skipped than were
+/// seen.
+pub(super) fn first_item(state: &State, numbers: &Numbers) -> ItemId {
+    let unsaved = numbers.used().saturating_sub(state.last());
+    ItemId(state.next_item().0.saturating_add(unsaved))
 }

@@ -36,7 +36,7 @@ use std::time::Duration;
 use holdpoint_common::Usage;
 use tokio::time::Instant;
 
-use crate::history::UNANSWERED;
+use crate::model::inserted::UNANSWERED;
 
 use super::{Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 

@@ -10,7 +10,7 @@ use holdpoint_common::{
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use super::possible::impossible;
+use super::possible::{MAX_NUMBER, impossible};
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
 use crate::names::{folder_name, fresh_id};
@@ -84,10 +84,6 @@ const MAX_LINE: u64 = 64 << 20;
 
 /// The maximum length of a text in bytes. Bounded because all its facts are in memory at once.
 const MAX_TEXT: u64 = 1 << 30;
-
-/// The maximum number of a fact, and the maximum id. It is far above those of any session, and
-/// leaves room to continue counting.
-pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
 const NO_OPENING: &str = "the first fact is not the session's opening";
 

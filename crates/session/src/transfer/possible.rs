@@ -2,12 +2,15 @@
 
 use holdpoint_common::{Fact, TaskId, ToolCall, limits};
 
-use super::import::MAX_NUMBER;
 use crate::state::State;
 
 /// How many prompts, asks, jobs or calls can be open at once. A session can have that many prompts,
 /// and has far fewer of the others.
 const MOST_OPEN: u64 = limits::MAX_QUEUED_PROMPTS;
+
+/// The maximum number of a fact, and the maximum id. It is far above those of any session, and
+/// leaves room to continue counting.
+pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
 /// Why a fact is impossible in this state, if it is. If two facts had the same id, later facts
 /// would be ambiguous, and no provider accepts a conversation with two such calls.

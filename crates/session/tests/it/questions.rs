@@ -104,5 +104,5 @@ async fn m_e4_an_invalid_question_is_an_error_to_the_model() {
     let (_, mut events) = asks(&harness, harness.session(), json!({"questions": []})).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(call_result(&harness).status, ToolStatus::Error);
-    assert!(call_result(&harness).result.contains("`questions` must have at least 1"), "{:?}", call_result(&harness));
+    assert!(call_result(&harness).result.contains("`questions` has less than 1 item"), "{:?}", call_result(&harness));
 }

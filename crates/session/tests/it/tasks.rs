@@ -74,7 +74,7 @@ async fn m_e7_a_task_request_over_the_limit_is_refused_whole() {
             "the title has 501 bytes; at most 500 are allowed",
         ),
         (json!({"action": "note", "text": "x".repeat(2001)}), "the note has 2001 bytes; at most 2000 are allowed"),
-        (json!({"action": "list", "all": true}), "`all`"),
+        (json!({"action": "list", "all": true}), "'all' was unexpected"),
     ];
     told.extend((0..9).map(|_| (add(50), "0 done")));
     told.push((add(49), "499 to do"));

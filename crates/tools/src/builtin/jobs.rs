@@ -107,8 +107,7 @@ impl Tool for Jobs {
             Action::List => Ok(ToolOutcome::text(list(&context.background().list()))),
             Action::Read => {
                 let deadline = input.wait_ms.map(|wait| Instant::now() + Duration::from_millis(wait));
-                let read =
-                    context.background().read(context, job, input.from, MAX_READ_BYTES, deadline).ok_or_else(none)?;
+                let read = context.read_job(job, input.from, MAX_READ_BYTES, deadline).ok_or_else(none)?;
                 if context.is_cancelled() {
                     return Err(ToolError::Interrupted);
                 }

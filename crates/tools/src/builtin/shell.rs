@@ -130,7 +130,7 @@ impl Tool for Shell {
             false => ToolError::failed(format!("{what} could not be started: {error}")),
         };
         if background {
-            let started = context.background().start(context, spec, &command, timeout);
+            let started = context.start_job(spec, &command, timeout);
             let job = started.map_err(|error| failed("the job", error))?;
             return Ok(ToolOutcome::text(format!("[running in the background as job {job}]")));
         }

@@ -27,12 +27,10 @@ use super::operation::{DescribeInput, DescribeOutput, Operation};
 use super::parts::SessionRef;
 use super::reply::Reply;
 use super::stream::STALL;
+use crate::daemon::host::MOST_IMPORTS;
 
 /// The size of the buffers at both ends of the pipe in bytes.
 const CHUNK: usize = 64 * 1024;
-
-/// The maximum number of concurrent imports.
-pub(in crate::daemon) const MOST_IMPORTS: usize = 4;
 
 /// The media type of the text.
 const MEDIA: &str = "application/x-ndjson";
