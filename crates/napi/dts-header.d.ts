@@ -1,5 +1,5 @@
 import type {
-  Answer, AnswerError, Answered, Ask, AskId, AsksMode, CallId, Event, Hold, HoldShown, InboxAsk, Outcome,
+  Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldShown, InboxAsk, Outcome,
   PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus,
   SessionSummary, Snapshot, Timestamp, TurnId,
 } from './types'
@@ -92,12 +92,10 @@ export interface HoldpointError extends Error {
   /** Advice on how to solve the problem. */
   hint?: string
   /**
-   * Reason why an answer had no effect. For `alreadyAnswered` it has the origin of the first
-   * answer.
+   * Fields of the error, which depend on its code. For `alreadyAnswered`, `by` is the origin of the
+   * first answer; for `ambiguous`, `ids` has all sessions that match.
    */
-  answer?: AnswerError
-  /** Sessions that the error is about; for `ambiguous`, all sessions that match. */
-  ids?: SessionId[]
+  details?: Extract<ErrorBody, { details: unknown }>['details']
 }
 
 /** The code of an error. A later daemon may send others. */
@@ -107,7 +105,7 @@ export type ErrorCode =
   | 'modelSetup' | 'policy' | 'damaged'
   // Requests that a session refuses.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
-  | 'tooManyClients' | 'tooManyConnections' | 'unknownEvent'
+  | 'tooManyClients' | 'tooManyStreams' | 'unknownEvent'
   // Answers without an effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Invalid arguments and settings.

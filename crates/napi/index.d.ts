@@ -1,6 +1,6 @@
 // Written by scripts/declarations.mjs.
 import type {
-  Answer, AnswerError, Answered, Ask, AskId, AsksMode, CallId, Event, Hold, HoldShown, InboxAsk, Outcome,
+  Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldShown, InboxAsk, Outcome,
   PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus,
   SessionSummary, Snapshot, Timestamp, TurnId,
 } from './types'
@@ -93,12 +93,10 @@ export interface HoldpointError extends Error {
   /** Advice on how to solve the problem. */
   hint?: string
   /**
-   * Reason why an answer had no effect. For `alreadyAnswered` it has the origin of the first
-   * answer.
+   * Fields of the error, which depend on its code. For `alreadyAnswered`, `by` is the origin of the
+   * first answer; for `ambiguous`, `ids` has all sessions that match.
    */
-  answer?: AnswerError
-  /** Sessions that the error is about; for `ambiguous`, all sessions that match. */
-  ids?: SessionId[]
+  details?: Extract<ErrorBody, { details: unknown }>['details']
 }
 
 /** The code of an error. A later daemon may send others. */
@@ -108,7 +106,7 @@ export type ErrorCode =
   | 'modelSetup' | 'policy' | 'damaged'
   // Requests that a session refuses.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
-  | 'tooManyClients' | 'tooManyConnections' | 'unknownEvent'
+  | 'tooManyClients' | 'tooManyStreams' | 'unknownEvent'
   // Answers without an effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Invalid arguments and settings.
@@ -215,7 +213,7 @@ export declare class Sessions {
   /**
    * Resumes a Continue, so that its tool proceeds.
    *
-   * Rejects with `alreadyAnswered` (`error.answer.by` is the origin of the first answer),
+   * Rejects with `alreadyAnswered` (`error.details.by` is the origin of the first answer),
    * `askClosed`, `kindMismatch`, `unknownAsk`, or `nothingShown` if `askId` is missing and no
    * ask was shown. An answer that is rejected changes nothing.
    */
@@ -299,7 +297,7 @@ export declare class Sessions {
    * Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
    * and resolves to its id. A saved session is opened, even if another client closed it.
    *
-   * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.ids`).
+   * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.details.ids`).
    */
   sessionFind(what: string): Promise<SessionId>
   /**
@@ -571,7 +569,7 @@ export declare function version(): string
 /**
  * Resumes a Continue, so that its tool proceeds.
  *
- * Rejects with `alreadyAnswered` (`error.answer.by` is the origin of the first answer),
+ * Rejects with `alreadyAnswered` (`error.details.by` is the origin of the first answer),
  * `askClosed`, `kindMismatch`, `unknownAsk`, or `nothingShown` if `askId` is missing and no
  * ask was shown. An answer that is rejected changes nothing.
  */
@@ -670,7 +668,7 @@ export declare function sessionInbox(): Promise<InboxAsk[]>
  * Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
  * and resolves to its id. A saved session is opened, even if another client closed it.
  *
- * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.ids`).
+ * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.details.ids`).
  */
 export declare function sessionFind(what: string): Promise<SessionId>
 

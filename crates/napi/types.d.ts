@@ -9,62 +9,419 @@ export type Timestamp = number
  */
 export type SessionId = string
 /**
- * The reason why an answer had no effect. The session is unchanged.
+ * The body of an error response.
  */
-export type AnswerError =
+export type ErrorBody = (
   | {
-      type: 'alreadyAnswered'
-      /**
-       * Id of the ask.
-       */
-      ask: AskId
-      /**
-       * The client or setting that answered first.
-       */
-      by: AnsweredBy
+      code: 'unknownSession'
+      details: {
+        /**
+         * Id or name that was given.
+         */
+        given: string
+      }
     }
   | {
-      type: 'closed'
-      /**
-       * Id of the ask.
-       */
-      ask: AskId
-      /**
-       * Reason why the ask closed.
-       */
-      cause: AskCloseCause
+      code: 'ambiguous'
+      details: {
+        /**
+         * Name or prefix that was given.
+         */
+        given: string
+        /**
+         * Ids of the sessions that match.
+         */
+        ids: SessionId[]
+      }
     }
   | {
-      type: 'unknown'
+      code: 'inexact'
+      details: {
+        /**
+         * Prefix that was given.
+         */
+        given: string
+        /**
+         * Id of the session that has this prefix.
+         */
+        session: SessionId
+      }
+    }
+  | {
+      code: 'nameTaken'
+      details: {
+        /**
+         * Name that is taken.
+         */
+        name: string
+      }
+    }
+  | {
+      code: 'live'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+      }
+    }
+  | {
+      code: 'notLive'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+      }
+    }
+  | {
+      code: 'tooManySessions'
+      details: {
+        /**
+         * Maximum number of live sessions.
+         */
+        limit: number
+      }
+    }
+  | {
+      code: 'tooManyClients'
+      details: {
+        /**
+         * Maximum number of attached clients.
+         */
+        limit: number
+      }
+    }
+  | {
+      code: 'unknownEvent'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+        /**
+         * Number that the client wants to continue from.
+         */
+        after: number
+        /**
+         * Newest number of the session.
+         */
+        newest: number
+      }
+    }
+  | {
+      code: 'workspace'
+      details: {
+        /**
+         * Path of the folder.
+         */
+        path: string
+        /**
+         * Reason why it can't be used.
+         */
+        message: string
+      }
+    }
+  | {
+      code: 'modelSetup'
+      details: {
+        /**
+         * Setting that is missing or wrong.
+         */
+        message: string
+        /**
+         * Advice on how to set it.
+         */
+        hint: string
+      }
+    }
+  | {
+      code: 'model'
+      details: {
+        /**
+         * Reason why it can't be used.
+         */
+        message: string
+      }
+    }
+  | {
+      code: 'policy'
+      details: PolicyError
+    }
+  | {
+      code: 'store'
+      details: {
+        /**
+         * Description of the error and its cause.
+         */
+        message: string
+      }
+    }
+  | {
+      code: 'damaged'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+        /**
+         * Part that is lost.
+         */
+        message: string
+      }
+    }
+  | {
+      code: 'gone'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+      }
+    }
+  | {
+      code: 'stopped'
+    }
+  | {
+      code: 'unreachable'
+      details: {
+        /**
+         * Reason why it can't be reached.
+         */
+        message: string
+      }
+    }
+  | {
+      code: 'disconnected'
+      details: {
+        /**
+         * Description of the failure.
+         */
+        message: string
+      }
+    }
+  | Refused
+  | RequestError
+  | {
+      /**
+       * Name of the error.
+       */
+      code: string
+    }
+) & {
+  /**
+   * Description of the error, for people.
+   */
+  message: string
+  /**
+   * Advice on how to solve the problem, for people.
+   */
+  hint?: string | null
+}
+/**
+ * The reason why a session refused an operation, which changed nothing.
+ */
+export type Refused =
+  | {
+      code: 'closed'
+    }
+  | {
+      code: 'queueFull'
+      details: {
+        /**
+         * Number of queued prompts.
+         */
+        waiting: number
+      }
+    }
+  | {
+      code: 'notSaving'
+      details: {
+        /**
+         * Number of bytes that wait to be saved.
+         */
+        unsaved: number
+      }
+    }
+  | {
+      code: 'emptyPrompt'
+    }
+  | {
+      code: 'promptTooLong'
+      details: {
+        /**
+         * Size of the text in bytes.
+         */
+        bytes: number
+        /**
+         * Maximum size in bytes.
+         */
+        most: number
+      }
+    }
+  | {
+      code: 'emptyGoal'
+    }
+  | {
+      code: 'inUse'
+    }
+  | {
+      code: 'runOpen'
+    }
+  | {
+      code: 'turnOpen'
+    }
+  | {
+      code: 'badTask'
+      details: TaskError
+    }
+  | {
+      code: 'badName'
+      details: NameError
+    }
+  | AnswerError
+/**
+ * The reason why a request changed nothing.
+ */
+export type TaskError =
+  | {
+      problem: 'unknown'
       /**
        * Id that the session does not know.
        */
-      ask: AskId
+      task: TaskId
     }
   | {
-      type: 'kindMismatch'
+      problem: 'noneLeft'
       /**
-       * Kinds of answer that the ask accepts.
+       * State that the task was to get.
        */
-      expected: string
-      /**
-       * Kind of the refused answer.
-       */
-      given: string
+      to: TaskState
     }
   | {
-      type: 'incomplete'
+      problem: 'tooMany'
       /**
-       * Id of the question.
+       * Number of tasks in the list.
        */
-      question: string
+      count: number
+    }
+  | {
+      problem: 'empty'
       /**
-       * Description of the fault, to follow the question's id.
+       * Name of the text: the title, or the note.
        */
       what: string
     }
   | {
-      type: 'nothingShown'
+      problem: 'tooLong'
+      /**
+       * Name of the text: the title, or the note.
+       */
+      what: string
+      /**
+       * Length of the text in bytes.
+       */
+      bytes: number
+      /**
+       * Maximum length in bytes.
+       */
+      max: number
+    }
+/**
+ * Id of a task within its session, counted from 1.
+ */
+export type TaskId = number
+/**
+ * The state of a task.
+ */
+export type TaskState = 'todo' | 'doing' | 'done' | 'dropped'
+/**
+ * The reason why a session can't have a name.
+ */
+export type NameError =
+  | {
+      problem: 'empty'
+    }
+  | {
+      problem: 'tooLong'
+      /**
+       * Length of the name in bytes.
+       */
+      bytes: number
+    }
+  | {
+      problem: 'control'
+    }
+  | {
+      problem: 'id'
+    }
+/**
+ * The reason why an answer had no effect. The session is unchanged.
+ */
+export type AnswerError =
+  | {
+      code: 'alreadyAnswered'
+      details: {
+        /**
+         * Id of the ask.
+         */
+        ask: AskId
+        /**
+         * The client or setting that answered first.
+         */
+        by: AnsweredBy
+      }
+    }
+  | {
+      code: 'askClosed'
+      details: {
+        /**
+         * Id of the ask.
+         */
+        ask: AskId
+        /**
+         * Reason why the ask closed.
+         */
+        cause: AskCloseCause
+      }
+    }
+  | {
+      code: 'unknownAsk'
+      details: {
+        /**
+         * Id that the session does not know.
+         */
+        ask: AskId
+      }
+    }
+  | {
+      code: 'kindMismatch'
+      details: {
+        /**
+         * Kinds of answer that the ask accepts.
+         */
+        expected: string
+        /**
+         * Kind of the refused answer.
+         */
+        given: string
+      }
+    }
+  | {
+      code: 'incompleteAnswer'
+      details: {
+        /**
+         * Id of the question.
+         */
+        question: string
+        /**
+         * Description of the fault, to follow the question's id.
+         */
+        problem: string
+      }
+    }
+  | {
+      code: 'nothingShown'
     }
 /**
  * Permanent id of an ask: its session and the number of its event.
@@ -93,6 +450,101 @@ export type AsksMode = 'wait' | 'deny' | 'approve'
  */
 export type AskCloseCause =
   'interrupted' | 'sessionClosed' | 'callEnded' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
+/**
+ * The reason why a daemon refused an HTTP request, before or beside its operation.
+ */
+export type RequestError =
+  | {
+      code: 'malformed'
+      details: {
+        /**
+         * Description of the fault and its position.
+         */
+        message: string
+      }
+    }
+  | {
+      code: 'tooLarge'
+      details: {
+        /**
+         * Maximum size in bytes.
+         */
+        limit: number
+      }
+    }
+  | {
+      code: 'tooSlow'
+    }
+  | {
+      code: 'tooManyConnections'
+      details: {
+        /**
+         * Maximum number of open connections.
+         */
+        limit: number
+      }
+    }
+  | {
+      code: 'tooManyStreams'
+      details: {
+        /**
+         * Maximum number of open streams.
+         */
+        limit: number
+      }
+    }
+  | {
+      code: 'tooManyImports'
+      details: {
+        /**
+         * Maximum number of imports at the same time.
+         */
+        limit: number
+      }
+    }
+  | {
+      code: 'otherVersion'
+      details: {
+        /**
+         * Version that the client requested.
+         */
+        requested: string
+      }
+    }
+  | {
+      code: 'forbidden'
+    }
+  | {
+      code: 'unknownPath'
+      details: {
+        /**
+         * Path of the request.
+         */
+        path: string
+      }
+    }
+  | {
+      code: 'unknownMethod'
+      details: {
+        /**
+         * Path of the request.
+         */
+        path: string
+        /**
+         * Method of the request.
+         */
+        method: string
+      }
+    }
+  | {
+      code: 'failed'
+      details: {
+        /**
+         * Description of the failure.
+         */
+        message: string
+      }
+    }
 /**
  * A frame of the stream of all sessions. The SSE field `event` says which kind it is.
  */
@@ -266,14 +718,6 @@ export type PromptId = number
  * The boundary at which a hold of a run takes effect.
  */
 export type HoldAt = 'iteration' | 'step'
-/**
- * Id of a task within its session, counted from 1.
- */
-export type TaskId = number
-/**
- * The state of a task.
- */
-export type TaskState = 'todo' | 'doing' | 'done' | 'dropped'
 /**
  * A frame of a session's event stream. The SSE field `event` says which kind it is.
  */
@@ -1018,30 +1462,17 @@ export interface BrowserStatus {
   sandbox: boolean
 }
 /**
- * The body of an error response.
+ * The error for a rule that can't be applied, with the reason.
  */
-export interface ErrorBody {
+export interface PolicyError {
   /**
-   * Stable name of the error, for programs.
+   * Rule as the user wrote it.
    */
-  code: string
+  rule: string
   /**
-   * Description of the error, for people.
+   * Mistake in the rule, and a rule to write instead.
    */
-  message: string
-  /**
-   * Advice on how to solve the problem, for people.
-   */
-  hint?: string | null
-  /**
-   * Reason why an answer had no effect. Absent for other errors.
-   */
-  answer?: AnswerError | null
-  /**
-   * Sessions that the error is about. For `ambiguous`, all sessions that match; for `inexact`,
-   * `notLive`, `gone` and `damaged`, the session.
-   */
-  ids?: SessionId[]
+  problem: string
 }
 /**
  * A client as others see it: its name and its process.
@@ -2106,9 +2537,9 @@ export interface TurnEnd {
 /**
  * A request to open a new session.
  */
-export interface OpenRequest {
+export interface OpenSession {
   /**
-   * Absolute path of the session's workspace.
+   * Path of the session's workspace. A daemon takes only an absolute path.
    */
   workspace: string
   /**
@@ -2145,6 +2576,7 @@ export interface OpenRequest {
   maxTurnTokens?: number
   /**
    * Environment, provider settings and system prompt that the client supplies. Default: none.
+   * `Sessions::open` of the crate `holdpoint-session` sets its own.
    */
   supplies?: Supplies & {
     [k: string]: unknown
@@ -2334,7 +2766,8 @@ export interface Certificates {
   dir?: string | null
 }
 /**
- * A request to change the asks mode of a session. The new mode also answers the asks that are open.
+ * A request to change the asks mode of a session. The new mode also answers the asks that are
+ * open.
  */
 export interface AsksRequest {
   /**

@@ -18,6 +18,7 @@ mod claim;
 mod client;
 mod connection;
 mod desktop;
+mod error;
 mod host;
 mod log;
 mod memory;

@@ -1,13 +1,14 @@
 //! The program's error type, which turns every error into a message, a hint and an exit code.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-use holdpoint_common::ConfigError;
+use holdpoint_common::api::RequestError;
+use holdpoint_common::{AnswerError, ConfigError, PolicyError, Refused, SessionError};
 use holdpoint_session::folders::{Exposed, FoldersError};
-use holdpoint_session::{SessionError, StartError, model::ModelError};
-use holdpoint_tools::PolicyError;
+use holdpoint_session::{StartError, model::ModelError};
 use holdpoint_tools::shown::{prose, prose_line};
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +17,9 @@ use crate::ui::Ui;
 /// An error with a hint and the program's exit code. A daemon that can't start sends it, as JSON,
 /// to the process that started it.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
-#[error("{what}")]
+#[error("{message}")]
 pub(crate) struct CliError {
-    what: String,
+    message: String,
     hint: Option<String>,
     code: i32,
     /// The named session does not exist. It may have been lost.
@@ -46,13 +47,13 @@ const RULES: &str = "`holdpoint policy --help` explains how to write rules";
 
 impl CliError {
     /// The command line or the configuration is wrong.
-    pub(crate) fn usage(what: impl Display) -> Self {
-        Self { what: what.to_string(), hint: None, code: USAGE, misses_session: false }
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: USAGE, misses_session: false }
     }
 
     /// An operation failed.
-    pub(crate) fn failed(what: impl Display) -> Self {
-        Self { what: what.to_string(), hint: None, code: FAILED, misses_session: false }
+    pub(crate) fn failed(message: impl Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: FAILED, misses_session: false }
     }
 
     /// The daemon was stopped while it was needed.
@@ -67,16 +68,18 @@ impl CliError {
 
     /// Converts the error of the first prompt in a session that was opened for it.
     pub(crate) fn from_first_prompt(error: SessionError) -> Self {
-        match &*error.code() {
+        match error {
             // The session had to make room for others before its prompt was accepted.
-            "notLive" => Self::failed("too many sessions are live: this one was unloaded to make room").hint(TOO_MANY),
+            SessionError::NotLive { .. } => {
+                Self::failed("too many sessions are live: this one was unloaded to make room").hint(TOO_MANY)
+            }
             _ => error.into(),
         }
     }
 
     /// Prefixes the message with the session's name.
     pub(crate) fn about(self, session: &str) -> Self {
-        Self { what: format!("{}: {}", prose_line(session), self.what), ..self }
+        Self { message: format!("{}: {}", prose_line(session), self.message), ..self }
     }
 
     /// Whether the error is about a session that does not exist.
@@ -102,7 +105,7 @@ impl CliError {
     /// The message and the hint in one line that is safe to show anywhere.
     pub(crate) fn in_a_line(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        prose_line(&format!("{}{hint}", self.what)).into_owned()
+        prose_line(&format!("{}{hint}", self.message)).into_owned()
     }
 
     /// Shows the error to the user. If the output has no reader, only the exit code reports it.
@@ -110,50 +113,83 @@ impl CliError {
         if self.code == NO_READER {
             return;
         }
-        ui.fault(&prose(&self.what), self.hint.as_deref().map(prose).as_deref());
+        ui.fault(&prose(&self.message), self.hint.as_deref().map(prose).as_deref());
     }
 }
 
-/// Covers the errors of an engine in this process and of a daemon, which share their codes.
+/// Covers the errors of an engine in this process and of a daemon, which are the same.
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
-        let what = error.to_string();
-        let (usage, hint) = match &*error.code() {
-            "workspace" => (true, "set the folder to work in with --cwd"),
-            "policy" => (true, RULES),
-            "modelSetup" => (true, ""),
-            "emptyPrompt" => (true, "give a prompt, or `-` to read it from standard input"),
-            "promptTooLong" => (true, "write it to a file and name the file in the prompt"),
-            "unknownSession" => (false, "`holdpoint list` lists every session"),
-            "damaged" => (false, "`holdpoint rm` deletes the rest of it"),
-            "unknownEvent" => (false, "leave out `after` to begin with the first event"),
-            "ambiguous" => (false, "give its id, which `holdpoint list` shows"),
-            "inexact" => (false, "give the whole id, or the name"),
-            "live" => (false, "`holdpoint close` closes it"),
-            "notLive" => (false, "`holdpoint attach` or `holdpoint prompt` opens it"),
-            "tooManySessions" => (false, TOO_MANY),
-            "notSaving" => {
-                (false, "free space on the disk of the data folder, which `holdpoint status` shows, and try again")
-            }
-            "store" => (false, "check its data folder, which `holdpoint status` shows"),
-            "queueFull" => (false, "wait until it has run some of them: `holdpoint wait`"),
-            "kindMismatch" => (false, "`holdpoint inbox` shows its kind"),
-            "unknownAsk" | "askClosed" => (false, "`holdpoint inbox` lists the open asks"),
-            "stopped" => {
-                (false, "the daemon was asked to stop: when it has stopped, the next command starts another one")
-            }
-            "otherVersion" => (false, "`holdpoint daemon restart` starts the daemon of this version"),
-            _ => (false, ""),
-        };
-        let misses_session = error.code() == "unknownSession";
-        let hint = match error {
-            SessionError::Model(ModelError::Setup { hint, .. }) => hint,
-            SessionError::Remote(body) => body.hint.unwrap_or_else(|| hint.to_owned()),
-            _ => hint.to_owned(),
-        };
-        let error = if usage { Self::usage(what) } else { Self::failed(what) };
-        let error = Self { misses_session, ..error };
-        if hint.is_empty() { error } else { error.hint(hint) }
+        let message = error.to_string();
+        let misses_session = matches!(error, SessionError::UnknownSession { .. });
+        let is_usage = matches!(
+            error,
+            SessionError::Workspace { .. }
+                | SessionError::Policy(_)
+                | SessionError::ModelSetup { .. }
+                | SessionError::Refused(Refused::EmptyPrompt | Refused::PromptTooLong { .. })
+        );
+        let code = if is_usage { USAGE } else { FAILED };
+        Self { message, hint: hint(error).map(Cow::into_owned), code, misses_session }
+    }
+}
+
+/// The hint for an error of a session.
+fn hint(error: SessionError) -> Option<Cow<'static, str>> {
+    let hint = match error {
+        SessionError::ModelSetup { hint, .. } => return Some(hint.into()),
+        SessionError::Other { hint, .. } => return hint.map(Cow::from),
+        SessionError::Refused(refused) => return hint_for_refusal(&refused).map(Cow::from),
+        SessionError::Request(RequestError::OtherVersion { .. }) => {
+            "`holdpoint daemon restart` starts the daemon of this version"
+        }
+        SessionError::Request(error) => return error.hint().map(Cow::from),
+        SessionError::Workspace { .. } => "set the folder to work in with --cwd",
+        SessionError::Policy(_) => RULES,
+        SessionError::UnknownSession { .. } => "`holdpoint list` lists every session",
+        SessionError::Damaged { .. } => "`holdpoint rm` deletes the rest of it",
+        SessionError::UnknownEvent { .. } => "leave out `after` to begin with the first event",
+        SessionError::Ambiguous { .. } => "give its id, which `holdpoint list` shows",
+        SessionError::Inexact { .. } => "give the whole id, or the name",
+        SessionError::Live { .. } => "`holdpoint close` closes it",
+        SessionError::NotLive { .. } => "`holdpoint attach` or `holdpoint prompt` opens it",
+        SessionError::TooManySessions { .. } => TOO_MANY,
+        SessionError::Store { .. } => "check its data folder, which `holdpoint status` shows",
+        SessionError::Stopped => {
+            "the daemon was asked to stop: when it has stopped, the next command starts another one"
+        }
+        SessionError::NameTaken { .. }
+        | SessionError::TooManyClients { .. }
+        | SessionError::Model { .. }
+        | SessionError::Gone { .. }
+        | SessionError::Unreachable { .. }
+        | SessionError::Disconnected { .. } => return None,
+    };
+    Some(hint.into())
+}
+
+fn hint_for_refusal(refused: &Refused) -> Option<&'static str> {
+    match refused {
+        Refused::EmptyPrompt => Some("give a prompt, or `-` to read it from standard input"),
+        Refused::PromptTooLong { .. } => Some("write it to a file and name the file in the prompt"),
+        Refused::NotSaving { .. } => {
+            Some("free space on the disk of the data folder, which `holdpoint status` shows, and try again")
+        }
+        Refused::QueueFull { .. } => Some("wait until it has run some of them: `holdpoint wait`"),
+        Refused::Answer(AnswerError::KindMismatch { .. }) => Some("`holdpoint inbox` shows its kind"),
+        Refused::Answer(AnswerError::Unknown { .. } | AnswerError::Closed { .. }) => {
+            Some("`holdpoint inbox` lists the open asks")
+        }
+        Refused::Answer(
+            AnswerError::AlreadyAnswered { .. } | AnswerError::Incomplete { .. } | AnswerError::NothingShown,
+        )
+        | Refused::Closed
+        | Refused::EmptyGoal
+        | Refused::InUse
+        | Refused::RunOpen
+        | Refused::TurnOpen
+        | Refused::Task(_)
+        | Refused::Name(_) => None,
     }
 }
 
@@ -218,7 +254,7 @@ impl From<StartError> for CliError {
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         let code = if error.kind() == io::ErrorKind::BrokenPipe { NO_READER } else { FAILED };
-        Self { what: format!("the output could not be written: {error}"), hint: None, code, misses_session: false }
+        Self { message: format!("the output could not be written: {error}"), hint: None, code, misses_session: false }
     }
 }
 

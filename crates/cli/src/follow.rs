@@ -12,10 +12,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::Event;
+use holdpoint_common::{Event, Refused};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::form::{AfterAsk, AskForm};
-use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, Interruption, RunRequest, SessionError, SessionHandle};
 use tokio::sync::mpsc;
 

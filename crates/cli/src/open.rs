@@ -93,16 +93,15 @@ impl OpenArgs {
                     .hint("set another folder with --cwd")
             })?,
         };
-        let open = OpenSession::in_folder(folder)
-            .model(model)
-            .asks(asks)
-            .policy(self.policy.mode(config))
-            .rules(self.policy.rules(config))
-            .max_steps(self.max_steps.unwrap_or(config.max_steps))
-            .max_turn_tokens(self.max_turn_tokens.unwrap_or(config.max_turn_tokens));
-        Ok(match &self.name {
-            Some(name) => open.name(name),
-            None => open,
+        Ok(OpenSession {
+            name: self.name.clone(),
+            model: Some(model.to_owned()),
+            asks,
+            policy: self.policy.mode(config),
+            rules: self.policy.rules(config),
+            max_steps: self.max_steps.unwrap_or(config.max_steps),
+            max_turn_tokens: self.max_turn_tokens.unwrap_or(config.max_turn_tokens),
+            ..OpenSession::in_folder(folder)
         })
     }
 }

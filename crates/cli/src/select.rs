@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot};
+use holdpoint_common::{Refused, SessionError, SessionId, SessionSettings, SessionSummary, Snapshot};
 use holdpoint_session::folders::Folders;
-use holdpoint_session::{AttachFrom, SessionError, SessionHandle, Sessions};
+use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::Daemon;
@@ -82,7 +82,7 @@ pub(crate) async fn look_exactly(sessions: &Sessions, what: &str) -> Result<Arc<
     if id.as_str() == what || name == what {
         return Ok(found);
     }
-    Err(SessionError::Inexact { what: what.to_owned(), session: id.clone() })
+    Err(SessionError::Inexact { given: what.to_owned(), session: id.clone() })
 }
 
 /// Shows which session was found, if it was named by a prefix of its id.
@@ -128,7 +128,13 @@ impl<'a> Failures<'a> {
             match find(what).await {
                 Ok(one) => found.push(one),
                 Err(error) => {
-                    let says_which = matches!(&*error.code(), "unknownSession" | "ambiguous" | "inexact" | "damaged");
+                    let says_which = matches!(
+                        error,
+                        SessionError::UnknownSession { .. }
+                            | SessionError::Ambiguous { .. }
+                            | SessionError::Inexact { .. }
+                            | SessionError::Damaged { .. }
+                    );
                     let error = Daemon::explain(self.folders, error.into()).await;
                     self.report(&if says_which { error } else { error.about(what) }, ui);
                 }
@@ -233,7 +239,11 @@ impl SessionsArg {
 
     /// Whether an error only means that one of "all live sessions" is no longer live.
     pub(crate) fn is_gone_under_all(&self, error: &SessionError) -> bool {
-        self.all && matches!(&*error.code(), "notLive" | "closed" | "unknownSession")
+        let is_gone = matches!(
+            error,
+            SessionError::NotLive { .. } | SessionError::UnknownSession { .. } | SessionError::Refused(Refused::Closed)
+        );
+        self.all && is_gone
     }
 }
 

@@ -1,9 +1,8 @@
 //! Gives commands access to the daemon's sessions.
 
-use holdpoint_common::{Config, SessionId, SessionStatus, Snapshot, Supplies, Who};
+use holdpoint_common::{Config, Refused, SessionId, SessionStatus, Snapshot, Supplies, Who};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
-use holdpoint_session::state::Refused;
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
 

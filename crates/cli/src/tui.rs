@@ -36,7 +36,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::{AsksMode, Config};
+use holdpoint_common::Config;
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{OpenSession, SessionHandle};
@@ -148,8 +148,6 @@ fn begin(state: &mut State, link: &mut Link, session: Option<SessionHandle>) {
 fn fresh(config: Config, folder: PathBuf) -> NewSession {
     Box::new(move || {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
-        let open = OpenSession::in_folder(&folder).model(catalog.default_name().name);
-        let open = open.asks(config.asks.unwrap_or(AsksMode::Wait)).policy(config.policy);
-        Ok(open.rules(config.rules.clone()).max_steps(config.max_steps).max_turn_tokens(config.max_turn_tokens))
+        Ok(OpenSession::in_folder(&folder).model(catalog.default_name().name).configured(&config))
     })
 }

@@ -90,11 +90,13 @@ impl QuestionRequest {
                 }
                 (Some(_), None) => continue,
             };
-            return Err(AnswerError::Incomplete { question: question.id.clone(), what: what.into() });
+            return Err(AnswerError::Incomplete { question: question.id.clone(), problem: what.into() });
         }
         let stray = answers.iter().find(|reply| self.questions.iter().all(|question| question.id != reply.id));
         match stray {
-            Some(reply) => Err(AnswerError::Incomplete { question: reply.id.clone(), what: "was never asked".into() }),
+            Some(reply) => {
+                Err(AnswerError::Incomplete { question: reply.id.clone(), problem: "was never asked".into() })
+            }
             None => Ok(()),
         }
     }
@@ -158,8 +160,7 @@ impl fmt::Display for AskCloseCause {
 
 /// The reason why an answer had no effect. The session is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "camelCase")]
-#[non_exhaustive]
+#[serde(tag = "code", content = "details", rename_all = "camelCase")]
 pub enum AnswerError {
     /// Another answer was first.
     #[error("ask {ask} was already answered {by}")]
@@ -171,6 +172,7 @@ pub enum AnswerError {
     },
     /// The ask closed without an answer.
     #[error("ask {ask} is closed: {cause}")]
+    #[serde(rename = "askClosed")]
     Closed {
         /// Id of the ask.
         ask: AskId,
@@ -179,6 +181,7 @@ pub enum AnswerError {
     },
     /// The session has never raised this ask.
     #[error("there is no ask {ask}")]
+    #[serde(rename = "unknownAsk")]
     Unknown {
         /// Id that the session does not know.
         ask: AskId,
@@ -192,12 +195,13 @@ pub enum AnswerError {
         given: Cow<'static, str>,
     },
     /// A reply is missing, empty or one too many. The ask stays open.
-    #[error("question `{question}` {what}")]
+    #[error("question `{question}` {problem}")]
+    #[serde(rename = "incompleteAnswer")]
     Incomplete {
         /// Id of the question.
         question: String,
         /// Description of the fault, to follow the question's id.
-        what: Cow<'static, str>,
+        problem: Cow<'static, str>,
     },
     /// The client gave no ask id, and no ask has been shown to it.
     #[error("no ask has been shown to this client")]

@@ -5,8 +5,8 @@
 //! | --- | --- | --- |
 //! | `GET status` | | [`DaemonStatus`] |
 //! | `GET sessions` | | [`SessionList`] |
-//! | `POST sessions` | [`OpenRequest`] | [`Snapshot`] |
-//! | `POST sessions/{what}/open` | [`Supplies`] | [`Snapshot`] |
+//! | `POST sessions` | [`OpenSession`](crate::OpenSession) | [`Snapshot`] |
+//! | `POST sessions/{what}/open` | [`Supplies`](crate::Supplies) | [`Snapshot`] |
 //! | `GET`, `DELETE sessions/{what}` | | [`Snapshot`]; none |
 //! | `POST sessions/{id}/prompts` | [`PromptRequest`] | [`Prompted`] |
 //! | `POST sessions/{id}/run` | [`RunRequest`] | [`RunStarted`] |
@@ -32,6 +32,7 @@
 //! `{what}` is a session's id, a unique prefix of it with at least 4 characters, or a name; `{id}`
 //! is an id. An error is an [`ErrorBody`] with the HTTP status that fits it.
 
+mod error;
 mod verbs;
 
 use std::collections::BTreeMap;
@@ -40,15 +41,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::AnswerError;
-use crate::ask::{Ask, AsksMode};
+use crate::ask::Ask;
 use crate::event::Event;
 use crate::id::SessionId;
-use crate::policy::{PolicyMode, PolicyRules};
 use crate::session::{SessionSummary, Snapshot};
-use crate::supplies::Supplies;
 use crate::time::Timestamp;
 
+pub use error::{ErrorBody, RequestError};
 pub use verbs::{
     AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
     InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
@@ -65,42 +64,6 @@ pub const CLIENT_HEADER: &str = "holdpoint-client";
 /// Request header with the variables that lead to the desktop of the client's user, for the command
 /// of `notify`: pairs of `NAME=VALUE`, percent-encoded and separated by `&`.
 pub const DESKTOP_HEADER: &str = "holdpoint-desktop";
-
-/// A request to open a new session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OpenRequest {
-    /// Absolute path of the session's workspace.
-    pub workspace: String,
-    /// Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
-    /// name of the workspace's folder, with a number if it is taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Model of the session, as `PROVIDER/NAME` or `PROVIDER`. Default: the model in `supplies`,
-    /// else the first provider with a key, else `rehearsal`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Asks mode of the session. Default: `wait`.
-    #[serde(default)]
-    pub asks: AsksMode,
-    /// Mode of the session's policy. Default: `ask`.
-    #[serde(default)]
-    pub policy: PolicyMode,
-    /// Rules of the session's policy, in addition to the mode. Default: none.
-    #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
-    pub rules: PolicyRules,
-    /// Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
-    #[serde(default)]
-    pub max_steps: u32,
-    /// Maximum number of tokens that one turn may use, requests and answers together; 0 means no
-    /// limit. The limit is checked before each request, so the last request may exceed it.
-    /// Default: 0.
-    #[serde(default)]
-    pub max_turn_tokens: u64,
-    /// Environment, provider settings and system prompt that the client supplies. Default: none.
-    #[serde(default)]
-    pub supplies: Supplies,
-}
 
 /// The query parameters of a session's event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -276,24 +239,4 @@ pub struct SessionCounts {
     pub held: usize,
     /// Maximum number of live sessions.
     pub most: usize,
-}
-
-/// The body of an error response.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ErrorBody {
-    /// Stable name of the error, for programs.
-    pub code: String,
-    /// Description of the error, for people.
-    pub message: String,
-    /// Advice on how to solve the problem, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// Reason why an answer had no effect. Absent for other errors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer: Option<AnswerError>,
-    /// Sessions that the error is about. For `ambiguous`, all sessions that match; for `inexact`,
-    /// `notLive`, `gone` and `damaged`, the session.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ids: Vec<SessionId>,
 }

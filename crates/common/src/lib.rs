@@ -22,6 +22,7 @@ pub mod api;
 mod ask;
 mod client;
 mod config;
+mod error;
 mod event;
 mod gaps;
 mod hold;
@@ -31,6 +32,7 @@ pub mod json;
 pub mod limits;
 mod message;
 mod model;
+mod open;
 mod output;
 mod policy;
 mod run;
@@ -81,9 +83,11 @@ pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.
 pub use config::{Config, ConfigError, ModelName, NotifySettings, ProviderSettings, ScreenSettings};
+pub use error::{Refused, SessionError};
 pub use limits::{LimitError, Limits};
 pub use model::{MaxTokensField, ModelSettings, Price, ToolIds};
-pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
+pub use open::OpenSession;
+pub use policy::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
 pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 
 // The web tool.

@@ -118,6 +118,16 @@ pub struct Rule {
     pub pattern: Option<String>,
 }
 
+/// The error for a rule that can't be applied, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
+#[error("invalid rule `{rule}`: {problem}")]
+pub struct PolicyError {
+    /// Rule as the user wrote it.
+    pub rule: String,
+    /// Mistake in the rule, and a rule to write instead.
+    pub problem: String,
+}
+
 /// The error for a text that does not have the form `TOOL` or `TOOL(PATTERN)`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` is not a rule: write TOOL or TOOL(PATTERN), for example shell(git status) or write(docs/**)")]

@@ -50,8 +50,8 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 }
 
 /// The reason why a session can't have a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "problem", rename_all = "camelCase")]
 pub enum NameError {
     /// The name is blank.
     #[error("a session's name can't be empty")]

@@ -1,7 +1,10 @@
 //! The task list and the notes of a session, and the requests that change them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::event::Fact;
@@ -54,8 +57,8 @@ fn none_left(to: TaskState) -> String {
 }
 
 /// The reason why a request changed nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "problem", rename_all = "camelCase")]
 pub enum TaskError {
     /// The session has no such task.
     #[error("there is no task {task}")]
@@ -79,13 +82,13 @@ pub enum TaskError {
     #[error("{what} is empty")]
     Empty {
         /// Name of the text: the title, or the note.
-        what: &'static str,
+        what: Cow<'static, str>,
     },
     /// A title or note is too long.
     #[error("{what} has {bytes} bytes; at most {max} are allowed")]
     TooLong {
         /// Name of the text: the title, or the note.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// Length of the text in bytes.
         bytes: usize,
         /// Maximum length in bytes.
@@ -192,8 +195,8 @@ impl Tasks {
 /// Checks that a text is not blank and has at most `max` bytes.
 fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), TaskError> {
     match text.len() {
-        _ if text.trim().is_empty() => Err(TaskError::Empty { what }),
-        bytes if bytes > max => Err(TaskError::TooLong { what, bytes, max }),
+        _ if text.trim().is_empty() => Err(TaskError::Empty { what: what.into() }),
+        bytes if bytes > max => Err(TaskError::TooLong { what: what.into(), bytes, max }),
         _ => Ok(()),
     }
 }

@@ -15,6 +15,10 @@ function alone(_, value) {
     const whole = (one) => ({ ...one, properties: { ...properties, ...one.properties }, required: [...required, ...one.required] })
     return { ...rest, oneOf: oneOf.map(whole) }
   }
+  if (value?.anyOf && value.properties) {
+    const { anyOf, description, ...fields } = value
+    return { description, allOf: [{ anyOf }, fields] }
+  }
   if (!value?.$ref) return value
   const { $ref, description, ...beside } = value
   const reference = { $ref: $ref.replace('/components/schemas/', '/definitions/') }

@@ -3,13 +3,10 @@
 use std::any::Any;
 use std::fmt::Display;
 
-use holdpoint_common::api::ErrorBody;
+use holdpoint_common::SessionError;
+use holdpoint_session::StartError;
 use holdpoint_session::folders::FoldersError;
-use holdpoint_session::model::ModelError;
-use holdpoint_session::{SessionError, StartError};
-use napi::bindgen_prelude::Object;
 use napi::{Env, JsValue};
-use serde::Serialize;
 
 use crate::globals::parse_json;
 
@@ -20,13 +17,18 @@ pub(crate) const NO_DAEMON_HINT: &str =
 /// Hint for saved sessions that can't be opened.
 pub(crate) const UNCHANGED_HINT: &str = "nothing was changed: inspect the folder, or pass another stateDir";
 
-/// An error with the code, hint and further fields that a daemon would send.
+/// An error with the code, hint and details that a daemon would send.
 #[derive(Debug)]
-pub struct Failure(Box<ErrorBody>);
+pub struct Failure {
+    error: SessionError,
+    hint: Option<String>,
+}
 
 impl Failure {
+    /// Creates an error that only this package has.
     pub(crate) fn new(code: &str, message: impl Display) -> Self {
-        Self(Box::new(ErrorBody { code: code.to_owned(), message: message.to_string(), ..ErrorBody::default() }))
+        let error = SessionError::Other { code: code.to_owned(), message: message.to_string(), hint: None };
+        Self { error, hint: None }
     }
 
     /// Creates the error for an invalid argument.
@@ -41,50 +43,43 @@ impl Failure {
         Self::new("panicked", format!("bug in holdpoint: {words}"))
     }
 
-    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
-        self.0.hint = Some(hint.to_string());
-        self
+    pub(crate) fn hint(self, hint: impl Display) -> Self {
+        Self { hint: Some(hint.to_string()), ..self }
     }
 
     /// Converts the error to the one that is thrown.
     pub(crate) fn into_js(self, env: &Env) -> napi::Error {
-        let ErrorBody { code, message, hint, answer, ids } = *self.0;
-        let make = || {
-            let mut error = env.create_error(napi::Error::from_reason(message.clone()))?;
-            error.set("code", &code)?;
-            if let Some(hint) = &hint {
-                error.set("hint", hint)?;
-            }
-            set(env, &mut error, "answer", answer.as_ref())?;
-            set(env, &mut error, "ids", Some(&ids).filter(|ids| !ids.is_empty()))?;
-            Ok::<_, napi::Error>(napi::Error::from(error.to_unknown()))
-        };
         // If even this fails, the error has no `code` property.
-        make().unwrap_or_else(|_| napi::Error::from_reason(format!("{code}: {message}")))
+        self.to_js(env).unwrap_or_else(|_| napi::Error::from_reason(format!("{}: {}", self.error.code(), self.error)))
     }
-}
 
-/// Sets a structured property, if it has a value.
-fn set(env: &Env, error: &mut Object<'_>, name: &str, value: Option<&impl Serialize>) -> napi::Result<()> {
-    let Some(value) = value else { return Ok(()) };
-    let text = serde_json::to_string(value).map_err(|error| napi::Error::from_reason(error.to_string()))?;
-    error.set(name, parse_json(env, &text)?)
+    fn to_js(&self, env: &Env) -> napi::Result<napi::Error> {
+        let json = serde_json::to_value(&self.error).map_err(|error| napi::Error::from_reason(error.to_string()))?;
+        let mut error = env.create_error(napi::Error::from_reason(self.error.to_string()))?;
+        for name in ["code", "details"] {
+            if let Some(value) = json.get(name) {
+                error.set(name, parse_json(env, &value.to_string())?)?;
+            }
+        }
+        if let Some(hint) = &self.hint {
+            error.set("hint", hint)?;
+        }
+        Ok(napi::Error::from(error.to_unknown()))
+    }
 }
 
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         let hint = match &error {
-            SessionError::Model(ModelError::Setup { hint, .. }) => Some(hint.clone()),
+            SessionError::ModelSetup { hint, .. } => Some(hint.clone()),
+            SessionError::Other { hint, .. } => hint.clone(),
+            SessionError::Request(error) => error.hint().map(str::to_owned),
+            SessionError::UnknownEvent { .. } => Some("leave out `after` to begin with the first event".to_owned()),
+            SessionError::TooManySessions { .. } => Some("close one, or raise limits.max_sessions".to_owned()),
+            SessionError::Unreachable { .. } => Some(NO_DAEMON_HINT.to_owned()),
             _ => None,
         };
-        let mut body = error.to_body(hint);
-        let usual = match &*body.code {
-            "tooManySessions" => Some("close one, or raise limits.max_sessions"),
-            "unreachable" => Some(NO_DAEMON_HINT),
-            _ => None,
-        };
-        body.hint = body.hint.or(usual.map(str::to_owned));
-        Self(Box::new(body))
+        Self { error, hint }
     }
 }
 

@@ -61,7 +61,7 @@ everywhere('asks', (getSessions, { remote }) => {
     const error = await failure(sessions.sessionPauseConfirm(id, true, { askId }))
     assert.equal(error.code, 'alreadyAnswered')
     assert.ok(error instanceof Error)
-    assert.deepEqual(error.answer.by, { type: 'client', name: 'node', pid: process.pid })
+    assert.deepEqual(error.details.by, { type: 'client', name: 'node', pid: process.pid })
     const result = (await seen.event('toolFinished')).body
     assert.match(result.result, /not today/)
   })
@@ -186,7 +186,7 @@ everywhere('asks', (getSessions, { remote }) => {
     assert.equal(sessions.sessionGetPauseState(id), null)
     const error = await failure(sessions.sessionPauseConfirm(id, true, { askId }))
     assert.equal(error.code, 'askClosed')
-    assert.equal(error.answer.cause, 'interrupted')
+    assert.equal(error.details.cause, 'interrupted')
   })
 
   test('m_e4_questions_are_answered_by_id_or_declined', async () => {

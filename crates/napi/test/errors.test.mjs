@@ -81,10 +81,10 @@ everywhere('errors', (getSessions, { remote }) => {
       await sessions.sessionClose(id)
       twins.push(id)
     }
-    const { ids } = await fails('ambiguous', () => sessions.sessionDelete('twin'))
+    const { details: { ids } } = await fails('ambiguous', () => sessions.sessionDelete('twin'))
     assert.deepEqual([...ids].sort(), [...twins].sort())
     const begun = await fails('inexact', () => sessions.sessionDelete(twins[0].slice(0, 6)))
-    assert.deepEqual(begun.ids, [twins[0]])
+    assert.deepEqual(begun.details, { given: twins[0].slice(0, 6), session: twins[0] })
     await fails('inexact', () => sessions.sessionClose(twins[0].slice(0, 6)))
     for (const id of twins) await sessions.sessionDelete(id)
   })
@@ -118,11 +118,11 @@ everywhere('errors', (getSessions, { remote }) => {
     await fails('unknownAsk', () => sessions.sessionPauseConfirm(other, true, { askId }))
     assert.equal(sessions.sessionGetPauseState(id).id, askId)
     await sessions.sessionPauseConfirm(id, false, { askId })
-    const { answer } = await fails('alreadyAnswered', () => sessions.sessionPauseConfirm(id, true, { askId }))
-    assert.deepEqual(answer.by, { type: 'client', name: 'node', pid: process.pid })
+    const { details } = await fails('alreadyAnswered', () => sessions.sessionPauseConfirm(id, true, { askId }))
+    assert.deepEqual(details.by, { type: 'client', name: 'node', pid: process.pid })
     const next = (await seen.event('askRaised', 1)).body.ask.id
     await sessions.sessionInterrupt(id)
-    assert.equal((await fails('askClosed', () => sessions.sessionPauseConfirm(id, true, { askId: next }))).answer.cause, 'interrupted')
+    assert.equal((await fails('askClosed', () => sessions.sessionPauseConfirm(id, true, { askId: next }))).details.cause, 'interrupted')
     await sessions.sessionPrompt(id, 'ask: What?')
     await seen.event('askRaised', 2)
     await fails('incompleteAnswer', () => sessions.sessionAnswerQuestion(id, []))
@@ -182,7 +182,7 @@ everywhere('errors', (getSessions, { remote }) => {
     const attachAll = async () => {
       for (;;) await sessions.sessionAttach(id, () => {}, { limit: 0 })
     }
-    const { message } = await fails(remote ? 'tooManyConnections' : 'tooManyClients', attachAll)
+    const { message } = await fails(remote ? 'tooManyStreams' : 'tooManyClients', attachAll)
     assert.match(message, /256/)
     await sessions.sessionDetach(id)
     // A daemon has room again when it has noticed that the connections are closed.
@@ -191,7 +191,7 @@ everywhere('errors', (getSessions, { remote }) => {
         const refused = await sessions.sessionAttach(id, () => {}, { limit: 0 }).then(() => null, (error) => error)
         if (!refused) return
         if (!remote) throw refused
-        assert.equal(refused.code, 'tooManyConnections')
+        assert.equal(refused.code, 'tooManyStreams')
       }
     }
     await attachAgain()
@@ -321,5 +321,5 @@ test('m_f1_every_declared_error_code_is_thrown', () => {
   // Codes that other test files or other processes cause.
   const elsewhere = { start: 'saved', stopped: 'a daemon or process that ends', ended: 'react' }
   const left = named.filter((code) => !thrownCodes.has(code) && !(code in elsewhere))
-  assert.deepEqual(left, program ? [] : ['damaged', 'tooManyConnections', 'disconnected'])
+  assert.deepEqual(left, program ? [] : ['damaged', 'tooManyStreams', 'disconnected'])
 })

@@ -25,8 +25,8 @@ everywhere('types', (getSessions) => {
     await keep('InboxAsk[]', sessions.sessionInbox())
     await keep('SessionSummary[]', sessions.sessionList())
     await keep('Answered', sessions.sessionPauseConfirm(id, true, { askId: first, always: true }))
-    const { answer } = await failure(sessions.sessionPauseConfirm(id, true, { askId: first }))
-    values.push(['AnswerError', answer])
+    const { code, message, details } = await failure(sessions.sessionPauseConfirm(id, true, { askId: first }))
+    values.push(['ErrorBody', { code, message, details }], ["NonNullable<HoldpointError['details']>", details])
     await keep('Answered', sessions.sessionAnswerQuestion(id, [{ id: 'c', answer: 'red' }, { id: 'd', answer: null }], { askId: await ask(1) }))
     await keep('Snapshot', sessions.sessionSettled(id))
 
@@ -58,7 +58,7 @@ everywhere('types', (getSessions) => {
     assert.ok(kinds.size >= 25, [...kinds].join(' '))
 
     const project = await folder()
-    const types = [...new Set(values.flatMap(([type]) => type.match(/[A-Z]\w+/g)))]
+    const types = [...new Set(values.flatMap(([type]) => type.match(/[A-Z]\w+/g)))].filter((name) => name !== 'NonNullable')
     const lines = values.map(([type, value], at) => `export const v${at}: ${type} = ${JSON.stringify(value, null, 1)}\n`)
     const text = `import type { ${types.join(', ')} } from '${path.join(root, 'index.js')}'\n${lines.join('')}`
     await writeFile(path.join(project, 'values.mts'), text)

@@ -25,13 +25,13 @@ use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    Body, Delta, Event, Fact, ItemId, RestoreCause, SessionStatus, Snapshot, Timestamp, ToolResult, ToolStatus,
+    Body, Delta, Event, Fact, ItemId, Refused, RestoreCause, SessionStatus, Snapshot, Timestamp, ToolResult, ToolStatus,
 };
 use holdpoint_tools::{BackgroundJobs, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::session_env::SessionEnv;
-use crate::state::{Effect, Input, Phase, Refused, Restore, State, decide};
+use crate::state::{Effect, Input, Phase, Restore, State, decide};
 use crate::store::{NUMBER_BLOCK, Numbers, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;

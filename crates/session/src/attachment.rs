@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdpoint_common::api::{Answered, ClientEnd};
-use holdpoint_common::{Answer, AnswerError, Ask, Event, Fact, Snapshot};
+use holdpoint_common::{Answer, AnswerError, Ask, Event, Fact, SessionError, Snapshot};
 
 use crate::attach_from::AttachFrom;
 use crate::backend::{EventsBackend, SessionBackend, with_backend};
-use crate::error::SessionError;
 use crate::handle::{AnySession, SessionHandle};
 use crate::local::LocalAttachment;
 #[cfg(feature = "remote")]
@@ -105,7 +104,7 @@ impl Attachment {
     /// # Errors
     /// As [`SessionHandle::answer`]; [`AnswerError::NothingShown`] if no ask is shown.
     pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
-        let shown = self.shown().ok_or(SessionError::Answer(AnswerError::NothingShown))?;
+        let shown = self.shown().ok_or(AnswerError::NothingShown)?;
         self.session.answer(&shown.id.clone(), answer).await
     }
 

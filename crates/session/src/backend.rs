@@ -6,13 +6,11 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use holdpoint_common::api::{ClientEnd, InboxAsk, SessionNews, TurnEnd, Verb};
-use holdpoint_common::{Event, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::{Event, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 use tokio::sync::watch;
 
 use crate::attach_from::AttachFrom;
-use crate::error::SessionError;
 use crate::local::CarryOut;
-use crate::open::OpenSession;
 use crate::transfer::{ExportError, ImportError};
 
 /// A verb that sessions of this crate carry out, in this process or in a daemon. Implemented for
@@ -119,3 +117,12 @@ macro_rules! with_backend {
 }
 
 pub(crate) use with_backend;
+
+/// How a handle treats its session after it was unloaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenUnloaded {
+    /// Use opens the session again, with the client's supplies.
+    Open,
+    /// The session stays unloaded, because its client chooses the supplies first.
+    Fail,
+}

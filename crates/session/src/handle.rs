@@ -8,11 +8,10 @@ use holdpoint_common::api::{
     InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
     TurnEnd,
 };
-use holdpoint_common::{Answer, AskId, AsksMode, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AskId, AsksMode, Hold, HoldShown, SessionError, SessionId, Snapshot, TurnId};
 use tokio::sync::watch;
 
 use crate::backend::{SessionBackend, SessionVerb, with_backend};
-use crate::error::SessionError;
 use crate::local::LocalSession;
 #[cfg(feature = "remote")]
 use crate::remote::RemoteSession;
@@ -114,7 +113,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session refuses the verb or can't be reached.
     pub async fn act<V: SessionVerb>(&self, verb: V) -> Result<V::Reply, SessionError> {
-        verb.check_session(self.id()).map_err(SessionError::Answer)?;
+        verb.check_session(self.id())?;
         with_backend!(AnySession, &self.0, session => session.act(verb).await)
     }
 
@@ -139,7 +138,7 @@ impl SessionHandle {
     /// Answers the ask with this id.
     ///
     /// # Errors
-    /// [`SessionError::Answer`] says why the answer had no effect: the ask was already answered
+    /// [`Refused::Answer`](holdpoint_common::Refused::Answer) says why the answer had no effect: the ask was already answered
     /// (and by which client), is closed, was never raised or is of another kind, or the answer is
     /// incomplete.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
@@ -212,7 +211,7 @@ impl SessionHandle {
     /// model is found with the supplies of this handle's client.
     ///
     /// # Errors
-    /// [`SessionError::Model`] if there is no such model, or no key for it; [`SessionError`] if the
+    /// [`SessionError::ModelSetup`] if there is no such model, or no key for it; [`SessionError`] if the
     /// session is closed.
     pub async fn change_model(&self, model: impl Into<String>) -> Result<(), SessionError> {
         self.act(ChangeModelRequest { model: model.into(), supplies: None }).await
@@ -240,9 +239,9 @@ impl SessionHandle {
     /// frees its name. The session stays saved. Returns when all of this is done.
     ///
     /// # Errors
-    /// [`Refused::NotSaving`](crate::state::Refused::NotSaving) if its facts can't be saved at
+    /// [`Refused::NotSaving`](holdpoint_common::Refused::NotSaving) if its facts can't be saved at
     /// present: the session stays live, and loses no facts. [`SessionError::Store`] if only its end
-    /// could not be saved. [`Refused::Closed`](crate::state::Refused::Closed) if it is closed
+    /// could not be saved. [`Refused::Closed`](holdpoint_common::Refused::Closed) if it is closed
     /// already.
     pub async fn close(&self) -> Result<(), SessionError> {
         self.act(CloseRequest { unused_since: None }).await
@@ -253,7 +252,7 @@ impl SessionHandle {
     /// protects the work of other clients. Background jobs do not keep a session open.
     ///
     /// # Errors
-    /// [`Refused::InUse`](crate::state::Refused::InUse) if the session is in use. It stays open
+    /// [`Refused::InUse`](holdpoint_common::Refused::InUse) if the session is in use. It stays open
     /// then. Otherwise as [`close`](Self::close).
     pub async fn close_unused(&self, since: u64) -> Result<(), SessionError> {
         self.act(CloseRequest { unused_since: Some(since) }).await
@@ -266,7 +265,7 @@ impl SessionHandle {
     /// [`SessionError`] with the code `unknownSession` if the session was deleted, or with another
     /// one if it can't be read. [`SessionError::Stopped`] if the engine has stopped;
     /// [`SessionError::Unreachable`] or [`SessionError::Disconnected`] if its daemon has.
-    /// [`Refused::Closed`](crate::state::Refused::Closed) for a daemon's session that is being
+    /// [`Refused::Closed`](holdpoint_common::Refused::Closed) for a daemon's session that is being
     /// closed at that moment.
     pub async fn settled(&self) -> Result<Arc<Snapshot>, SessionError> {
         with_backend!(AnySession, &self.0, session => session.wait_for(has_settled).await)

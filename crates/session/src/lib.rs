@@ -59,7 +59,6 @@ mod local;
 mod manager;
 pub mod model;
 mod names;
-mod open;
 mod project;
 #[cfg(feature = "remote")]
 pub mod remote;
@@ -85,10 +84,8 @@ pub use attachment::Attachment;
 pub use backend::SessionVerb;
 pub use handle::{InterruptedTurn, Interruption, SessionHandle};
 pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, RunRequest, RunStarted, TurnEnd};
-pub use open::OpenSession;
+pub use holdpoint_common::{OpenSession, Refused, SessionError};
 pub use sessions::{Sessions, Watch};
-
-pub use error::SessionError;
 
 /// The vocabulary of this crate's types, for projects that depend on this crate alone.
 pub use holdpoint_common as common;

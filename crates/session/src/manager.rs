@@ -26,13 +26,11 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::{AnswerRequest, ChangeModelRequest, CloseRequest, RenameRequest, Verb};
-use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies};
+use holdpoint_common::{OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies};
 use tokio::sync::watch;
 
 use crate::actor::SessionActor;
-use crate::error::SessionError;
 use crate::load::Load;
-use crate::open::OpenSession;
 use crate::session_env::EngineEnv;
 use crate::state::ByClient;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use holdpoint_common::{Limits, SessionSettings, Snapshot, Supplies};
-use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace, environment};
+use holdpoint_common::{Limits, PolicyError, SessionSettings, Snapshot, Supplies};
+use holdpoint_tools::{Policy, Supervisor, Toolbox, Workspace, environment};
 use tokio::runtime;
 
 use crate::context::Tokenizer;

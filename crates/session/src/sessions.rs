@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::{AnswerRequest, Answered, CloseRequest, InboxAsk, RenameRequest, SessionNews, TurnEnd};
-use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::{
+    Answer, AskId, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
+};
 
 use crate::backend::{Backend, SessionVerb, WatchBackend, with_backend};
-use crate::error::SessionError;
 use crate::handle::SessionHandle;
 use crate::local::{LocalSessions, LocalWatch};
 use crate::manager::Manager;
-use crate::open::OpenSession;
 #[cfg(feature = "remote")]
 use crate::remote::{RemoteSessions, RemoteWatch};
 use crate::transfer::{ExportError, ImportError};
@@ -86,10 +86,10 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError::NotLive`] if the session is only saved, [`Refused::Closed`] if it is closed,
-    /// and [`SessionError::Unknown`] if there is no such session. For a daemon's session, the first
+    /// and [`SessionError::UnknownSession`] if there is no such session. For a daemon's session, the first
     /// operation on the handle reports the first two.
     ///
-    /// [`Refused::Closed`]: crate::state::Refused::Closed
+    /// [`Refused::Closed`]: holdpoint_common::Refused::Closed
     pub async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         with_backend!(AnySessions, &self.0, sessions => Ok(sessions.reach(id).await?.into()))
     }
@@ -176,7 +176,7 @@ impl Sessions {
     /// [`SessionError::NotLive`] if the verb needs a live session and this one is only saved;
     /// [`SessionError`] if there is no such session, or it refuses the verb.
     pub async fn act<V: SessionVerb>(&self, id: &SessionId, verb: V) -> Result<V::Reply, SessionError> {
-        verb.check_session(id).map_err(SessionError::Answer)?;
+        verb.check_session(id)?;
         with_backend!(AnySessions, &self.0, sessions => sessions.act(id, verb).await)
     }
 

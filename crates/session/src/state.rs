@@ -26,7 +26,7 @@ use holdpoint_common::{
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
 pub use decide::decide;
-pub use decision::{Decision, Effect, GateReply, Reception, Refused};
+pub use decision::{Decision, Effect, GateReply, Reception};
 pub use input::{
     ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, Input, JobEnded, JobStarted, Moment, PassGate, RaiseAsk,
     Report, Restore, RunnerReport, Shutdown, WaitOver,

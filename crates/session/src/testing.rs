@@ -25,14 +25,13 @@ mod tools;
 
 use std::sync::Arc;
 
-use holdpoint_common::{Limits, Supplies, Who};
+use holdpoint_common::{Limits, OpenSession, Supplies, Who};
 use holdpoint_tools::{Supervisor, Toolbox};
 use tempfile::TempDir;
 
 use crate::engine::{Engine, EngineBuilder};
 use crate::handle::SessionHandle;
 use crate::model::Catalog;
-use crate::open::OpenSession;
 use crate::sessions::Sessions;
 use crate::{AttachFrom, builtin_tools};
 

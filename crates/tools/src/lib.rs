@@ -100,7 +100,7 @@ pub use tool::{Intent, Tool, ToolOutcome, ToolSpec, Toolbox};
 pub use workspace::Workspace;
 
 // The policy.
-pub use policy::{Judgement, Part, Policy, PolicyError};
+pub use policy::{Judgement, Part, Policy};
 
 // Asking.
 pub use ask::{Answering, AskReply, Asker, Subject, SubjectGuard, TasksReply, ToolRequest};

@@ -4,7 +4,6 @@ mod builtins;
 mod command;
 mod command_effects;
 mod command_rule;
-mod error;
 mod exceptions;
 mod folders;
 mod impossible_patterns;
@@ -19,11 +18,10 @@ mod wrapper;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdpoint_common::{PolicyClass, PolicyMode, PolicyRules, Rule, Verdict};
+use holdpoint_common::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, Verdict};
 
 use crate::act::Act;
 use crate::place::Place;
-pub use error::PolicyError;
 pub(crate) use exceptions::Exceptions;
 use matches::Match;
 use rule::CompiledRule;

@@ -1,8 +1,8 @@
 //! The command `holdpoint close`.
 
+use holdpoint_common::Refused;
 use holdpoint_session::SessionError;
 use holdpoint_session::folders::Folders;
-use holdpoint_session::state::Refused;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! The command `holdpoint prompt`.
 
-use holdpoint_common::HoldShown;
+use holdpoint_common::{HoldShown, Refused, SessionError};
 use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
@@ -38,7 +38,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         show_resolved(&args.session.session, &found, ui)?;
         let session = sessions.get(&args.session.session).await?;
         let prompted = session.prompt(prompt).await.map_err(|error| {
-            let stands = error.code() == "queueFull" && session.snapshot().hold.shown() == HoldShown::Standing;
+            let stands = matches!(error, SessionError::Refused(Refused::QueueFull { .. }))
+                && session.snapshot().hold.shown() == HoldShown::Standing;
             let error = CliError::from(error);
             if stands {
                 error.hint(format!("the session is held: `holdpoint release {}` releases it", session.id()))

@@ -53,9 +53,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 Ok((what.to_owned(), id.clone(), name.clone(), ask))
             }
             // The rest of a damaged session has no asks.
-            Err(SessionError::Remote(body)) if body.code == "damaged" && !body.ids.is_empty() => {
-                Ok((what.to_owned(), body.ids[0].clone(), what.to_owned(), None))
-            }
+            Err(SessionError::Damaged { session, .. }) => Ok((what.to_owned(), session, what.to_owned(), None)),
             Err(error) => Err(error),
         };
         for (what, id, name, ask) in faults.find(&args.sessions, ui, look).await {

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
-use holdpoint_common::SessionSettings;
+use holdpoint_common::api::RequestError;
+use holdpoint_common::{SessionError, SessionSettings};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::transfer::{ExportError, ImportError};
 use holdpoint_tools::shown::prose_line;
@@ -90,7 +91,7 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
         };
         let imported = sessions.import(&mut *text).await.map_err(|error| match error {
             // The daemon has found the error in the text.
-            ImportError::Session(error) if error.code() == "malformed" => wrong(&error),
+            ImportError::Session(error @ SessionError::Request(RequestError::Malformed { .. })) => wrong(&error),
             ImportError::Session(error) => error.into(),
             ImportError::Io(error) => unreadable(error),
             error => wrong(&error),

@@ -193,7 +193,7 @@ fn is_met(session: &Snapshot, what: Option<Condition>) -> bool {
 }
 
 fn unknown(id: SessionId) -> SessionError {
-    SessionError::Unknown { what: id.to_string() }
+    SessionError::UnknownSession { given: id.to_string() }
 }
 
 /// The sessions of the next daemon, which another command starts.

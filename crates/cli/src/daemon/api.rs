@@ -5,7 +5,6 @@
 
 mod body;
 mod caller;
-mod error;
 mod events;
 mod openapi;
 mod operation;
@@ -23,12 +22,12 @@ use actix_web::HttpResponse;
 use actix_web::web::{self, ServiceConfig};
 use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest,
-    PromptRequest, ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
+    PromptRequest, ReleaseRequest, RenameRequest, RequestError, RunRequest, ToggleRequest, Verb,
 };
 
 pub(super) use self::body::read_ahead;
-use self::error::ApiError;
 use self::route::Resource;
+use crate::daemon::error::ApiError;
 
 /// Every path, with its methods.
 fn resources() -> Vec<Resource> {
@@ -74,7 +73,9 @@ fn resources() -> Vec<Resource> {
 
 /// Registers every path with the server.
 pub(super) fn routes(config: &mut ServiceConfig) {
-    let unknown = |request: HttpRequest| async move { Err::<HttpResponse, _>(ApiError::no_such_path(request.path())) };
+    let unknown = |request: HttpRequest| async move {
+        Err::<HttpResponse, _>(ApiError::from(RequestError::UnknownPath { path: request.path().to_owned() }))
+    };
     let scope =
         resources().into_iter().fold(web::scope("/v1"), |scope, resource| scope.service(resource.into_service()));
     config.service(scope).default_service(web::to(unknown));

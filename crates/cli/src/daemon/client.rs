@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::Config;
 use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
+use holdpoint_common::{Config, SessionError};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
 
@@ -156,11 +156,12 @@ async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError>
                 .hint("set another folder with --state-dir"))
         }
         code => Err(match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(ErrorBody { code, message, hint, .. }) if !code.is_empty() => {
-                let refused = CliError::failed(format!("the daemon refused the request: {message}"));
-                refused.hint(hint.unwrap_or_else(|| "try again".to_owned()))
+            Ok(body) => {
+                let hint = body.hint.clone().unwrap_or_else(|| "try again".to_owned());
+                let refused = SessionError::from(body);
+                CliError::failed(format!("the daemon refused the request: {refused}")).hint(hint)
             }
-            _ => not_our_daemon(socket, &code),
+            Err(_) => not_our_daemon(socket, &code),
         }),
     })
 }

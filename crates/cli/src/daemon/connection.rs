@@ -12,17 +12,18 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
+use actix_web::Error;
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 use actix_web::web::Bytes;
-use actix_web::{Error, HttpResponse};
 use holdpoint_common::Timestamp;
-use holdpoint_common::api::ErrorBody;
+use holdpoint_common::api::RequestError;
 use rustix::io::ioctl_fionread;
 use rustix::net::{Shutdown, shutdown};
 use tokio::net::UnixStream;
 
+use super::error::ApiError;
 use super::peer;
 
 /// The maximum number of open streams, of events and of exports.
@@ -229,13 +230,7 @@ pub(super) async fn admit<B: MessageBody>(
     if request.conn_data::<Arc<Connection>>().is_some_and(|connection| !connection.refused) {
         return Ok(next.call(request).await?.map_into_left_body());
     }
-    let body = ErrorBody {
-        code: "tooManyConnections".to_owned(),
-        message: format!("the limit of {MOST_OTHERS} open connections, besides streams, is reached"),
-        hint: Some("try again".to_owned()),
-        ..ErrorBody::default()
-    };
-    let refused = HttpResponse::TooManyRequests().force_close().json(body);
+    let refused = ApiError::from(RequestError::TooManyConnections { limit: MOST_OTHERS }).closing_response();
     Ok(request.into_response(refused).map_into_right_body())
 }
 

@@ -4,13 +4,15 @@
 use std::any::Any;
 use std::fmt;
 
+use actix_web::Error;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpResponse};
+use holdpoint_common::api::RequestError;
 use rustix::process::geteuid;
-use serde_json::json;
 use tokio::net::UnixStream;
+
+use super::error::ApiError;
 
 /// The process at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +54,7 @@ pub(super) async fn only_ours<B: MessageBody>(
     }
     let who = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
     tracing::warn!(peer = %who, path = request.path(), "refused: another user");
-    let body = json!({ "code": "forbidden", "message": "this daemon serves another user" });
     // No later request on this connection would be served.
-    let refused = HttpResponse::Forbidden().force_close().json(body);
+    let refused = ApiError::from(RequestError::Forbidden).closing_response();
     Ok(request.into_response(refused).map_into_right_body())
 }

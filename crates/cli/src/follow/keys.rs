@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
+use holdpoint_common::Refused;
 use holdpoint_session::form::{AskForm, Key, Pressed};
 use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::shown::prose;
@@ -168,7 +169,7 @@ impl Follower<'_> {
                 match answered {
                     None | Some(Ok(())) => {}
                     // Another client was first, or the ask is closed: that event is on its way.
-                    Some(Err(SessionError::Answer(error))) => {
+                    Some(Err(SessionError::Refused(Refused::Answer(error)))) => {
                         self.ui.line(Tone::Warning, &prose(&error.to_string()))?;
                         form.reopen(Instant::now());
                         asked::show_keys(form, self.ui)?;

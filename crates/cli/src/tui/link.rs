@@ -10,9 +10,8 @@ mod news;
 
 use std::sync::Arc;
 
-use holdpoint_common::{AskId, SessionId};
+use holdpoint_common::{AskId, Refused, SessionId};
 use holdpoint_session::folders::Folders;
-use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Interruption, OpenSession, SessionError, SessionHandle, Sessions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};

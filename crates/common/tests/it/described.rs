@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 
 /// A document with its schemas.
 #[derive(Clone, Copy)]
-struct Schemas<'a> {
-    root: &'a Value,
+pub(crate) struct Schemas<'a> {
+    pub(crate) root: &'a Value,
 }
 
 impl<'a> Schemas<'a> {
@@ -42,7 +42,7 @@ impl<'a> Schemas<'a> {
 
     /// Returns minimal instances of a schema, so that each alternative and each optional field
     /// occurs in one of them.
-    fn instances(self, schema: &'a Value) -> Vec<Value> {
+    pub(crate) fn instances(self, schema: &'a Value) -> Vec<Value> {
         if schema["$ref"].as_str().is_some_and(|target| target.ends_with("AskId")) {
             return vec![json!("k3v9x2m7qa.41")];
         }

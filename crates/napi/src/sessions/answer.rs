@@ -47,7 +47,7 @@ pub struct ConfirmOptions {
 impl Sessions {
     /// Resumes a Continue, so that its tool proceeds.
     ///
-    /// Rejects with `alreadyAnswered` (`error.answer.by` is the origin of the first answer),
+    /// Rejects with `alreadyAnswered` (`error.details.by` is the origin of the first answer),
     /// `askClosed`, `kindMismatch`, `unknownAsk`, or `nothingShown` if `askId` is missing and no
     /// ask was shown. An answer that is rejected changes nothing.
     #[napi(catch_unwind, ts_args_type = "id: string, options?: AnswerOptions", ts_return_type = "Promise<Answered>")]
@@ -157,7 +157,7 @@ impl Sessions {
         self.act_and_keep_alive(env, id, |session| async move {
             let (ask, answer) = answer?;
             let ask =
-                ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
+                ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::from(AnswerError::NothingShown))?;
             Ok::<Answered, Failure>(session.answer(&ask, answer).await?)
         })
     }
@@ -175,7 +175,7 @@ impl NodeClient {
     ) -> Result<(SessionHandle, Answered), Failure> {
         let id = self.id(what).await?;
         if ask.session != id {
-            return Err(SessionError::Answer(AnswerError::Unknown { ask }).into());
+            return Err(SessionError::from(AnswerError::Unknown { ask }).into());
         }
         let (sessions, _) = self.sessions_with(environment)?;
         let answered = sessions.answer(&ask, answer).await?;

@@ -43,7 +43,7 @@ impl KnownSessions {
         let used =
             |id: SessionId| self.lock().sessions.get(&id).filter(|used| !used.closed).map(|used| used.handle.clone());
         id.parse().ok().and_then(used).ok_or_else(|| {
-            Failure::from(SessionError::Unknown { what: id.to_owned() }).hint(
+            Failure::from(SessionError::UnknownSession { given: id.to_owned() }).hint(
                 "pass the id of a session that was opened, found or attached by this program, and not closed since",
             )
         })
@@ -127,7 +127,7 @@ impl KnownSessions {
         }
         match found.len() {
             0 | 1 => Ok(found.pop()),
-            _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: found }.into()),
+            _ => Err(SessionError::Ambiguous { given: what.to_owned(), ids: found }.into()),
         }
     }
 

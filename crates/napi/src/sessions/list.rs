@@ -40,7 +40,7 @@ impl Sessions {
     /// Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
     /// and resolves to its id. A saved session is opened, even if another client closed it.
     ///
-    /// Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.ids`).
+    /// Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.details.ids`).
     #[napi(catch_unwind, ts_return_type = "Promise<SessionId>")]
     pub fn session_find<'env>(&self, env: &'env Env, what: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.client();
@@ -74,7 +74,7 @@ impl Sessions {
             let id = place.id(&what).await?;
             let sessions = place.sessions()?.0;
             if id.has_prefix(&what) && id.as_str() != what && sessions.look(id.as_str()).await?.settings.name != what {
-                return Err(SessionError::Inexact { what, session: id }.into());
+                return Err(SessionError::Inexact { given: what, session: id }.into());
             }
             match unused_since {
                 None => sessions.close(&id).await?,

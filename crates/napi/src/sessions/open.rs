@@ -92,23 +92,21 @@ fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
         Some(cwd) => cwd.into(),
         None => std::env::current_dir().map_err(|error| Failure::new("workspace", error))?,
     };
-    let open = OpenSession::in_folder(cwd)
-        .policy(policy.unwrap_or(config.policy))
-        .rules(merged(&config.rules, rules.unwrap_or_default())?)
-        .asks(asks.or(config.asks).unwrap_or_default())
-        .max_steps(max_steps.unwrap_or(config.max_steps))
-        .max_turn_tokens(max_turn_tokens.unwrap_or(config.max_turn_tokens));
-    let open = name.into_iter().fold(open, OpenSession::name);
-    Ok(model.into_iter().fold(open, OpenSession::model))
+    let mut open = OpenSession { name, model, ..OpenSession::in_folder(cwd).configured(config) };
+    open.policy = policy.unwrap_or(open.policy);
+    open.asks = asks.unwrap_or(open.asks);
+    open.max_steps = max_steps.unwrap_or(open.max_steps);
+    open.max_turn_tokens = max_turn_tokens.unwrap_or(open.max_turn_tokens);
+    add_rules(&mut open.rules, rules.unwrap_or_default())?;
+    Ok(open)
 }
 
-/// Returns the rules of the configuration and these together.
-fn merged(configured: &PolicyRules, OpenRules { allow, ask, deny }: OpenRules) -> Result<PolicyRules, Failure> {
-    let mut merged = configured.clone();
-    for (rules, given) in [(&mut merged.allow, allow), (&mut merged.ask, ask), (&mut merged.deny, deny)] {
+/// Adds the given rules to those of the configuration.
+fn add_rules(configured: &mut PolicyRules, OpenRules { allow, ask, deny }: OpenRules) -> Result<(), Failure> {
+    for (rules, given) in [(&mut configured.allow, allow), (&mut configured.ask, ask), (&mut configured.deny, deny)] {
         for rule in given.unwrap_or_default() {
             rules.push(rule.parse::<Rule>().map_err(|error| Failure::new("policy", error))?);
         }
     }
-    Ok(merged)
+    Ok(())
 }

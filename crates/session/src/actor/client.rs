@@ -6,12 +6,11 @@ use std::sync::Arc;
 use actix::WeakAddr;
 use actix::prelude::*;
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{Event, Snapshot, Who};
+use holdpoint_common::{Event, SessionError, Snapshot, Who};
 
 use super::SessionActor;
 use super::queue::{Receiver, Sender, queue};
 use crate::attach_from::AttachFrom;
-use crate::error::SessionError;
 use crate::store::SessionLog;
 
 /// Attaches a client to the session.
@@ -93,7 +92,7 @@ impl Handler<Attach> for SessionActor {
         let AttachFrom { after, limit, room } = from;
         let limits = &self.env.limits;
         if self.clients.len() >= limits.max_clients {
-            return Err(SessionError::TooManyClients { most: limits.max_clients });
+            return Err(SessionError::TooManyClients { limit: limits.max_clients });
         }
         let newest = self.numbers.used();
         if after > newest {

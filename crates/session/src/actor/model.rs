@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::Who;
 use holdpoint_common::api::ChangeModelRequest;
+use holdpoint_common::{Refused, Who};
 
 use super::{Replied, SessionActor};
 use crate::model::Model;
 use crate::session_env::SessionEnv;
-use crate::state::{ByClient, Refused};
+use crate::state::ByClient;
 
 /// Uses this model from the session's next turn on. The manager has found it by the name in the
 /// client's verb. Replies when the change is saved, or is known not to be.

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::limits::SAVE_LATE;
-use holdpoint_common::{AskId, Delta, Event, Outcome, Receipt, Snapshot, TurnId};
+use holdpoint_common::{AskId, Delta, Event, Outcome, Receipt, Refused, Snapshot, TurnId};
 use holdpoint_tools::{AskReply, TasksReply};
 use std::time::Duration;
 
 use super::SessionActor;
 use super::ask::TasksKey;
 use crate::lane::{GateAnswer, GateKey};
-use crate::state::Refused;
 use crate::store::StoreError;
 
 /// The delay before a failed save is retried.

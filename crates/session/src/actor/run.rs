@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use holdpoint_common::{CallId, TaskRequest, TurnId};
+use holdpoint_common::{CallId, Refused, TaskRequest, TurnId};
 use holdpoint_tools::{Answering, TasksReply};
 
 use super::SessionActor;
 use super::ask::TasksKey;
 use super::outbox::{Action, Parcel};
-use crate::state::{ChangeTasks, Reception, Refused, WaitOver};
+use crate::state::{ChangeTasks, Reception, WaitOver};
 
 impl SessionActor {
     /// Continues a run when the wait after this turn is over.

@@ -5,10 +5,10 @@ use holdpoint_common::api::{
     AnswerRequest, Answered, AsksRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply, InterruptRequest,
     PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb, VerbReply,
 };
-use holdpoint_common::{Hold, HoldShown, Who};
+use holdpoint_common::{Hold, HoldShown, Refused, Who};
 
 use super::{Replied, SessionActor};
-use crate::state::{ByClient, Decide, Phase, Refused};
+use crate::state::{ByClient, Decide, Phase};
 
 /// A verb that the actor of its session handles.
 pub(crate) trait Act: Decide {

@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{Body, Delta, Event, Snapshot};
+use holdpoint_common::{Body, Delta, Event, SessionError, Snapshot};
 
 use super::LocalSession;
 use crate::actor::{Attach, Attached, ClientQueue, OlderFacts};
 use crate::attach_from::AttachFrom;
 use crate::backend::EventsBackend;
 use crate::complete_items::OpenItems;
-use crate::error::SessionError;
 use crate::store::{Page, SessionLog};
 
 /// How many facts are read from the log at a time.

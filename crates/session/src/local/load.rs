@@ -4,7 +4,8 @@ use actix::WeakAddr;
 use actix::prelude::*;
 use tokio::sync::watch;
 
-use crate::error::SessionError;
+use holdpoint_common::SessionError;
+
 use crate::load::Load;
 use crate::manager::{GetLoad, GetWatchSources, Manager};
 

@@ -5,17 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
 use holdpoint_common::api::TurnEnd;
-use holdpoint_common::{SessionId, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::{SessionError, SessionId, Snapshot, Supplies, TurnId, Who};
 use tokio::sync::watch;
 
 use super::verbs::Target;
 use super::{LocalAttachment, LocalSessions};
 use crate::actor::SessionActor;
 use crate::attach_from::AttachFrom;
-use crate::backend::{Backend, SessionBackend, SessionVerb};
-use crate::error::SessionError;
+use crate::backend::{Backend, SessionBackend, SessionVerb, WhenUnloaded};
 use crate::manager::{GetSnapshot, Incarnation, Live, Manager, Reach, SeenSnapshot};
-use crate::open::WhenUnloaded;
 
 /// A client with its manager and supplies.
 #[derive(Clone)]
@@ -139,7 +137,7 @@ impl SessionBackend for LocalSession {
             let SeenSnapshot { snapshot, .. } =
                 self.client.manager.send(look).await.map_err(|_| SessionError::Stopped)??;
             if snapshot.settings.id != self.id {
-                return Err(SessionError::Unknown { what: self.id.to_string() });
+                return Err(SessionError::UnknownSession { given: self.id.to_string() });
             }
             if predicate(&snapshot) {
                 return Ok(snapshot);

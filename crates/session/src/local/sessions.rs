@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::{InboxAsk, TurnEnd};
-use holdpoint_common::{Ask, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::{Ask, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 
 use super::verbs::Target;
 use super::{ClientContext, LocalSession, LocalWatch, turn_end};
-use crate::backend::{Backend, SessionVerb};
-use crate::error::SessionError;
+use crate::backend::{Backend, SessionVerb, WhenUnloaded};
 use crate::manager::{
     DeleteSession, Find, GetEngineEnv, GetSnapshot, Imported, List, Manager, Open, Reach, SeenSnapshot,
 };
-use crate::open::{OpenSession, WhenUnloaded};
 use crate::session_env::EngineEnv;
 use crate::transfer::{self, ExportError, ImportError};
 
@@ -93,7 +91,7 @@ impl Backend for LocalSessions {
             match self.asks(&session.id).await {
                 Ok(asks) => inbox.extend(asks),
                 // The session was deleted in the meantime.
-                Err(SessionError::Unknown { .. }) => {}
+                Err(SessionError::UnknownSession { .. }) => {}
                 // A damaged session must not hide the asks of the others.
                 Err(error @ SessionError::Damaged { .. }) => {
                     tracing::warn!(session = %session.id, %error, "damaged session; only its first ask is listed");
@@ -112,7 +110,7 @@ impl Backend for LocalSessions {
         let settings = &snapshot.settings;
         // No session has this id, but another one has it as its name.
         if settings.id != *id {
-            return Err(SessionError::Unknown { what: id.to_string() });
+            return Err(SessionError::UnknownSession { given: id.to_string() });
         }
         let (name, workspace) = (&settings.name, &settings.workspace);
         let ask = |ask: &Ask| InboxAsk {

@@ -1,13 +1,11 @@
 //! The end of a turn, from the session's actor if there is one, and otherwise from its log.
 
 use holdpoint_common::api::TurnEnd;
-use holdpoint_common::{Event, Fact, SessionId, TurnId};
+use holdpoint_common::{Event, Fact, Refused, SessionError, SessionId, TurnId};
 
 use super::LocalSessions;
 use crate::actor::AwaitEnd;
 use crate::backend::Backend;
-use crate::error::SessionError;
-use crate::state::Refused;
 use crate::store::Pages;
 
 /// Waits for the end of this turn; `None` if there is no such turn. A session that is only

@@ -10,14 +10,13 @@ use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest,
     PromptRequest, ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
 };
-use holdpoint_common::{SessionId, Supplies};
+use holdpoint_common::{Refused, SessionError, SessionId, Supplies};
 
 use super::{ClientContext, LocalSession, LocalSessions};
 use crate::actor::Act;
 use crate::backend::Backend;
-use crate::error::SessionError;
 use crate::manager::{CheckAnswer, Manager, OnSession};
-use crate::state::{ByClient, Refused};
+use crate::state::ByClient;
 
 type Carried<V> = BoxFuture<'static, Result<<V as Verb>::Reply, SessionError>>;
 

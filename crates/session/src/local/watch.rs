@@ -6,13 +6,12 @@ use std::sync::Arc;
 use actix::prelude::*;
 use futures_util::StreamExt;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{SessionId, SessionSummary, Snapshot};
+use holdpoint_common::{SessionError, SessionId, SessionSummary, Snapshot};
 use tokio::sync::watch;
 use tokio_stream::StreamMap;
 use tokio_stream::wrappers::WatchStream;
 
 use crate::backend::WatchBackend;
-use crate::error::SessionError;
 use crate::manager::{GetWatchSources, List, Manager, WatchSources};
 
 type Snapshots = HashMap<SessionId, watch::Receiver<Arc<Snapshot>>>;

@@ -2,11 +2,10 @@
 
 use std::time::SystemTime;
 
-use holdpoint_common::SessionId;
 use holdpoint_common::api::AnswerRequest;
+use holdpoint_common::{SessionError, SessionId};
 
 use super::registry::Registry;
-use crate::error::SessionError;
 use crate::saved;
 use crate::state::{ByClient, Moment, decide};
 

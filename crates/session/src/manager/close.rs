@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use holdpoint_common::SessionId;
 use holdpoint_common::api::CloseRequest;
+use holdpoint_common::{Refused, SessionError, SessionId};
 
 use super::lifecycle::IfSaved;
 use super::registry::{Reached, Registry};
-use crate::error::SessionError;
-use crate::state::{ByClient, Refused};
+use crate::state::ByClient;
 use crate::store::StoreError;
 
 impl Registry {

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use holdpoint_common::SessionError;
+
 use super::find::resolve_id_exact;
 use super::lifecycle::IfSaved;
 use super::registry::{Reached, Registry};
-use crate::error::SessionError;
 
 impl Registry {
     /// Deletes the session with this id or name from the store.

@@ -5,11 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
+use holdpoint_common::{SessionError, SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
 
 use super::Live;
 use super::registry::Registry;
-use crate::error::SessionError;
 use crate::saved;
 use crate::store::{SavedSession, SessionStore};
 
@@ -169,9 +168,9 @@ pub(super) async fn resolve_id(
     let saved = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.has_prefix(what));
     let ids: BTreeSet<_> = known.into_iter().chain(saved.cloned()).collect();
     match ids.len() {
-        0 => Err(SessionError::Unknown { what: what.to_owned() }),
+        0 => Err(SessionError::UnknownSession { given: what.to_owned() }),
         1 => ids.into_iter().next().ok_or(SessionError::Stopped),
-        _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),
+        _ => Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() }),
     }
 }
 
@@ -190,11 +189,11 @@ pub(super) async fn resolve_id_exact(
     let saved = store.list().await?.into_iter().filter(|saved| saved.summary.name == what);
     let mut ids: BTreeSet<_> = saved.map(|saved| saved.summary.id).collect();
     if ids.is_empty() && !is_live {
-        return Err(SessionError::Inexact { what: what.to_owned(), session: chosen });
+        return Err(SessionError::Inexact { given: what.to_owned(), session: chosen });
     }
     ids.insert(chosen.clone());
     match ids.len() {
         1 => Ok(chosen),
-        _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),
+        _ => Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() }),
     }
 }

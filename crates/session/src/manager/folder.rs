@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::SessionError;
+use holdpoint_common::SessionError;
+
 use crate::session_env::EngineEnv;
 
 /// Resolves the path of a folder. Disks can be slow, so a blocking thread does it, unless the

@@ -22,10 +22,7 @@ mod tests;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::SessionId;
-
-use crate::error::SessionError;
-use crate::state::Refused;
+use holdpoint_common::{Refused, SessionError, SessionId};
 
 pub(super) use failures::RESTART_DELAY;
 
@@ -387,7 +384,7 @@ impl<H: Host> Lifecycle<H> {
                 }
                 Step::Unload(id) => effects.push(Effect::Unload(id)),
                 Step::Refuse(caller, most) => {
-                    effects.push(Effect::GrantPlace(caller, Err(SessionError::TooManySessions { most })));
+                    effects.push(Effect::GrantPlace(caller, Err(SessionError::TooManySessions { limit: most })));
                 }
             }
         }

@@ -4,11 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use holdpoint_common::api::ChangeModelRequest;
-use holdpoint_common::{SessionId, Supplies, Who};
+use holdpoint_common::{SessionError, SessionId, Supplies, Who};
 
 use super::registry::Registry;
 use crate::actor;
-use crate::error::SessionError;
 use crate::model::Model;
 use crate::session_env::SessionEnv;
 use crate::state::ByClient;

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Supplies, check_name};
+use holdpoint_common::{
+    Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError, SessionId, SessionSettings, Supplies,
+    check_name,
+};
 
 use super::Live;
 use super::folder::resolve_folder;
@@ -14,13 +17,11 @@ use super::registry::{Reached, Registry};
 use super::rename::check_free;
 use super::start::{StartState, first_item};
 use crate::actor::{Restored, now};
-use crate::error::SessionError;
 use crate::model::Unusable;
 use crate::names::{folder_name, fresh_id};
-use crate::open::OpenSession;
 use crate::saved::{LoadedSession, damaged_error, load_for_owner};
 use crate::session_env::SessionEnv;
-use crate::state::{Phase, Refused, State};
+use crate::state::{Phase, State};
 use crate::store::Numbers;
 
 impl Registry {

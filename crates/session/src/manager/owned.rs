@@ -5,14 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use holdpoint_common::api::{CloseRequest, RenameRequest};
-use holdpoint_common::{EndedProcesses, Outcome, SessionId};
+use holdpoint_common::{EndedProcesses, Outcome, Refused, SessionError, SessionId};
 use tokio::sync::oneshot;
 
 use super::lifecycle::Input;
 use super::registry::Registry;
-use crate::error::SessionError;
 use crate::saved::OfflineSession;
-use crate::state::{ByClient, Phase, Refused, Report, RunnerReport};
+use crate::state::{ByClient, Phase, Report, RunnerReport};
 
 /// A session without an actor, for one caller. Dropping it lets the next caller have the session.
 pub(super) struct Owned {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use actix::prelude::*;
 use holdpoint_common::limits::ABANDON_AFTER;
-use holdpoint_common::{SessionId, Snapshot, Timestamp};
+use holdpoint_common::{SessionError, SessionId, Snapshot, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::catalogs::Catalogs;
@@ -20,7 +20,6 @@ use super::owned::Owned;
 use super::roster::Roster;
 use super::{Incarnation, Live};
 use crate::actor::{self, SessionActor};
-use crate::error::SessionError;
 use crate::saved;
 use crate::session_env::{EngineEnv, SessionEnv};
 

@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use holdpoint_common::api::RenameRequest;
-use holdpoint_common::{NameError, SessionId, check_name};
+use holdpoint_common::{NameError, Refused, SessionError, SessionId, check_name};
 
 use super::lifecycle::IfSaved;
 use super::registry::{Reached, Registry};
-use crate::error::SessionError;
-use crate::state::{ByClient, Refused};
+use crate::state::ByClient;
 use crate::store::SessionStore;
 
 impl Registry {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::dev::channel;
 use actix::prelude::*;
-use holdpoint_common::{Body, Event, Fact, ItemId, RestoreCause, SessionId, Who};
+use holdpoint_common::{Body, Event, Fact, ItemId, RestoreCause, SessionError, SessionId, Who};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
@@ -14,7 +14,6 @@ use super::lifecycle::{ActorEnd, Input, RESTART_DELAY};
 use super::owned::Owned;
 use super::registry::{Record, Registry, RunningActor, all_ended};
 use crate::actor::{ActorArgs, Restored, SessionActor, now};
-use crate::error::SessionError;
 use crate::saved::{LoadedSession, load_for_owner};
 use crate::session_env::SessionEnv;
 use crate::state::State;
@@ -46,7 +45,7 @@ impl Owned {
     pub(super) async fn rebuild(mut self) {
         while let Err(error) = self.try_rebuild().await {
             tracing::error!(session = %self.id, %error, "session could not be rebuilt");
-            if !matches!(error, SessionError::Store(_)) {
+            if !matches!(error, SessionError::Store { .. }) {
                 self.registry.edit_record(&self.id, |record| record.env = None);
                 self.failed = Some(error);
                 break;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdpoint_common::api::{ClientEnd, EventsQuery};
-use holdpoint_common::{Event, Snapshot};
+use holdpoint_common::{Event, SessionError, Snapshot};
 use tokio::sync::watch;
 
 use super::RemoteSession;
@@ -13,7 +13,6 @@ use super::session::publish;
 use super::sse::{Frame, Frames};
 use crate::attach_from::AttachFrom;
 use crate::backend::EventsBackend;
-use crate::error::SessionError;
 
 /// A client's stream of a daemon's session.
 pub(crate) struct RemoteAttachment {

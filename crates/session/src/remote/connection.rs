@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, ErrorBody, VERSION_HEADER};
-use holdpoint_common::{Supplies, Who};
+use holdpoint_common::{SessionError, Supplies, Who};
 use holdpoint_tools::environment;
 use hyper::body::Bytes;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::http::{self, HttpError, Method, Response};
-use crate::error::SessionError;
 
 /// The maximum size of a reply that is not a stream, in bytes.
 const ANSWER: usize = 256 * 1024 * 1024;
@@ -109,8 +108,8 @@ async fn check_status(response: Result<Response, HttpError>) -> Result<Response,
     let status = response.status();
     let body = response.whole(ANSWER).await.map_err(http_error)?;
     Err(match serde_json::from_slice::<ErrorBody>(&body) {
-        Ok(error) if !error.code.is_empty() => error.into(),
-        _ => unreadable_reply(&format!("HTTP {status}: {}", String::from_utf8_lossy(&body))),
+        Ok(body) => body.into(),
+        Err(_) => unreadable_reply(&format!("HTTP {status}: {}", String::from_utf8_lossy(&body))),
     })
 }
 

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::TurnEnd;
-use holdpoint_common::{SessionId, Snapshot, TurnId};
+use holdpoint_common::{SessionError, SessionId, Snapshot, TurnId};
 use tokio::sync::watch;
 
 use super::RemoteAttachment;
 use super::connection::Connection;
 use super::http::Response;
 use crate::attach_from::AttachFrom;
-use crate::backend::{EventsBackend, SessionBackend, SessionVerb};
-use crate::error::SessionError;
-use crate::open::WhenUnloaded;
+use crate::backend::{EventsBackend, SessionBackend, SessionVerb, WhenUnloaded};
 
 /// One session of a daemon.
 #[derive(Clone)]

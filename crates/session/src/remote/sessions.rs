@@ -4,17 +4,15 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, SessionList, TurnEnd};
-use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::api::{Inbox, InboxAsk, SessionList, TurnEnd};
+use holdpoint_common::{OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, escape_segment, http_error, read_reply};
 use super::http::Method;
 use super::{RemoteSession, RemoteWatch};
-use crate::backend::{Backend, SessionVerb};
-use crate::error::SessionError;
-use crate::open::{OpenSession, WhenUnloaded};
+use crate::backend::{Backend, SessionVerb, WhenUnloaded};
 use crate::transfer::{self, ExportError, ImportError, LAST_LINE};
 
 /// All sessions of a daemon, for one client.
@@ -40,21 +38,16 @@ impl Backend for RemoteSessions {
     }
 
     async fn open(&self, open: OpenSession) -> Result<RemoteSession, SessionError> {
-        let path = open.workspace.display().to_string();
-        let unusable = |message: &str| SessionError::Workspace { path: path.clone(), message: message.to_owned() };
+        let unusable = |message: &str| {
+            let path = open.workspace.display().to_string();
+            SessionError::Workspace { path, message: message.to_owned() }
+        };
         // Made absolute here, because the daemon has another current folder.
         let workspace = std::path::absolute(&open.workspace).map_err(|error| unusable(&error.to_string()))?;
-        let request = OpenRequest {
-            workspace: workspace.into_os_string().into_string().map_err(|_| unusable("its path is not UTF-8"))?,
-            name: open.name,
-            model: open.model,
-            asks: open.asks,
-            policy: open.policy,
-            rules: open.rules,
-            max_steps: open.max_steps,
-            max_turn_tokens: open.max_turn_tokens,
-            supplies: (*self.0.supplies).clone(),
-        };
+        if workspace.to_str().is_none() {
+            return Err(unusable("its path is not UTF-8"));
+        }
+        let request = OpenSession { workspace, supplies: (*self.0.supplies).clone(), ..open };
         let snapshot: Arc<Snapshot> = self.0.post("/v1/sessions", &request).await?;
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Open, snapshot))
     }
@@ -69,7 +62,7 @@ impl Backend for RemoteSessions {
         let snapshot = self.look(id.as_str()).await?;
         // No session has this id, but another one has it as its name.
         if snapshot.settings.id != *id {
-            return Err(SessionError::Unknown { what: id.to_string() });
+            return Err(SessionError::UnknownSession { given: id.to_string() });
         }
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Fail, snapshot))
     }
@@ -134,7 +127,7 @@ impl Backend for RemoteSessions {
 fn path_of(what: &str) -> Result<String, SessionError> {
     // An empty segment would make the path of all sessions.
     if what.is_empty() {
-        return Err(SessionError::Unknown { what: String::new() });
+        return Err(SessionError::UnknownSession { given: String::new() });
     }
     Ok(format!("/v1/sessions/{}", escape_segment(what)))
 }

@@ -1,12 +1,12 @@
 //! Watching all sessions of a daemon.
 
+use holdpoint_common::SessionError;
 use holdpoint_common::api::SessionNews;
 
 use super::attachment::read;
 use super::connection::Connection;
 use super::sse::Frames;
 use crate::backend::WatchBackend;
-use crate::error::SessionError;
 
 /// A stream of the changes of a daemon's sessions.
 pub(crate) struct RemoteWatch {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Event, SessionId};
+use holdpoint_common::{Event, Refused, SessionError, SessionId};
 
-use crate::error::SessionError;
-use crate::state::{Phase, Refused, State};
+use crate::state::{Phase, State};
 use crate::store::{Pages, SavedSession, SessionLog, SessionStore};
 
 /// A session as it was found in its log.
@@ -48,7 +47,7 @@ pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, 
     match state {
         Some(state) if has_facts => Ok(state),
         Some(state) => Err(damaged_error(id, format!("none of its events 1 to {} can be read", state.last()))),
-        None => Err(SessionError::Unknown { what: id.to_string() }),
+        None => Err(SessionError::UnknownSession { given: id.to_string() }),
     }
 }
 

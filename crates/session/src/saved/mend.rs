@@ -1,9 +1,8 @@
 //! Mending: ending the work that a crash cut, in the session's log.
 
-use holdpoint_common::SessionId;
+use holdpoint_common::{SessionError, SessionId};
 
 use super::offline::OfflineSession;
-use crate::error::SessionError;
 use crate::session_env::EngineEnv;
 
 /// Ends everything in a session's log that can't continue. Returns how many facts were appended.

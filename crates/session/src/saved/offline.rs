@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use holdpoint_common::{Body, Event, Limits, RestoreCause, SessionId};
+use holdpoint_common::{Body, Event, Limits, Refused, RestoreCause, SessionError, SessionId};
 
 use super::fold::{LoadedSession, load_for_owner};
-use crate::error::SessionError;
 use crate::session_env::EngineEnv;
-use crate::state::{Input, Moment, Refused, Restore, State, decide};
+use crate::state::{Input, Moment, Restore, State, decide};
 use crate::store::{Numbers, SessionLog};
 
 /// Appends to the log of a session without an actor. The caller must be the log's only writer.

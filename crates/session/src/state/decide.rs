@@ -13,10 +13,10 @@ mod settings;
 mod shutdown;
 mod tasks;
 
-use holdpoint_common::Fact;
+use holdpoint_common::{Fact, Refused};
 
 use super::State;
-use super::decision::{Decision, Effect, Refused};
+use super::decision::{Decision, Effect};
 use super::input::{Input, Moment};
 
 /// Decides what `input` does to `state`, without changing it.

@@ -1,8 +1,7 @@
 //! The machine's output: decisions with their effects and replies, and refusals.
 
-use holdpoint_common::{AnswerError, AskId, Fact, NameError, TaskError, TurnId};
+use holdpoint_common::{AskId, Fact, TurnId};
 use holdpoint_tools::AskReply;
-use thiserror::Error;
 
 /// The result of one input.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,59 +56,6 @@ pub enum Reception {
     Noted,
     /// The input came too late, for example from a turn that has ended.
     Stale,
-}
-
-/// The reason why an input was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// The session has ended.
-    #[error("the session is closed")]
-    Closed,
-    /// The queue is full.
-    #[error("queue full: {waiting} prompts are waiting")]
-    QueueFull {
-        /// How many prompts are waiting.
-        waiting: usize,
-    },
-    /// Saving has failed for so long that no more work is accepted.
-    #[error("{unsaved} bytes are not saved; new work is refused until they are")]
-    NotSaving {
-        /// The bytes that wait to be saved.
-        unsaved: usize,
-    },
-    /// The prompt is empty.
-    #[error("the prompt is empty")]
-    EmptyPrompt,
-    /// The prompt or the goal is too long.
-    #[error("the prompt has {bytes} bytes; at most {most} are allowed")]
-    PromptTooLong {
-        /// The size of the text in bytes.
-        bytes: usize,
-        /// The most bytes that are allowed.
-        most: usize,
-    },
-    /// The goal of a run is empty.
-    #[error("the goal is empty")]
-    EmptyGoal,
-    /// The session has work, or was given some in the meantime.
-    #[error("the session is in use")]
-    InUse,
-    /// The session already has a run in progress.
-    #[error("a run is in progress in this session")]
-    RunOpen,
-    /// The session has an open turn.
-    #[error("cannot start a run while a turn is open")]
-    TurnOpen,
-    /// The tasks or notes cannot be changed like this.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// The name is not allowed for a session.
-    #[error(transparent)]
-    Name(#[from] NameError),
-    /// The answer has no effect.
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
 }
 
 /// The machine's answer to a runner at a gate.

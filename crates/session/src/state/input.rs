@@ -5,12 +5,11 @@ use std::sync::Arc;
 use holdpoint_common::api::Verb;
 use holdpoint_common::{
     AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut, JobEnd, Limits, Omission,
-    Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage,
-    Who,
+    Outcome, PauseKind, PauseRequest, Refused, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId,
+    Usage, Who,
 };
 
 use super::decide::DecisionBuilder;
-use super::decision::Refused;
 
 /// Anything that can happen to a session. Each input is a type of its own, with its own reply: a
 /// [`ByClient`] verb, or one of this module.

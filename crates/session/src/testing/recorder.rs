@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, Kept, Outcome, Receipt, TurnId, Usage,
+    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, Kept, Outcome, Receipt, SessionError, TurnId, Usage,
 };
 
 use super::within_patience;
 use crate::attachment::Attachment;
-use crate::error::SessionError;
 use holdpoint_common::api::{Answered, ClientEnd};
 
 /// An attached client that keeps every event.

@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 
-use holdpoint_common::SessionId;
+use holdpoint_common::{SessionError, SessionId};
 use serde::Serialize;
 use thiserror::Error;
 
 use super::{FORMAT, Footer, Header, Sum, VERSION};
-use crate::error::SessionError;
 use crate::store::{Pages, SessionStore, StoreError};
 
 /// The reason why an export failed.

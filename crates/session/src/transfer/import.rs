@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, SessionId, SessionSettings, check_name, json,
+    AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, SessionError, SessionId, SessionSettings,
+    check_name, json,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::possible::{MAX_NUMBER, impossible};
 use super::{FORMAT, Footer, Header, Sum, VERSION};
-use crate::error::SessionError;
 use crate::names::{folder_name, fresh_id};
 use crate::saved::OfflineSession;
 use crate::state::{Phase, State};

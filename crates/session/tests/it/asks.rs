@@ -3,9 +3,8 @@
 use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
-    PauseResponse, PolicyMode, SessionStatus, ToolStatus, Usage, Who,
+    PauseResponse, PolicyMode, Refused, SessionStatus, ToolStatus, Usage, Who,
 };
-use holdpoint_session::state::Refused;
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
@@ -116,7 +115,7 @@ async fn m_a3_answers_to_two_paused_sessions_reach_only_their_own() {
     assert_eq!(one_ask.pause().unwrap().request.message, "one");
     assert_eq!(two_ask.pause().unwrap().request.message, "two");
     let stray = one.answer(&two_ask.id, Answer::Approve { always: false }).await.unwrap_err();
-    assert_eq!(stray, SessionError::Answer(AnswerError::Unknown { ask: two_ask.id.clone() }));
+    assert_eq!(stray, SessionError::Refused(Refused::Answer(AnswerError::Unknown { ask: two_ask.id.clone() })));
     let request = AnswerRequest { ask: two_ask.id.clone(), answer: Answer::Approve { always: false } };
     assert_eq!(harness.sessions().act(one.id(), request).await.unwrap_err(), stray);
     one.answer(&one_ask.id, Answer::Resume).await.unwrap();
@@ -165,13 +164,16 @@ async fn m_a5_second_answer_reports_who_answered_first() {
     let other = other.get(session.id().as_str()).await.unwrap();
 
     let mismatch = other.answer(&ask.id, Answer::Resume).await.unwrap_err();
-    assert!(matches!(mismatch, SessionError::Answer(AnswerError::KindMismatch { .. })), "{mismatch:?}");
+    assert!(
+        matches!(mismatch, SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))),
+        "{mismatch:?}"
+    );
     assert_eq!(session.snapshot().asks.len(), 1, "the ask stays open");
 
     other.answer(&ask.id, Answer::Approve { always: false }).await.unwrap();
     let late = session.answer(&ask.id, Answer::Deny { reason: None }).await.unwrap_err();
     let by = AnsweredBy::Client(Who { name: "other".into(), pid: Some(7) });
-    assert_eq!(late, SessionError::Answer(AnswerError::AlreadyAnswered { ask: ask.id.clone(), by }));
+    assert_eq!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { ask: ask.id.clone(), by })));
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), 1);
 }
@@ -184,7 +186,7 @@ async fn m_a5_an_answer_to_a_closed_ask_reports_the_cause() {
     session.interrupt_and_wait().await.unwrap().unwrap();
     let closed = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
     let cause = AskCloseCause::Interrupted;
-    assert_eq!(closed, SessionError::Answer(AnswerError::Closed { ask: ask.id, cause }));
+    assert_eq!(closed, SessionError::Refused(Refused::Answer(AnswerError::Closed { ask: ask.id, cause })));
 }
 
 #[tokio::test]
@@ -196,7 +198,7 @@ async fn m_a5_an_answer_without_an_id_goes_to_the_ask_last_shown() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let nothing = events.answer(Answer::Resume).await.unwrap_err();
-    assert_eq!(nothing, SessionError::Answer(AnswerError::NothingShown));
+    assert_eq!(nothing, SessionError::Refused(Refused::Answer(AnswerError::NothingShown)));
     session.prompt("go").await.unwrap();
     let first = events.asked().await;
     events.asked().await;
@@ -204,7 +206,7 @@ async fn m_a5_an_answer_without_an_id_goes_to_the_ask_last_shown() {
     // Another client answers the ask that this one shows and has not seen answered yet.
     session.answer(&first.id, Answer::Resume).await.unwrap();
     let late = events.answer(Answer::Resume).await.unwrap_err();
-    assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
+    assert!(matches!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))), "{late:?}");
     events
         .until("the answer of the other client", |event| {
             matches!(event.fact(), Some(Fact::AskAnswered { .. })).then_some(())

@@ -332,7 +332,7 @@ async fn m_b4_the_connection_limit_is_a_clear_refusal() {
         clients.push(session.attach(AttachFrom::now()).await.unwrap());
     }
     let refused = session.attach(AttachFrom::now()).await.err().unwrap();
-    assert_eq!(refused, SessionError::TooManyClients { most: 3 });
+    assert_eq!(refused, SessionError::TooManyClients { limit: 3 });
     clients.pop();
     session.attach(AttachFrom::now()).await.unwrap();
 }

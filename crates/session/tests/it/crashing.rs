@@ -186,7 +186,9 @@ async fn busy(folder: &Path) {
 async fn open_or_make(harness: &Harness, name: &str) -> SessionHandle {
     match harness.sessions().get(name).await {
         Ok(session) => session,
-        Err(SessionError::Unknown { .. }) => harness.sessions().open(harness.session().name(name)).await.unwrap(),
+        Err(SessionError::UnknownSession { .. }) => {
+            harness.sessions().open(harness.session().name(name)).await.unwrap()
+        }
         Err(error) => panic!("{error}"),
     }
 }

@@ -201,14 +201,14 @@ async fn t_u5_asks_of_a_session_ignore_faults_of_other_sessions() {
     let store = Unreadable(Sqlite::open(folder.path()).unwrap(), unreadable.id.session.clone());
     let harness = Harness::with(|engine| engine.store(store));
     let sessions = harness.sessions();
-    assert!(matches!(sessions.inbox().await, Err(SessionError::Store(StoreError::Io { .. }))));
+    assert!(matches!(sessions.inbox().await, Err(SessionError::Store { .. })));
     let asks = sessions.asks(&ask.id.session).await.unwrap();
     let saved = (asks[0].live, asks[0].name == sessions.look(ask.id.session.as_str()).await.unwrap().settings.name);
     assert_eq!((asks.len(), &asks[0].ask, saved), (1, &ask, (false, true)));
-    assert!(matches!(sessions.asks(&unreadable.id.session).await, Err(SessionError::Store(_))));
+    assert!(matches!(sessions.asks(&unreadable.id.session).await, Err(SessionError::Store { .. })));
     let nobody = "nobody".parse().unwrap();
-    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
+    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::UnknownSession { given: "nobody".to_owned() }));
     // A session with this name is still not the one with this id.
     sessions.rename(&ask.id.session, "nobody").await.unwrap();
-    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
+    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::UnknownSession { given: "nobody".to_owned() }));
 }

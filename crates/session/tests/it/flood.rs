@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
-use holdpoint_common::{Answer, AnswerError, AskId, Outcome, SessionStatus, Who};
+use holdpoint_common::{Answer, AnswerError, AskId, Outcome, Refused, SessionStatus, Who};
 use holdpoint_session::model::Catalog;
-use holdpoint_session::state::Refused;
 use holdpoint_session::testing::within_patience;
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::testing::{in_own_process, rounds};
@@ -124,7 +123,7 @@ async fn request(session: &SessionHandle, ends: &Ends, n: usize) {
             Err(_) => ends.other.fetch_add(1, Ordering::SeqCst),
         },
         1 => match session.answer(&AskId { session: session.id().clone(), seq: u64::MAX }, Answer::Resume).await {
-            Err(SessionError::Answer(AnswerError::Unknown { .. })) => 0,
+            Err(SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))) => 0,
             _ => ends.other.fetch_add(1, Ordering::SeqCst),
         },
         2 => match session.hold().await {
@@ -133,7 +132,7 @@ async fn request(session: &SessionHandle, ends: &Ends, n: usize) {
         },
         // At most 256 clients fit.
         _ => match session.attach(AttachFrom::now()).await {
-            Ok(_) | Err(SessionError::TooManyClients { most: 256 }) => 0,
+            Ok(_) | Err(SessionError::TooManyClients { limit: 256 }) => 0,
             Err(_) => ends.other.fetch_add(1, Ordering::SeqCst),
         },
     };

@@ -174,7 +174,7 @@ async fn m_b1_a_session_with_a_job_is_not_unloaded_to_make_room() {
     events.turn_finished().await;
     drop(events);
     let refused = harness.sessions().open(harness.session()).await;
-    assert!(matches!(refused, Err(SessionError::TooManySessions { most: 1 })));
+    assert!(matches!(refused, Err(SessionError::TooManySessions { limit: 1 })));
     assert_eq!(harness.engine.load_meter().load().await.unwrap().sessions.busy, 1, "the engine is not idle either");
     harness.model.then(reply().call("jobs", json!({"action": "stop", "job": job.id})));
     session.prompt("stop it").await.unwrap();

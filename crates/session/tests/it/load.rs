@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use holdpoint_common::{
-    Answer, AnswerError, Ask, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, TurnId,
+    Answer, AnswerError, Ask, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused, SessionStatus, TurnId,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, Interruption, SessionError, SessionHandle};
@@ -173,7 +173,7 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
             // A denial now is too late, or it is the answer.
             let done = match session.answer(&ask.id, Answer::Deny { reason: None }).await {
                 Ok(_) => false,
-                Err(SessionError::Answer(AnswerError::AlreadyAnswered { .. })) => true,
+                Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))) => true,
                 Err(error) => panic!("{error}"),
             };
             if let Some(replied) = &replied {

@@ -249,7 +249,7 @@ async fn continue_session(world: &TestEngine, id: &SessionId) -> Result<(), Box<
     sessions.look(id.as_str()).await?;
     let session = match sessions.get(id.as_str()).await {
         // Its workspace or model does not exist here.
-        Err(SessionError::Workspace { .. } | SessionError::Model(_)) => return Ok(()),
+        Err(SessionError::Workspace { .. } | SessionError::ModelSetup { .. }) => return Ok(()),
         session => session?,
     };
     let mut events = Recorder::new(session.attach(AttachFrom::start()).await?);

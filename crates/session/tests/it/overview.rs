@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Answer, MAX_TITLE, NameError, PolicyMode, SessionId, SessionStatus, SessionSummary};
-use holdpoint_session::state::Refused;
+use holdpoint_common::{Answer, MAX_TITLE, NameError, PolicyMode, Refused, SessionId, SessionStatus, SessionSummary};
 use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
 use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{SessionError, SessionHandle, Watch};
@@ -82,7 +81,7 @@ async fn m_b9_looking_at_a_saved_session_does_not_open_it() {
     assert_eq!(seen.title, "go");
     assert!(!harness.sessions().list().await.unwrap()[0].live);
     let unknown = harness.sessions().look("nobody").await.unwrap_err();
-    assert_eq!(unknown, SessionError::Unknown { what: "nobody".into() });
+    assert_eq!(unknown, SessionError::UnknownSession { given: "nobody".into() });
 }
 
 /// Opens a session and makes it ask.

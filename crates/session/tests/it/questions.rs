@@ -1,7 +1,7 @@
 //! `ask_user` in a session: from the model's call to the reply in its next request.
 
 use holdpoint_common::{
-    Answer, AnswerError, AskRequest, AsksMode, Outcome, PolicyMode, QuestionReply, ToolResult, ToolStatus,
+    Answer, AnswerError, AskRequest, AsksMode, Outcome, PolicyMode, QuestionReply, Refused, ToolResult, ToolStatus,
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::testing::{Harness, Recorder, reply};
@@ -52,11 +52,14 @@ async fn m_e4_replies_reach_the_model_by_id_and_empty_text_is_refused() {
         answers(&[("colour", "blue"), ("colour", "red"), ("why", "x")]),
     ] {
         let refused = events.answer(wrong).await.unwrap_err();
-        assert!(matches!(refused, SessionError::Answer(AnswerError::Incomplete { .. })), "{refused}");
+        assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Incomplete { .. }))), "{refused}");
     }
     for wrong in [Answer::Resume, Answer::Approve { always: false }, Answer::Deny { reason: None }] {
         let refused = events.answer(wrong).await.unwrap_err();
-        assert!(matches!(refused, SessionError::Answer(AnswerError::KindMismatch { .. })), "{refused}");
+        assert!(
+            matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))),
+            "{refused}"
+        );
     }
     events.answer(answers(&[("why", "so"), ("colour", "mauve")])).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);

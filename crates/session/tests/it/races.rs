@@ -3,9 +3,8 @@
 use std::sync::mpsc;
 
 use holdpoint_common::{
-    Answer, AnswerError, Ask, AskId, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionStatus, Who,
+    Answer, AnswerError, Ask, AskId, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, Refused, SessionStatus, Who,
 };
-use holdpoint_session::state::Refused;
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Answered, AttachFrom, Interruption, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
@@ -121,7 +120,7 @@ async fn race_answer_and_interrupt_at_once() {
                 // an interrupt.
                 assert!(matches!(told, PauseResponse::Approved | PauseResponse::Interrupted));
             }
-            Err(SessionError::Answer(AnswerError::Closed { .. })) => {
+            Err(SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))) => {
                 cut += 1;
                 assert_eq!(told, PauseResponse::Interrupted);
             }
@@ -168,18 +167,21 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
             }
             both => panic!("{both:?}"),
         };
-        assert!(matches!(loser, SessionError::Answer(AnswerError::AlreadyAnswered { .. })));
+        assert!(matches!(loser, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))));
         // A late answer, an answer to another session's ask, and one to an ask that never existed.
         if let Some(previous) = previous.replace(ask) {
             let late = session.answer(&previous.id, approve()).await.unwrap_err();
-            assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
+            assert!(
+                matches!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))),
+                "{late:?}"
+            );
         }
         let astray = stranger.answer(&id, approve()).await.unwrap_err();
-        assert!(matches!(astray, SessionError::Answer(AnswerError::Unknown { .. })), "{astray:?}");
+        assert!(matches!(astray, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))), "{astray:?}");
         let mut never = id.clone();
         never.seq += 1_000_000;
         let unknown = session.answer(&never, approve()).await.unwrap_err();
-        assert!(matches!(unknown, SessionError::Answer(AnswerError::Unknown { .. })), "{unknown:?}");
+        assert!(matches!(unknown, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))), "{unknown:?}");
         settled(&session, &mut events).await;
     }
     assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), rounds());
@@ -203,7 +205,10 @@ async fn race_answer_then_the_same_tool_asks_again() {
         }
         // A second answer to the first ask never reaches the next one.
         let late = session.answer(&stale, approve()).await.unwrap_err();
-        assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
+        assert!(
+            matches!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))),
+            "{late:?}"
+        );
     }
     settled(&session, &mut events).await;
 }

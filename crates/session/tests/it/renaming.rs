@@ -2,8 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use holdpoint_common::{Fact, NameError};
-use holdpoint_session::state::Refused;
+use holdpoint_common::{Fact, NameError, Refused};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::{OpenSession, SessionError};
@@ -153,10 +152,10 @@ async fn a_saved_session_is_deleted_with_its_log_and_a_live_one_is_refused() {
     drop(hidden);
     gone.close().await.unwrap();
     assert_eq!(sessions.delete("gone").await, Ok(()));
-    let unknown = SessionError::Unknown { what: "gone".into() };
+    let unknown = SessionError::UnknownSession { given: "gone".into() };
     assert_eq!(sessions.delete("gone").await, Err(unknown.clone()));
     assert_eq!(sessions.get("gone").await.err(), Some(unknown));
-    let unknown = SessionError::Unknown { what: gone.id().to_string() };
+    let unknown = SessionError::UnknownSession { given: gone.id().to_string() };
     assert_eq!(gone.prompt("?").await, Err(unknown), "a remaining handle reports the deletion");
     let again = sessions.open(harness.session().name("gone")).await.unwrap();
     again.close().await.unwrap();
@@ -170,7 +169,7 @@ async fn a_saved_session_is_deleted_with_its_log_and_a_live_one_is_refused() {
     expected.sort();
     assert_eq!(left, expected);
     let begun = &again.as_str()[..9];
-    let inexact = SessionError::Inexact { what: begun.to_owned(), session: again.clone() };
+    let inexact = SessionError::Inexact { given: begun.to_owned(), session: again.clone() };
     assert_eq!(harness.sessions().delete(begun).await, Err(inexact), "a prefix deletes nothing");
     assert_eq!(harness.sessions().delete(again.as_str()).await, Ok(()));
     drop(harness);

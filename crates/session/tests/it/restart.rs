@@ -62,10 +62,10 @@ async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_
     }
     assert_eq!(harness.sessions().get("second").await.unwrap().id(), &second);
     let unknown = harness.sessions().get("nobody").await.err().unwrap();
-    assert_eq!(unknown, SessionError::Unknown { what: "nobody".into() });
+    assert_eq!(unknown, SessionError::UnknownSession { given: "nobody".into() });
     for length in 0..4 {
         let short = harness.sessions().get(&first.as_str()[..length]).await.err().unwrap();
-        assert!(matches!(short, SessionError::Unknown { .. }), "{length}: {short}");
+        assert!(matches!(short, SessionError::UnknownSession { .. }), "{length}: {short}");
     }
 
     // The session continues with the whole conversation.

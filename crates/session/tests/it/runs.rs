@@ -106,7 +106,7 @@ async fn m_d5_iterations_begin_afresh_until_no_task_is_left() {
 async fn m_d5_one_run_at_a_time_with_a_goal_and_not_in_a_turn() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
-    let refused = |run: Result<_, SessionError>| run.err().unwrap().code().into_owned();
+    let refused = |run: Result<_, SessionError>| run.err().unwrap().code();
     assert_eq!(refused(session.start_run(RunRequest::new(" ")).await), "emptyGoal");
     let unnamed = RunRequest { tasks: vec![String::new()], ..endless() };
     assert_eq!(refused(session.start_run(unnamed).await), "badTask");
@@ -452,5 +452,5 @@ async fn m_b1_a_run_is_not_unloaded_to_make_room() {
         tokio::task::yield_now().await;
     }
     let full = harness.sessions().open(harness.session()).await.err().unwrap();
-    assert_eq!(full, SessionError::TooManySessions { most: 1 });
+    assert_eq!(full, SessionError::TooManySessions { limit: 1 });
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
     Answer, AnswerError, AskCloseCause, AskId, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode,
-    RestoreCause, Usage,
+    Refused, RestoreCause, Usage,
 };
-use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply, within_patience};
 use holdpoint_session::{OpenSession, SessionError, SessionHandle};
@@ -102,7 +101,7 @@ async fn m_b9_a_saved_session_is_renamed_and_closed_without_a_place_for_it() {
     assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })), 0, "no actor was started for it");
     assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 1);
     let nobody = "nobody".parse().unwrap();
-    assert!(matches!(sessions.close(&nobody).await.unwrap_err(), SessionError::Unknown { .. }));
+    assert!(matches!(sessions.close(&nobody).await.unwrap_err(), SessionError::UnknownSession { .. }));
 }
 
 #[tokio::test]
@@ -162,12 +161,15 @@ async fn m_a5_a_refused_answer_opens_nothing() {
         sessions.act(&ask.session, request).await
     };
     for refused in [sessions.answer(&answered.id, approve()).await, without_opening(&answered.id).await] {
-        assert!(matches!(refused, Err(SessionError::Answer(AnswerError::AlreadyAnswered { .. }))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. })))),
+            "{refused:?}"
+        );
     }
     let refused = sessions.answer(&open.id, Answer::Resume).await.unwrap_err();
-    assert!(matches!(refused, SessionError::Answer(AnswerError::KindMismatch { .. })), "{refused:?}");
+    assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))), "{refused:?}");
     let refused = sessions.answer(&AskId { seq: 999_999, ..open.id.clone() }, approve()).await.unwrap_err();
-    assert!(matches!(refused, SessionError::Answer(AnswerError::Unknown { .. })), "{refused:?}");
+    assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))), "{refused:?}");
     let not_live = SessionError::NotLive { session: session.id().clone() };
     assert_eq!(without_opening(&open.id).await.unwrap_err(), not_live);
     assert!(!is_live().await);
@@ -181,7 +183,10 @@ async fn m_a5_a_refused_answer_opens_nothing() {
     let other = harness.open().await;
     for _ in 0..2 {
         let refused = reopened.answer(&open.id, approve()).await.unwrap_err();
-        assert!(matches!(refused, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))),
+            "{refused:?}"
+        );
         assert_eq!(sessions.list().await.unwrap().iter().find(|line| line.live).unwrap().id, *other.id());
         // In the second round it is closed already.
         let _ = reopened.close().await;
@@ -235,7 +240,7 @@ async fn m_b9_delete_refuses_an_ambiguous_name() {
     }
     ids.sort();
     let refused = harness.sessions().delete("same").await.unwrap_err();
-    assert_eq!(refused, SessionError::Ambiguous { what: "same".into(), ids: ids.clone() });
+    assert_eq!(refused, SessionError::Ambiguous { given: "same".into(), ids: ids.clone() });
     harness.sessions().delete(ids[0].as_str()).await.unwrap();
     harness.sessions().delete("same").await.unwrap();
     assert!(harness.sessions().list().await.unwrap().is_empty());
@@ -427,7 +432,7 @@ async fn settled_returns_for_a_closed_session_and_fails_for_a_deleted_one() {
     session.close().await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
     harness.sessions().delete(session.id().as_str()).await.unwrap();
-    let unknown = SessionError::Unknown { what: session.id().to_string() };
+    let unknown = SessionError::UnknownSession { given: session.id().to_string() };
     assert_eq!(session.settled().await.err(), Some(unknown));
     drop(harness);
     assert_eq!(session.settled().await.err(), Some(SessionError::Stopped));

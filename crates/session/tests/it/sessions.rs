@@ -1,10 +1,9 @@
 //! Many sessions: their prompts, the limit, the list, closing, and faults.
 
 use holdpoint_common::{
-    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,
-    TurnId,
+    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused, SessionStatus,
+    ToolStatus, TurnId,
 };
-use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
@@ -126,7 +125,7 @@ async fn m_b1_open_is_refused_only_if_all_are_busy_held_or_attached() {
     let attached = harness.open().await;
     let client = attached.attach(AttachFrom::now()).await.unwrap();
     let refused = sessions.open(harness.session()).await.err().unwrap();
-    assert_eq!(refused, SessionError::TooManySessions { most: 3 });
+    assert_eq!(refused, SessionError::TooManySessions { limit: 3 });
     assert!(refused.to_string().contains('3'));
     // Twenty at once: all are refused, and none is unloaded.
     let refused = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
@@ -304,7 +303,7 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     check_next_prompt(&session, "next", &mut events).await;
     assert!(census.living().is_empty(), "no process of the old turn is alive");
     let late = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
-    assert!(matches!(late, SessionError::Answer(AnswerError::Closed { .. })), "{late:?}");
+    assert!(matches!(late, SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))), "{late:?}");
 
     other_live.text("unharmed");
     drop(other_live);
@@ -402,7 +401,7 @@ async fn m_b1_a_prompt_races_the_unloading() {
         // room.
         assert!(prompted.is_ok() || opened.is_ok(), "round {round}: {prompted:?}");
         if let Err(error) = &prompted {
-            assert_eq!(*error, SessionError::TooManySessions { most: 1 });
+            assert_eq!(*error, SessionError::TooManySessions { limit: 1 });
         }
         within_patience("the session", async { while session.prompt("again").await.is_err() {} }).await;
         session.settled().await.unwrap();
@@ -751,7 +750,7 @@ async fn invariant_8_a_session_waiting_to_be_rebuilt_blocks_no_other() {
     let other = within_patience("another session", sessions.open(harness.session())).await.unwrap();
     other.hold().await.unwrap();
     let full = within_patience("the limit", sessions.open(harness.session())).await.err().unwrap();
-    assert_eq!(full, SessionError::TooManySessions { most: 2 });
+    assert_eq!(full, SessionError::TooManySessions { limit: 2 });
     assert!(!failed.is_finished(), "it waits");
     drop(release);
     within_patience("the next actor", failed).await.unwrap();

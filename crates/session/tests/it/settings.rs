@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Fact, Outcome, Timestamp, Who};
-use holdpoint_session::model::{Catalog, Model, ModelError, ModelRequest, ModelStream};
-use holdpoint_session::state::Refused;
+use holdpoint_common::{Fact, Outcome, Refused, Timestamp, Who};
+use holdpoint_session::model::{Catalog, Model, ModelRequest, ModelStream};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, ScriptedModel, reply, within_patience};
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError};
@@ -67,7 +66,7 @@ async fn a_changed_model_applies_from_the_next_turn() {
     let before = session.snapshot().seq;
     for unknown in ["nowhere/x", "rehearsal/x", "openai/gpt-5"] {
         let refused = session.change_model(unknown).await.unwrap_err();
-        let SessionError::Model(ModelError::Setup { hint, .. }) = &refused else { panic!("{refused}") };
+        let SessionError::ModelSetup { hint, .. } = &refused else { panic!("{refused}") };
         assert!(!hint.is_empty());
     }
     session.change_model("own/other").await.unwrap();

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use holdpoint_common::Rule;
+use holdpoint_common::{PolicyError, Rule};
 
 use super::command_rule::CommandRule;
-use super::error::PolicyError;
 use super::matches::Match;
 use super::path_rule::PathRule;
 use crate::place::Place;
@@ -44,7 +43,7 @@ impl CompiledRule {
     /// Compiles a rule. `allows` marks an allow rule, which is rejected if it would allow more than
     /// its text suggests.
     pub(super) fn new(rule: &Rule, home: Option<&str>, allows: bool) -> Result<Self, PolicyError> {
-        let error = |why: String| PolicyError { rule: rule.to_string(), why };
+        let error = |problem: String| PolicyError { rule: rule.to_string(), problem };
         let group = match rule.tool.as_str() {
             "read" => Some(Group::Read),
             "write" => Some(Group::Write),

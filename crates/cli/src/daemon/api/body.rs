@@ -13,12 +13,13 @@ use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::once;
+use holdpoint_common::api::RequestError;
 use holdpoint_common::{Limits, unknown};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::error::ApiError;
 use super::operation::{DescribeInput, Operation};
+use crate::daemon::error::ApiError;
 use crate::daemon::host::Host;
 
 /// The bytes for everything except a prompt, mostly an environment.
@@ -63,20 +64,20 @@ pub(in crate::daemon) async fn read_ahead<B: MessageBody>(
 /// Reads a body of at most this many bytes.
 pub(super) async fn read_bytes(request: &HttpRequest, payload: &mut Payload, most: usize) -> Result<Bytes, ApiError> {
     if announced(request).is_some_and(|length| length > most as u64) {
-        return Err(ApiError::too_large(most));
+        return Err(ApiError::from(RequestError::TooLarge { limit: most }));
     }
     let reading = async {
         let mut whole = BytesMut::new();
         while let Some(piece) = payload.next().await {
             let piece = piece.map_err(|error| ApiError::malformed(format!("the body is incomplete: {error}")))?;
             if whole.len() + piece.len() > most {
-                return Err(ApiError::too_large(most));
+                return Err(ApiError::from(RequestError::TooLarge { limit: most }));
             }
             whole.extend_from_slice(&piece);
         }
         Ok(whole.freeze())
     };
-    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(ApiError::too_slow()))
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(ApiError::from(RequestError::TooSlow)))
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {

@@ -8,14 +8,14 @@ use actix_web::dev::Payload;
 use actix_web::http::header::{HeaderValue, USER_AGENT};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, VERSION_HEADER};
+use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, RequestError, VERSION_HEADER};
 use holdpoint_common::{SessionId, Who};
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use percent_encoding::percent_decode;
 
-use super::error::ApiError;
 use super::operation::{DescribeInput, Operation};
 use crate::daemon::connection::{Connection, MOST_STREAMS, StreamPlace};
+use crate::daemon::error::ApiError;
 use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;
 
@@ -58,7 +58,7 @@ impl Caller {
         self.connection
             .upgrade()
             .and_then(|connection| connection.stream())
-            .ok_or_else(|| ApiError::too_many_streams(MOST_STREAMS))
+            .ok_or_else(|| ApiError::from(RequestError::TooManyStreams { limit: MOST_STREAMS }))
     }
 
     fn identify(request: &HttpRequest) -> Option<Self> {
@@ -89,7 +89,11 @@ fn name(request: &HttpRequest) -> String {
 fn version(request: &HttpRequest) -> Result<(), ApiError> {
     let Some(theirs) = request.headers().get(VERSION_HEADER) else { return Ok(()) };
     let theirs = String::from_utf8_lossy(theirs.as_bytes());
-    if theirs.trim().parse() == Ok(API_VERSION) { Ok(()) } else { Err(ApiError::other_version(theirs.trim())) }
+    if theirs.trim().parse() == Ok(API_VERSION) {
+        Ok(())
+    } else {
+        Err(ApiError::from(RequestError::OtherVersion { requested: theirs.trim().to_owned() }))
+    }
 }
 
 impl FromRequest for Caller {

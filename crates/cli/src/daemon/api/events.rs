@@ -13,10 +13,10 @@ use holdpoint_common::{Event, SessionId};
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle, Watch};
 
 use super::caller::Caller;
-use super::error::ApiError;
 use super::operation::{DescribeInput, DescribeOutput, Operation};
 use super::parts::Id;
 use super::stream::{Gone, Stream, Writer};
+use crate::daemon::error::ApiError;
 
 /// The header in which a returning client sends the last number it has, as browsers do on their
 /// own.

@@ -5,8 +5,8 @@ use holdpoint_common::api::ErrorBody;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::error::ApiError;
 use super::openapi::Schemas;
+use crate::daemon::error::ApiError;
 
 /// The input of a handler, taken from the request.
 pub(super) trait DescribeInput {

@@ -9,8 +9,8 @@ use actix_web::{FromRequest, HttpRequest};
 use holdpoint_common::{AskId, SessionId, TurnId};
 use holdpoint_session::SessionError;
 
-use super::error::ApiError;
 use super::operation::{DescribeInput, Operation};
+use crate::daemon::error::ApiError;
 
 /// A session named by its id, a unique prefix of the id (4 characters or more), or its name.
 pub(super) struct SessionRef(pub(super) String);
@@ -50,7 +50,7 @@ impl FromRequest for Id {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(id(request, |what| SessionError::Unknown { what }.into()).map(Self))
+        ready(id(request, |what| SessionError::UnknownSession { given: what }.into()).map(Self))
     }
 }
 
@@ -72,7 +72,7 @@ impl FromRequest for Turn {
         let turn = parts.map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")));
         ready(turn.and_then(|parts| {
             let (what, turn) = parts.into_inner();
-            let id = what.parse().map_err(|_| SessionError::Unknown { what })?;
+            let id = what.parse().map_err(|_| SessionError::UnknownSession { given: what })?;
             Ok(Self(id, TurnId(turn)))
         }))
     }

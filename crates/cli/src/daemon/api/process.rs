@@ -8,9 +8,9 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::Value;
 
 use super::caller::AnyCaller;
-use super::error::ApiError;
 use super::openapi;
 use super::reply::{Done, Reply};
+use crate::daemon::error::ApiError;
 use crate::daemon::status;
 
 /// How long the response to `stop` has to be sent.

@@ -2,13 +2,14 @@
 
 use actix_web::http::Method;
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Responder, web};
+use holdpoint_common::api::RequestError;
 use holdpoint_session::SessionVerb;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::error::ApiError;
 use super::operation::{DescribeInput, DescribeOutput, Operation};
 use super::verbs;
+use crate::daemon::error::ApiError;
 
 /// A path and its methods.
 pub(super) struct Resource {
@@ -95,7 +96,10 @@ impl Resource {
     /// Converts the resource for the server.
     pub(super) fn into_service(self) -> actix_web::Resource {
         let other = web::to(|request: HttpRequest| async move {
-            Err::<HttpResponse, _>(ApiError::no_such_method(request.method().as_str(), request.path()))
+            Err::<HttpResponse, _>(ApiError::from(RequestError::UnknownMethod {
+                path: request.path().to_owned(),
+                method: request.method().to_string(),
+            }))
         });
         let resource = web::resource(self.path).default_service(other);
         self.routes.into_iter().fold(resource, |resource, route| resource.route(route.route))

@@ -1,17 +1,16 @@
 //! Handlers for sessions and their open asks: list, open, look at and delete.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Inbox, OpenRequest, SessionList};
+use holdpoint_common::api::{Inbox, SessionList};
 use holdpoint_common::{Snapshot, Supplies};
 use holdpoint_session::{OpenSession, SessionError};
 
 use super::body::Body;
 use super::caller::{AnyCaller, Caller};
-use super::error::ApiError;
 use super::parts::{Id, SessionRef};
 use super::reply::{Done, Reply};
+use crate::daemon::error::ApiError;
 
 /// `GET sessions`
 pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionList>, ApiError> {
@@ -19,21 +18,13 @@ pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionLi
 }
 
 /// `POST sessions`
-pub(super) async fn open(caller: Caller, Body(request): Body<OpenRequest>) -> Result<Reply<Arc<Snapshot>>, ApiError> {
-    let OpenRequest { workspace, name, model, asks, policy, rules, max_steps, max_turn_tokens, supplies } = request;
+pub(super) async fn open(caller: Caller, Body(mut open): Body<OpenSession>) -> Result<Reply<Arc<Snapshot>>, ApiError> {
     // The daemon would resolve a relative path in its own folder.
-    if !Path::new(&workspace).is_absolute() {
-        let message = "the path is not absolute".to_owned();
-        return Err(SessionError::Workspace { path: workspace, message }.into());
+    if !open.workspace.is_absolute() {
+        let path = open.workspace.display().to_string();
+        return Err(SessionError::Workspace { path, message: "the path is not absolute".to_owned() }.into());
     }
-    let open = OpenSession::in_folder(workspace).asks(asks).policy(policy).rules(rules);
-    let mut open = open.max_steps(max_steps).max_turn_tokens(max_turn_tokens);
-    if let Some(name) = name {
-        open = open.name(name);
-    }
-    if let Some(model) = model {
-        open = open.model(model);
-    }
+    let supplies = std::mem::take(&mut open.supplies);
     Ok(Reply(caller.sessions().with_supplies(supplies).open(open).await?.snapshot()))
 }
 

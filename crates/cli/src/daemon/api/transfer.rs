@@ -13,6 +13,7 @@ use actix_web::{Error, FromRequest, HttpRequest, HttpResponse, Responder, rt};
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
 use holdpoint_common::Snapshot;
+use holdpoint_common::api::RequestError;
 use holdpoint_session::transfer::ImportError;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
@@ -22,11 +23,11 @@ use tokio::time::timeout;
 
 use super::body::BODY_TIMEOUT;
 use super::caller::Caller;
-use super::error::ApiError;
 use super::operation::{DescribeInput, DescribeOutput, Operation};
 use super::parts::SessionRef;
 use super::reply::Reply;
 use super::stream::STALL;
+use crate::daemon::error::ApiError;
 use crate::daemon::host::MOST_IMPORTS;
 
 /// The size of the buffers at both ends of the pipe in bytes.
@@ -77,7 +78,11 @@ pub(super) async fn export(caller: Caller, SessionRef(what): SessionRef) -> Resu
 /// `POST import`: a text that breaks off has no last line and is not imported. The text stays in
 /// memory until it is saved, so the number of concurrent imports is limited.
 pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<Reply<Arc<Snapshot>>, ApiError> {
-    let _place = caller.host.importing.try_acquire().map_err(|_| ApiError::too_many_imports(MOST_IMPORTS))?;
+    let _place = caller
+        .host
+        .importing
+        .try_acquire()
+        .map_err(|_| ApiError::from(RequestError::TooManyImports { limit: MOST_IMPORTS }))?;
     let (ours, theirs) = pipe().map_err(ApiError::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
     let taken = spawn_blocking(move || {
@@ -85,7 +90,9 @@ pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<R
         runtime.block_on(sessions.import(&mut text))
     });
     // Dropping our end of the pipe ends the text, which is then incomplete.
-    while let Some(Ok(piece)) = timeout(BODY_TIMEOUT, text.next()).await.map_err(|_| ApiError::too_slow())? {
+    while let Some(Ok(piece)) =
+        timeout(BODY_TIMEOUT, text.next()).await.map_err(|_| ApiError::from(RequestError::TooSlow))?
+    {
         // A reader that stops has found an error in the text.
         if write_all(&ours, &piece).await.is_err() {
             break;
@@ -94,6 +101,7 @@ pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<R
     drop(ours);
     let id = taken.await.map_err(ApiError::failed)?.map_err(|error| match error {
         ImportError::Line { .. } | ImportError::Io(_) => ApiError::malformed(error),
+        ImportError::Session(error) => error.into(),
         error => ApiError::failed(error),
     })?;
     Ok(Reply(caller.sessions().look(id.as_str()).await?))

@@ -8,9 +8,9 @@ use holdpoint_session::{SessionError, SessionVerb};
 
 use super::body::Body;
 use super::caller::Caller;
-use super::error::ApiError;
 use super::parts::{AskPart, Id, Turn};
 use super::reply::{Reply, VerbResponse};
+use crate::daemon::error::ApiError;
 
 /// The time after which a cut is visible in the session's status.
 const CUT_SHOWS_WITHIN: Duration = Duration::from_secs(1);

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{Event, Fact};
-use holdpoint_session::state::Refused;
+use holdpoint_common::{Event, Fact, Refused};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;

@@ -1,7 +1,7 @@
 //! Asks and their answers, from several clients at once and across a daemon's death.
 
 use holdpoint_common::api::Inbox;
-use holdpoint_common::{AnswerError, AnsweredBy, AskId, Fact, HoldShown, Outcome};
+use holdpoint_common::{AskId, Fact, HoldShown, Outcome};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -35,10 +35,8 @@ fn t_c9_of_two_concurrent_answers_the_second_reports_who_answered_first() {
             let winner = answers.iter().position(|answer| answer.status == 200).expect("one answer is accepted");
             let error = answers[1 - winner].error(409);
             assert_eq!(error.code, "alreadyAnswered");
-            let Some(AnswerError::AlreadyAnswered { by: AnsweredBy::Client(who), .. }) = error.answer else {
-                panic!("{error:?}")
-            };
-            assert_eq!((who.name.as_str(), who.pid), (clients[winner].name(), Some(std::process::id())));
+            let by = json!({ "type": "client", "name": clients[winner].name(), "pid": std::process::id() });
+            assert_eq!(error.details, json!({ "ask": ask, "by": by }));
         }
         assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
         let mut answered = answered(&api, &session);

@@ -7,8 +7,9 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{CutCause, Delta, Event, Fact, ItemId, ItemKind, Kept, Outcome, SessionStatus, Snapshot};
-use holdpoint_session::state::Refused;
+use holdpoint_common::{
+    CutCause, Delta, Event, Fact, ItemId, ItemKind, Kept, Outcome, Refused, SessionStatus, Snapshot,
+};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{AttachFrom, Attachment, InterruptedTurn, Interruption, SessionError, SessionHandle};
 use serde_json::json;

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 
 use holdpoint_common::api::ErrorBody;
-use holdpoint_common::{Event, Snapshot};
+use holdpoint_common::{Event, SessionError, Snapshot};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::harness::DaemonWorld;
@@ -196,11 +197,9 @@ impl Answer {
 
     /// The error of a response with this status.
     #[track_caller]
-    pub(crate) fn error(&self, status: u16) -> ErrorBody {
+    pub(crate) fn error(&self, status: u16) -> ErrorResponse {
         assert_eq!(self.status, status, "{}", self.text());
-        let error: ErrorBody = serde_json::from_slice(&self.body).unwrap();
-        assert!(!error.code.is_empty() && !error.message.is_empty(), "{error:?}");
-        error
+        ErrorResponse::read(&self.body).unwrap()
     }
 
     pub(crate) fn text(&self) -> String {
@@ -375,4 +374,27 @@ pub(crate) fn at_once<T: Send>(count: usize, what: impl Fn(usize) -> T + Sync) -
         let all: Vec<_> = (0..count).map(one).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     })
+}
+
+/// An error response, as its JSON has it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ErrorResponse {
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    #[serde(default)]
+    pub(crate) details: Value,
+}
+
+impl ErrorResponse {
+    /// Reads a body, and checks that a client of this version has the same error as the daemon.
+    pub(crate) fn read(body: &[u8]) -> Result<Self, String> {
+        let text = String::from_utf8_lossy(body);
+        let response: Self = serde_json::from_slice(body).map_err(|error| format!("{error}: {text}"))?;
+        let sent: ErrorBody = serde_json::from_slice(body).map_err(|error| format!("{error}: {text}"))?;
+        let error = SessionError::from(sent);
+        let is_same = error.code() == response.code && error.to_string() == response.message;
+        let is_known = !matches!(error, SessionError::Other { .. });
+        if is_same && is_known { Ok(response) } else { Err(format!("{error:?}: {text}")) }
+    }
 }

@@ -5,14 +5,14 @@
 use std::cell::RefCell;
 
 use holdpoint_common::SessionStatus;
-use holdpoint_common::api::{ErrorBody, SessionList};
+use holdpoint_common::api::SessionList;
 use holdpoint_tests::json::{Described, odd_texts, slip};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 
-use super::client::{Api, RawConnection};
+use super::client::{Api, ErrorResponse, RawConnection};
 use super::harness::DaemonWorld;
 use crate::world::rounds;
 
@@ -259,11 +259,7 @@ impl Fuzzer {
         match status {
             200 | 204 => self.done += 1,
             400..500 => {
-                let error: ErrorBody =
-                    serde_json::from_slice(&body).map_err(|error| format!("{status} {error}: {text}"))?;
-                if error.code.is_empty() || error.message.is_empty() {
-                    return Err(format!("{status} without words: {text}"));
-                }
+                ErrorResponse::read(&body).map_err(|problem| format!("{status} {problem}"))?;
             }
             _ => return Err(format!("{status}: {text}")),
         }

@@ -188,7 +188,7 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
             let mut line = api.line();
             line.send(&api.request("GET", path, "", b"")).unwrap();
             let error = line.answer().unwrap().error(429);
-            assert_eq!(error.code, "tooManyConnections");
+            assert_eq!(error.code, "tooManyStreams");
             assert!(error.message.contains("limit of 256 open streams"), "{}", error.message);
         }
         let told = house.run(&["attach", "--plain", &session]).code(1).err;

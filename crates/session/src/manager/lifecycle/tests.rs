@@ -182,7 +182,7 @@ fn the_least_recently_used_session_is_asked_first_and_each_once() {
     assert_eq!(bench.handle(need_place("four")), ["unload two"]);
     assert_eq!(bench.handle(Input::RefusedUnload { id: id("two") }), ["unload three"]);
     assert_eq!(bench.handle(Input::RefusedUnload { id: id("three") }), ["unload one"]);
-    let full = SessionError::TooManySessions { most: 3 };
+    let full = SessionError::TooManySessions { limit: 3 };
     assert_eq!(bench.handle(Input::RefusedUnload { id: id("one") }), [format!("owner: {full}")]);
     // Sessions in use count as used, so the next search begins with another one.
     bench.handle(access("three", IfSaved::Open));
@@ -218,7 +218,7 @@ fn a_request_for_a_place_ends_with_its_owner() {
 fn a_session_that_is_rebuilt_keeps_its_place() {
     let mut bench = Bench::with_places(1).live("one").after([ended("one", ActorEnd::Failed)]);
     bench.handle(access("two", IfSaved::Open));
-    let full = SessionError::TooManySessions { most: 1 };
+    let full = SessionError::TooManySessions { limit: 1 };
     assert_eq!(bench.handle(need_place("two")), [format!("owner: {full}")]);
     bench.handle(released("one", Some(damaged())));
     assert_eq!(bench.handle(need_place("two")), ["owner: place"]);

@@ -3,12 +3,12 @@
 use holdpoint_common::api::{AnswerRequest, Answered, AsksRequest};
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, Fact, Hold,
-    PauseKind, PauseResponse, QuestionResponse, Who,
+    PauseKind, PauseResponse, QuestionResponse, Refused, Who,
 };
 use holdpoint_tools::AskReply;
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused};
+use crate::state::decision::Effect;
 use crate::state::input::{Decide, Input, RaiseAsk};
 use crate::state::{Phase, Settled};
 

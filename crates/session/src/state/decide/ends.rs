@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use holdpoint_common::api::{CloseRequest, InterruptReply, InterruptRequest};
 use holdpoint_common::{
-    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, RunEnd, StopHow, StoppedTool,
-    ToolResult, ToolStatus, TurnId, Who,
+    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, Refused, RunEnd, StopHow,
+    StoppedTool, ToolResult, ToolStatus, TurnId, Who,
 };
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused};
+use crate::state::decision::Effect;
 use crate::state::input::Decide;
 use crate::state::{CallStage, Cut, Phase, Turn, queued};
 

@@ -1,12 +1,13 @@
 //! The machine's replies to a runner at its gates.
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, SessionSettings,
+    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, Refused,
+    SessionSettings,
 };
 
 use super::DecisionBuilder;
 use super::asks::denial;
-use crate::state::decision::{GateReply, Refused};
+use crate::state::decision::GateReply;
 use crate::state::input::{Clearance, Gate, Input, PassGate};
 use crate::state::{CallStage, Phase, Turn};
 

@@ -1,10 +1,9 @@
 //! Decisions on holding and releasing.
 
 use holdpoint_common::api::{HoldRequest, ReleaseRequest, ToggleRequest};
-use holdpoint_common::{Fact, Hold, HoldCause, HoldShown, Who};
+use holdpoint_common::{Fact, Hold, HoldCause, HoldShown, Refused, Who};
 
 use super::DecisionBuilder;
-use crate::state::decision::Refused;
 use crate::state::input::Decide;
 use crate::state::{Cut, Phase};
 

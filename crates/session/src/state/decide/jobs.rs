@@ -1,10 +1,10 @@
 //! Decisions on background jobs.
 
-use holdpoint_common::{Fact, Job, JobEnd, TurnId};
+use holdpoint_common::{Fact, Job, JobEnd, Refused, TurnId};
 
 use super::DecisionBuilder;
 use crate::state::Phase;
-use crate::state::decision::{Reception, Refused};
+use crate::state::decision::Reception;
 use crate::state::input::{Input, JobEnded, JobStarted};
 
 impl Input for JobStarted {

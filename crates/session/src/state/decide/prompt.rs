@@ -1,10 +1,10 @@
 //! The decision for a prompt, and the starts of turns.
 
 use holdpoint_common::api::{PromptRequest, Prompted};
-use holdpoint_common::{Fact, Hold, PromptId, Who};
+use holdpoint_common::{Fact, Hold, PromptId, Refused, Who};
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused};
+use crate::state::decision::Effect;
 use crate::state::input::Decide;
 use crate::state::{Cut, Phase, queued};
 

@@ -1,10 +1,10 @@
 //! The decision for a report of a runner.
 
-use holdpoint_common::{AskCloseCause, Fact, ToolResult, ToolStatus};
+use holdpoint_common::{AskCloseCause, Fact, Refused, ToolResult, ToolStatus};
 
 use super::DecisionBuilder;
 use super::asks::denial;
-use crate::state::decision::{Reception, Refused};
+use crate::state::decision::Reception;
 use crate::state::input::{Input, Report, RunnerReport};
 use crate::state::{CallStage, Phase};
 

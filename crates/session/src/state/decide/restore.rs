@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause,
-    JobEnd, Outcome, Receipt, RestoreCause, RunEnd, Usage,
+    JobEnd, Outcome, Receipt, Refused, RestoreCause, RunEnd, Usage,
 };
 
 use super::DecisionBuilder;
 use super::ends::lost_tools;
 use crate::state::apply::answer_bytes;
-use crate::state::decision::{Effect, Refused};
+use crate::state::decision::Effect;
 use crate::state::input::{Input, Restore};
 use crate::state::{CallStage, OpenStep, Phase, Turn};
 

@@ -2,12 +2,12 @@
 
 use holdpoint_common::api::{RunRequest, RunStarted};
 use holdpoint_common::{
-    CutCause, Fact, Hold, HoldCause, Outcome, Run, RunEnd, RunProgress, RunSettings, TaskRequest, Timestamp, TurnId,
-    Who,
+    CutCause, Fact, Hold, HoldCause, Outcome, Refused, Run, RunEnd, RunProgress, RunSettings, TaskRequest, Timestamp,
+    TurnId, Who,
 };
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Reception, Refused};
+use crate::state::decision::{Effect, Reception};
 use crate::state::input::{Decide, Input, WaitOver};
 use crate::state::{Cut, Phase, queued};
 

@@ -1,10 +1,9 @@
 //! Decisions on a session's settings: its name, its model and its log level.
 
 use holdpoint_common::api::{ChangeModelRequest, DebugRequest, RenameRequest};
-use holdpoint_common::{Fact, Who, check_name};
+use holdpoint_common::{Fact, Refused, Who, check_name};
 
 use super::DecisionBuilder;
-use crate::state::decision::Refused;
 use crate::state::input::Decide;
 use crate::state::{Cut, Phase};
 

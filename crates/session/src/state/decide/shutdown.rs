@@ -1,9 +1,9 @@
 //! The decision for a runtime that stops: an orderly crash, after which a restart can continue.
 
-use holdpoint_common::{AskCloseCause, CutCause, Fact, JobEnd};
+use holdpoint_common::{AskCloseCause, CutCause, Fact, JobEnd, Refused};
 
 use super::DecisionBuilder;
-use crate::state::decision::{Effect, Refused};
+use crate::state::decision::Effect;
 use crate::state::input::{Input, Shutdown};
 use crate::state::{Cut, Phase};
 

@@ -1,8 +1,10 @@
 //! The decision for a change that a tool makes to the tasks and notes.
 
+use holdpoint_common::Refused;
+
 use super::DecisionBuilder;
 use crate::state::Phase;
-use crate::state::decision::{Reception, Refused};
+use crate::state::decision::Reception;
 use crate::state::input::{ChangeTasks, Input};
 
 impl Input for ChangeTasks {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, EndedProcesses, Event, Fact,
-    ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, RestoreCause,
-    RunLimits, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
-    Usage, Who,
+    ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, Refused,
+    RestoreCause, RunLimits, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult,
+    ToolStatus, TurnId, Usage, Who,
 };
-use holdpoint_session::state::{Clearance, Confirm, Gate, Moment, Refused, Report, State};
+use holdpoint_session::state::{Clearance, Confirm, Gate, Moment, Report, State};
 
 use super::input::{Decision, Input, decide};
 

@@ -1,7 +1,7 @@
 //! Short descriptions of the machine's outcomes, for tables and comparisons.
 
-use holdpoint_common::{AnswerError, CutCause, Fact, Hold, HoldCause, Receipt};
-use holdpoint_session::state::{Effect, GateReply, Refused};
+use holdpoint_common::{AnswerError, CutCause, Fact, Hold, HoldCause, Receipt, Refused};
+use holdpoint_session::state::{Effect, GateReply};
 use holdpoint_tools::AskReply;
 
 use super::input::{Decision, Reply};
@@ -32,7 +32,7 @@ pub(super) fn refusal(refused: &Refused) -> String {
             AnswerError::Closed { cause, .. } => format!("refused: ask closed, {cause}"),
             AnswerError::Unknown { .. } => "refused: unknown ask".to_owned(),
             AnswerError::KindMismatch { expected, given } => format!("refused: {given}, expected {expected}"),
-            AnswerError::Incomplete { what, .. } => format!("refused: question {what}"),
+            AnswerError::Incomplete { problem, .. } => format!("refused: question {problem}"),
             other => format!("refused: {other}"),
         },
         other => format!("refused: {other}"),

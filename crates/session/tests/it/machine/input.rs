@@ -8,12 +8,12 @@ use holdpoint_common::api::{
     Verb,
 };
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldShown, JobEnd, PromptId, RestoreCause, TaskRequest,
-    TurnId, Who,
+    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldShown, JobEnd, PromptId, Refused, RestoreCause,
+    TaskRequest, TurnId, Who,
 };
 use holdpoint_session::state::{
     self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate, RaiseAsk, Reception,
-    Refused, Report, Restore, RunnerReport, Shutdown, State, WaitOver,
+    Report, Restore, RunnerReport, Shutdown, State, WaitOver,
 };
 
 pub(super) type Decision = state::Decision<Reply>;

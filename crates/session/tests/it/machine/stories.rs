@@ -10,9 +10,9 @@ use std::sync::Arc;
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact, HoldAt, HoldShown, Outcome,
-    PauseKind, QuestionReply, RestoreCause, RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnId,
+    PauseKind, QuestionReply, Refused, RestoreCause, RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnId,
 };
-use holdpoint_session::state::{CallStage, Gate, Phase, Refused, Report, State};
+use holdpoint_session::state::{CallStage, Gate, Phase, Report, State};
 use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, BlockKind, Body, CallId,
     CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, LastTurn, Outcome, PromptId, Question,
-    QuestionReply, QuestionRequest, QuestionResponse, RestoreCause, SessionStatus, Snapshot, StopHow, Timestamp,
-    ToolResult, ToolStatus, TurnId, Usage,
+    QuestionReply, QuestionRequest, QuestionResponse, Refused, RestoreCause, SessionStatus, Snapshot, StopHow,
+    Timestamp, ToolResult, ToolStatus, TurnId, Usage,
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
 use holdpoint_session::state::{
-    CallStage, Clearance, Cut, Effect, Gate, GateReply, Moment, Phase, Refused, Report, State, Turn,
+    CallStage, Clearance, Cut, Effect, Gate, GateReply, Moment, Phase, Report, State, Turn,
 };
 use holdpoint_tools::AskReply;
 

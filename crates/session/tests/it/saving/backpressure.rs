@@ -3,8 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use holdpoint_common::{Delta, Event, Fact, Limits, Outcome, ToolStatus};
-use holdpoint_session::state::Refused;
+use holdpoint_common::{Delta, Event, Fact, Limits, Outcome, Refused, ToolStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use holdpoint_tools::{Act, Intent, Tool, ToolContext, ToolError, ToolOutcome, Toolbox, Workspace};

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use holdpoint_common::{
-    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, TurnId, Who,
+    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused, SessionStatus, TurnId,
+    Who,
 };
-use holdpoint_session::state::Refused;
 use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{AttachFrom, Interruption, RunRequest, SessionError};
 use holdpoint_tools::{ToolError, ToolOutcome};
@@ -115,7 +115,10 @@ async fn m_c3_turn_end_returns_once_the_end_is_saved_and_later_from_the_log() {
     session.close().await.unwrap();
     assert_eq!(sessions.turn_end(session.id(), turn).await.unwrap(), Some(told));
     assert!(!sessions.list().await.unwrap()[0].live);
-    assert!(matches!(sessions.turn_end(&"h57zbqb4yk".parse().unwrap(), turn).await, Err(SessionError::Unknown { .. })));
+    assert!(matches!(
+        sessions.turn_end(&"h57zbqb4yk".parse().unwrap(), turn).await,
+        Err(SessionError::UnknownSession { .. })
+    ));
 }
 
 #[tokio::test]
@@ -230,7 +233,7 @@ async fn a_session_with_unsaved_facts_is_not_unloaded() {
     session.settled().await.unwrap();
     door.full.store(false, Ordering::SeqCst);
     let refused = within_patience("an answer", harness.sessions().open(harness.session())).await.err().unwrap();
-    assert_eq!(refused, holdpoint_session::SessionError::TooManySessions { most: 1 });
+    assert_eq!(refused, holdpoint_session::SessionError::TooManySessions { limit: 1 });
 }
 
 /// The text of a streaming answer is saved as it arrives, and kept when a fault cuts the turn.
@@ -328,7 +331,7 @@ async fn t_u6_a_close_that_can_not_be_saved_is_an_error() {
     let session = harness.open().await;
     door.full.store(true, Ordering::SeqCst);
     let told = session.close().await.unwrap_err();
-    assert!(matches!(told, SessionError::Store(_)), "{told}");
+    assert!(matches!(told, SessionError::Store { .. }), "{told}");
 }
 
 /// The end of a session waits for the save of its last facts, however long the save before has
@@ -427,7 +430,7 @@ async fn m_b8_an_answer_during_the_last_save_of_a_close_opens_nothing() {
     door.open.send_replace(true);
     within_patience("the close", closing).await.unwrap().unwrap();
     let refused = within_patience("the answer", answering).await.unwrap().unwrap_err();
-    assert!(matches!(refused, SessionError::Answer(AnswerError::Closed { .. })), "{refused:?}");
+    assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))), "{refused:?}");
     let listed = harness.sessions().list().await.unwrap();
     assert!(!listed[0].live, "{listed:?}");
 }

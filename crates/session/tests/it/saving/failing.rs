@@ -20,7 +20,7 @@ async fn m_b8_a_close_does_not_wait_for_a_log_that_can_not_be_read() {
     door.unreadable.store(true, Ordering::SeqCst);
     session.panic_now().await;
     let told = within_patience("an answer", session.close()).await.unwrap_err();
-    assert!(matches!(told, SessionError::Store(_)), "{told}");
+    assert!(matches!(told, SessionError::Store { .. }), "{told}");
     door.unreadable.store(false, Ordering::SeqCst);
     session.settled().await.unwrap();
     session.close().await.unwrap();

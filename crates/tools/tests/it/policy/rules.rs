@@ -692,7 +692,7 @@ fn a_too_wide_allow_rule_is_refused() {
 
 #[test]
 fn the_error_for_a_too_wide_rule_names_an_alternative() {
-    let said = |rule: &str| RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap_err().why;
+    let said = |rule: &str| RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap_err().problem;
     let with = |name: &str| {
         format!(
             "`{name}` can run other programs: name a subcommand, for example shell({name} SUBCOMMAND *), or write the \
@@ -756,7 +756,7 @@ fn a_command_pattern_that_matches_nothing_is_refused_with_a_hint() {
             let rule = format!("{tool}({written})");
             let error =
                 RuleText { deny: &[&rule], ..RuleText::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
-            assert!(error.why.contains(instead), "{error}");
+            assert!(error.problem.contains(instead), "{error}");
         }
     }
     // A special character that is part of a word, after a backslash.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use holdpoint_common::{PolicyMode, PolicyRules, Rule, Verdict};
-use holdpoint_tools::{Act, Judgement, Policy, PolicyError};
+use holdpoint_common::{PolicyError, PolicyMode, PolicyRules, Rule, Verdict};
+use holdpoint_tools::{Act, Judgement, Policy};
 use tempfile::TempDir;
 
 /// A policy, the folder it judges in, and a home folder.

@@ -1,0 +1,114 @@
+//! The request to open a session.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ask::AsksMode;
+use crate::config::Config;
+use crate::policy::{PolicyMode, PolicyRules};
+use crate::supplies::Supplies;
+
+/// A request to open a new session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[must_use]
+pub struct OpenSession {
+    /// Path of the session's workspace. A daemon takes only an absolute path.
+    pub workspace: PathBuf,
+    /// Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
+    /// name of the workspace's folder, with a number if it is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Model of the session, as `PROVIDER/NAME` or `PROVIDER`. Default: the model in `supplies`,
+    /// else the first provider with a key, else `rehearsal`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Asks mode of the session. Default: `wait`.
+    #[serde(default)]
+    pub asks: AsksMode,
+    /// Mode of the session's policy. Default: `ask`.
+    #[serde(default)]
+    pub policy: PolicyMode,
+    /// Rules of the session's policy, in addition to the mode. Default: none.
+    #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
+    pub rules: PolicyRules,
+    /// Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
+    #[serde(default)]
+    pub max_steps: u32,
+    /// Maximum number of tokens that one turn may use, requests and answers together; 0 means no
+    /// limit. The limit is checked before each request, so the last request may exceed it.
+    /// Default: 0.
+    #[serde(default)]
+    pub max_turn_tokens: u64,
+    /// Environment, provider settings and system prompt that the client supplies. Default: none.
+    /// `Sessions::open` of the crate `holdpoint-session` sets its own.
+    #[serde(default)]
+    pub supplies: Supplies,
+}
+
+impl OpenSession {
+    /// A session that works in this folder. By default, asks wait for the user, reading is allowed,
+    /// and everything else asks.
+    pub fn in_folder(workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            name: None,
+            model: None,
+            asks: AsksMode::default(),
+            policy: PolicyMode::default(),
+            rules: PolicyRules::default(),
+            max_steps: 0,
+            max_turn_tokens: 0,
+            supplies: Supplies::default(),
+        }
+    }
+
+    /// Sets the asks mode, the policy and the limits of turns to those of a configuration.
+    pub fn configured(self, config: &Config) -> Self {
+        Self {
+            asks: config.asks.unwrap_or_default(),
+            policy: config.policy,
+            rules: config.rules.clone(),
+            max_steps: config.max_steps,
+            max_turn_tokens: config.max_turn_tokens,
+            ..self
+        }
+    }
+
+    /// Sets the name.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Sets the model, as `PROVIDER/NAME` or `PROVIDER`.
+    pub fn model(self, model: impl Into<String>) -> Self {
+        Self { model: Some(model.into()), ..self }
+    }
+
+    /// Sets the asks mode.
+    pub fn asks(self, asks: AsksMode) -> Self {
+        Self { asks, ..self }
+    }
+
+    /// Sets the policy mode.
+    pub fn policy(self, policy: PolicyMode) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// Sets the rules.
+    pub fn rules(self, rules: PolicyRules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// Sets the maximum number of steps in one turn.
+    pub fn max_steps(self, max_steps: u32) -> Self {
+        Self { max_steps, ..self }
+    }
+
+    /// Sets the maximum number of tokens in one turn.
+    pub fn max_turn_tokens(self, max_turn_tokens: u64) -> Self {
+        Self { max_turn_tokens, ..self }
+    }
+}
