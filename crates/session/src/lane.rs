@@ -1,12 +1,12 @@
 //! The lane: the ordered, bounded channel from a turn's runner and its tools to the session's
 //! actor.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::MAX_OUTPUT_DELTA;
-use holdpoint_common::{AskRequest, CallId, Delta, Kept};
-use holdpoint_tools::{Sink, Toolbox};
+use holdpoint_common::{AskRequest, CallId, Delta, Kept, TurnId};
+use holdpoint_tools::{Answering, Sink, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Conversation, Gate, Report};
@@ -25,6 +25,17 @@ pub(crate) enum LaneMessage {
     Gate(Gate, oneshot::Sender<GateAnswer>),
     /// The toolbox, handed back by the runner at its end.
     Tools(Toolbox),
+    /// An ask of a tool. It reaches the actor by message, and the actor puts it here, so that it is
+    /// raised after everything that its call has sent before.
+    Ask(ToolAsk),
+}
+
+/// An ask of a tool, and the end by which it is answered.
+pub(crate) struct ToolAsk {
+    pub(crate) turn: TurnId,
+    pub(crate) call: CallId,
+    pub(crate) request: AskRequest,
+    pub(crate) answering: Answering,
 }
 
 /// Identifies a runner that waits at a gate.
@@ -56,19 +67,11 @@ pub(crate) struct LaneSink {
     kept: Mutex<Option<Kept>>,
     /// Set when the sink is being closed, so that the call's thread sends no more pieces.
     closing: AtomicBool,
-    /// How many pieces were sent.
-    pieces: AtomicU64,
 }
 
 impl LaneSink {
     pub(crate) fn new(call: CallId, lane: mpsc::Sender<LaneMessage>) -> Self {
-        Self {
-            call,
-            lane,
-            kept: Mutex::new(Some(Kept::default())),
-            closing: AtomicBool::new(false),
-            pieces: AtomicU64::new(0),
-        }
+        Self { call, lane, kept: Mutex::new(Some(Kept::default())), closing: AtomicBool::new(false) }
     }
 
     /// Closes the sink and returns the kept output. Later output of the call's thread is dropped.
@@ -105,13 +108,8 @@ impl Sink for LaneSink {
             if self.lane.blocking_send(LaneMessage::Delta(delta)).is_err() {
                 return;
             }
-            self.pieces.fetch_add(1, Ordering::Relaxed);
             open.push(piece);
             rest = later;
         }
-    }
-
-    fn pieces(&self) -> u64 {
-        self.pieces.load(Ordering::Relaxed)
     }
 }

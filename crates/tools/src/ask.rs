@@ -27,10 +27,6 @@ pub enum ToolRequest {
         call: CallId,
         /// The pause or the question.
         request: AskRequest,
-        /// How many pieces of output the call had produced before, by
-        /// [`Sink::pieces`](crate::Sink::pieces). Clients show the ask after these pieces, which
-        /// take another path and may arrive later.
-        after: u64,
         /// The answering end. If it is dropped without an answer, the tool reads *Interrupted*.
         answering: Answering,
     },
@@ -145,13 +141,13 @@ impl Asker {
         }
     }
 
-    pub(crate) fn pause(&self, request: PauseRequest, after: u64) -> PauseResponse {
-        pause_response(self.ask(AskRequest::Pause(request), after))
+    pub(crate) fn pause(&self, request: PauseRequest) -> PauseResponse {
+        pause_response(self.ask(AskRequest::Pause(request)))
     }
 
     /// `None` if the subject ended first. The session closes the ask with its call.
-    pub(crate) fn pause_about(&self, subject: &Subject, request: PauseRequest, after: u64) -> Option<PauseResponse> {
-        let Some(answer) = self.send(|answering| self.ask_message(AskRequest::Pause(request), after, answering)) else {
+    pub(crate) fn pause_about(&self, subject: &Subject, request: PauseRequest) -> Option<PauseResponse> {
+        let Some(answer) = self.send(|answering| self.ask_message(AskRequest::Pause(request), answering)) else {
             return Some(PauseResponse::Interrupted);
         };
         select_biased! {
@@ -160,19 +156,19 @@ impl Asker {
         }
     }
 
-    pub(crate) fn question(&self, request: QuestionRequest, after: u64) -> QuestionResponse {
-        match self.ask(AskRequest::Question(request), after) {
+    pub(crate) fn question(&self, request: QuestionRequest) -> QuestionResponse {
+        match self.ask(AskRequest::Question(request)) {
             AskReply::Question(response) => response,
             AskReply::Pause(_) | AskReply::Interrupted => QuestionResponse::Interrupted,
         }
     }
 
-    fn ask(&self, request: AskRequest, after: u64) -> AskReply {
-        self.wait(|answering| self.ask_message(request, after, answering)).unwrap_or(AskReply::Interrupted)
+    fn ask(&self, request: AskRequest) -> AskReply {
+        self.wait(|answering| self.ask_message(request, answering)).unwrap_or(AskReply::Interrupted)
     }
 
-    fn ask_message(&self, request: AskRequest, after: u64, answering: Answering) -> ToolRequest {
-        ToolRequest::Ask { turn: self.turn, call: self.call, request, after, answering }
+    fn ask_message(&self, request: AskRequest, answering: Answering) -> ToolRequest {
+        ToolRequest::Ask { turn: self.turn, call: self.call, request, answering }
     }
 
     /// `None` if the turn was cut or the session closed.

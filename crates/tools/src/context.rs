@@ -22,9 +22,6 @@ pub trait Sink: Send + Sync {
     /// Accepts the next piece of output. May block while the session is behind, and returns at once
     /// when the turn has ended.
     fn output(&self, text: &str);
-
-    /// How many pieces were accepted so far. Clients show an ask after that many pieces.
-    fn pieces(&self) -> u64;
 }
 
 /// The result of a request about tasks and notes.
@@ -152,7 +149,7 @@ impl ToolContext {
     ///
     /// On [`PauseResponse::Interrupted`] the tool must return at once.
     pub fn pause(&self, kind: PauseKind, message: impl Into<String>, details: Option<String>) -> PauseResponse {
-        self.asker.pause(self.pause_request(kind, message.into(), details), self.sink.pieces())
+        self.asker.pause(self.pause_request(kind, message.into(), details))
     }
 
     /// Like [`pause`](Self::pause), but about something that may end before the user answers.
@@ -165,7 +162,7 @@ impl ToolContext {
         message: impl Into<String>,
         details: Option<String>,
     ) -> Option<PauseResponse> {
-        self.asker.pause_about(subject, self.pause_request(kind, message.into(), details), self.sink.pieces())
+        self.asker.pause_about(subject, self.pause_request(kind, message.into(), details))
     }
 
     fn pause_request(&self, kind: PauseKind, message: String, details: Option<String>) -> PauseRequest {
@@ -187,6 +184,6 @@ impl ToolContext {
     ///
     /// On [`QuestionResponse::Interrupted`] the tool must return at once.
     pub fn ask(&self, request: QuestionRequest) -> QuestionResponse {
-        self.asker.question(request, self.sink.pieces())
+        self.asker.question(request)
     }
 }

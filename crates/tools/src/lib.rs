@@ -36,9 +36,6 @@
 //!
 //! impl Sink for Nowhere {
 //!     fn output(&self, _: &str) {}
-//!     fn pieces(&self) -> u64 {
-//!         0
-//!     }
 //! }
 //!
 //! # actix::System::new().block_on(async {

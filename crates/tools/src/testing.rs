@@ -360,10 +360,6 @@ impl Sink for Record {
         record.largest_piece = record.largest_piece.max(text.len());
         self.1.notify_all();
     }
-
-    fn pieces(&self) -> u64 {
-        0
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 
 use actix::prelude::*;
-use holdpoint_common::{AskId, CallId, ItemId};
+use holdpoint_common::{AskId, CallId};
 use holdpoint_tools::{Answering, AskReply, TasksReply, ToolRequest};
 
-use super::SessionActor;
-use crate::state::{JobEnded, JobStarted, Phase, RaiseAsk};
+use tokio::sync::mpsc::error::TrySendError;
 
-/// The open asks of tools, and the asks that arrived before the output of their call.
+use super::SessionActor;
+use crate::lane::{LaneMessage, ToolAsk};
+use crate::state::{JobEnded, JobStarted, RaiseAsk};
+
+/// The requests of tools that wait for a reply.
 #[derive(Default)]
 pub(super) struct ToolAsks {
     /// The answering ends of the open asks. Dropping one wakes its tool as interrupted.
@@ -18,10 +21,6 @@ pub(super) struct ToolAsks {
     pub(super) tasks: HashMap<TasksKey, Answering<TasksReply>>,
     /// How many requests about the tasks and notes there were, which makes their keys unique.
     pub(super) next_task_key: u64,
-    /// How many pieces of output each call has published.
-    published: HashMap<ItemId, u64>,
-    /// Asks that wait for earlier output of their call: the mailbox can overtake the lane.
-    early: Vec<ToolRequest>,
 }
 
 /// Identifies a request about the tasks and notes. A call can have several, one per thread.
@@ -38,29 +37,40 @@ impl Handler<ToolRequest> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, request: ToolRequest, ctx: &mut Self::Context) {
-        let (turn, call, request, after, answering) = match request {
-            ToolRequest::Ask { turn, call, request, after, answering } => (turn, call, request, after, answering),
+        match request {
+            ToolRequest::Ask { turn, call, request, answering } => {
+                self.queue_ask(ToolAsk { turn, call, request, answering }, ctx);
+            }
             ToolRequest::Tasks { turn, call, request, answering } => {
-                return self.handle_task_request(turn, call, request, answering, ctx);
+                self.handle_task_request(turn, call, request, answering, ctx);
             }
             ToolRequest::JobStarted { turn, call, command } => {
                 tracing::info!(%call, "background job started");
                 // News of a job is never refused; at most it is stale.
                 let _ = self.handle_input(JobStarted { turn, call, command }, ctx);
-                return;
             }
             ToolRequest::JobEnded { call, end } => {
                 tracing::info!(%call, %end, "background job ended");
                 let _ = self.handle_input(JobEnded { job: call, end }, ctx);
-                return;
             }
-            _ => return,
-        };
-        let runs = matches!(self.state.phase(), Phase::Running(open) if open.id == turn);
-        if runs && self.asks.published.get(&call.item()).copied().unwrap_or_default() < after {
-            self.asks.early.push(ToolRequest::Ask { turn, call, request, after, answering });
-            return;
+            _ => {}
         }
+    }
+}
+
+impl SessionActor {
+    /// Puts an ask at the end of its turn's lane. The output that its call has sent before is in
+    /// the lane already, while the ask came by message.
+    fn queue_ask(&self, ask: ToolAsk, ctx: &mut Context<Self>) {
+        // Without a lane, no output can follow: the ask is dropped, and its tool is interrupted.
+        let Some(lane) = self.runner.as_ref().and_then(|runner| runner.lane_for(ask.turn)) else { return };
+        if let Err(TrySendError::Full(ask)) = lane.try_send(LaneMessage::Ask(ask)) {
+            ctx.spawn(async move { drop(lane.send(ask).await) }.into_actor(self));
+        }
+    }
+
+    /// Raises an ask. Everything that its call has sent before is published.
+    pub(super) fn raise_ask(&mut self, ToolAsk { turn, call, request, answering }: ToolAsk, ctx: &mut Context<Self>) {
         let tool = request.tool_name().to_owned();
         // Registered under the id that the ask will get, because the asks mode may answer it at
         // once.
@@ -76,24 +86,11 @@ impl Handler<ToolRequest> for SessionActor {
             }
         }
     }
-}
 
-impl SessionActor {
     /// Wakes the tool that waits for an ask. After a cut, the tool is awake already.
     pub(super) fn wake(&mut self, ask: &AskId, reply: AskReply) {
         if let Some(answering) = self.asks.answering.remove(ask) {
             answering.answer(reply);
-        }
-    }
-
-    /// Counts a published piece of output, and raises the asks that waited for it.
-    pub(super) fn count_output(&mut self, item: ItemId, ctx: &mut Context<Self>) {
-        *self.asks.published.entry(item).or_default() += 1;
-        let of_item =
-            |request: &mut ToolRequest| matches!(request, ToolRequest::Ask { call, .. } if call.item() == item);
-        let early: Vec<_> = self.asks.early.extract_if(.., of_item).collect();
-        for request in early {
-            Handler::<ToolRequest>::handle(self, request, ctx);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use actix::prelude::*;
 use futures_util::StreamExt;
-use holdpoint_common::{Delta, EndedProcesses, Outcome, TurnId};
-use tokio::sync::mpsc;
+use holdpoint_common::{EndedProcesses, Outcome, TurnId};
+use tokio::sync::mpsc::{self, Sender, WeakSender};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
@@ -17,10 +17,20 @@ pub(super) struct Runner {
     turn: TurnId,
     /// Cancels the runner at the cut, and when the actor is dropped.
     cancel: DropGuard,
+    /// The sending end of the lane. It is weak, because the lane closes with its last sender.
+    lane: WeakSender<LaneMessage>,
     /// The stream of the lane's messages.
-    lane: SpawnHandle,
+    messages: SpawnHandle,
     /// Whether the runner has ended. The background jobs that the cut ended may still be awaited.
     ended: bool,
+}
+
+impl Runner {
+    /// The sending end of the lane of this turn. `None` if another turn runs, or the lane is
+    /// closed.
+    pub(super) fn lane_for(&self, turn: TurnId) -> Option<Sender<LaneMessage>> {
+        if self.turn == turn { self.lane.upgrade() } else { None }
+    }
 }
 
 /// A message from a turn's lane.
@@ -45,6 +55,7 @@ impl SessionActor {
         let messages = ReceiverStream::new(receiver)
             .map(move |message| FromLane { turn, message: Some(message) })
             .chain(futures_util::stream::iter([FromLane { turn, message: None }]));
+        let weak_lane = lane.downgrade();
         let toolbox = self.toolbox.take().unwrap_or_else(|| (self.env.toolbox)(self.state.settings()));
         let job = TurnJob {
             turn,
@@ -61,7 +72,8 @@ impl SessionActor {
             asks: ctx.address().downgrade().recipient(),
             alive: self.alive.clone(),
         };
-        self.runner = Some(Runner { turn, cancel: cancel.drop_guard(), lane: ctx.add_stream(messages), ended: false });
+        let (cancel, messages) = (cancel.drop_guard(), ctx.add_stream(messages));
+        self.runner = Some(Runner { turn, cancel, lane: weak_lane, messages, ended: false });
         let span = tracing::info_span!("turn", %turn);
         self.env.runtime.spawn(turn::run(job).instrument(span));
     }
@@ -79,7 +91,7 @@ impl SessionActor {
     /// Drops the runner of a turn that is over. Later messages of its tools are ignored.
     pub(super) fn end_runner(&mut self, ctx: &mut Context<Self>) {
         if let Some(runner) = self.runner.take() {
-            ctx.cancel_future(runner.lane);
+            ctx.cancel_future(runner.messages);
         }
         self.cut_gates();
         self.interrupt_asks();
@@ -94,16 +106,8 @@ impl StreamHandler<FromLane> for SessionActor {
             return;
         }
         match message {
-            Some(LaneMessage::Delta(delta)) => {
-                let output = match &delta {
-                    Delta::Output { item, .. } => Some(*item),
-                    _ => None,
-                };
-                self.publish_delta(delta, ctx);
-                if let Some(item) = output {
-                    self.count_output(item, ctx);
-                }
-            }
+            Some(LaneMessage::Delta(delta)) => self.publish_delta(delta, ctx),
+            Some(LaneMessage::Ask(ask)) => self.raise_ask(ask, ctx),
             Some(LaneMessage::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
             Some(LaneMessage::Report(end @ Report::Finished { .. })) => self.runner_ended(turn, end, ctx),
             Some(LaneMessage::Report(report)) => self.take_report(turn, report, ctx),
