@@ -1,4 +1,7 @@
 //! The heap memory of an event: all text whose length is not bounded by this code.
+//!
+//! Lengths count, not capacities as in the crates that derive a size: the weight of a fact is part
+//! of the state of a session, so it must be the same when the fact is read from the log.
 
 use serde_json::Value;
 
