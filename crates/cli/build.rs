@@ -19,11 +19,13 @@ fn main() {
 /// or when cross-compiling.
 fn glibc() -> Option<(u32, u32)> {
     let of_cargo = |name: &str| env::var(name).ok();
-    let is_glibc = of_cargo("CARGO_CFG_TARGET_OS")? == "linux" && of_cargo("CARGO_CFG_TARGET_ENV")? == "gnu";
+    let is_glibc =
+        of_cargo("CARGO_CFG_TARGET_OS")? == "linux" && of_cargo("CARGO_CFG_TARGET_ENV")? == "gnu";
     if !is_glibc || of_cargo("HOST")? != of_cargo("TARGET")? {
         return None;
     }
     let said = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?.stdout;
-    let (major, minor) = std::str::from_utf8(&said).ok()?.trim().strip_prefix("glibc ")?.split_once('.')?;
+    let (major, minor) =
+        std::str::from_utf8(&said).ok()?.trim().strip_prefix("glibc ")?.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }

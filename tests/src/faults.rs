@@ -39,7 +39,10 @@ impl Faults {
         let source = faults.folder.path().join("faults.c");
         std::fs::write(&source, include_str!("faults.c")).expect("a file is written");
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]).arg(faults.library()).arg(&source);
+        compiler
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-o"])
+            .arg(faults.library())
+            .arg(&source);
         let built = compiler.arg("-ldl").output().expect("cc runs");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         Some(faults)

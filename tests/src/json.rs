@@ -36,8 +36,20 @@ const ODD: [&str; 22] = [
 ];
 
 /// Integers at the limits of common types.
-const EDGES: [i64; 12] =
-    [0, 1, -1, 2, 7, 255, u32::MAX as i64, u32::MAX as i64 + 1, 1 << 48, (1 << 53) + 1, i64::MAX, i64::MIN];
+const EDGES: [i64; 12] = [
+    0,
+    1,
+    -1,
+    2,
+    7,
+    255,
+    u32::MAX as i64,
+    u32::MAX as i64 + 1,
+    1 << 48,
+    (1 << 53) + 1,
+    i64::MAX,
+    i64::MIN,
+];
 
 /// A schema's root document, and preferred words for its strings.
 #[derive(Clone, Copy)]
@@ -73,7 +85,8 @@ impl Described<'_> {
             return Just(Value::Null).boxed();
         }
         if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
-            let named = self.root.pointer(reference.trim_start_matches('#')).cloned().unwrap_or_default();
+            let named =
+                self.root.pointer(reference.trim_start_matches('#')).cloned().unwrap_or_default();
             return self.fitting(&named, depth - 1);
         }
         if let Some(value) = keywords.get("const") {
@@ -91,7 +104,9 @@ impl Described<'_> {
             return joined(own, one);
         }
         match of_all("allOf") {
-            Some(all) => all.iter().fold(own, |sum, schema| joined(sum, self.fitting(schema, depth))),
+            Some(all) => {
+                all.iter().fold(own, |sum, schema| joined(sum, self.fitting(schema, depth)))
+            }
             None => own,
         }
     }
@@ -105,17 +120,26 @@ impl Described<'_> {
                 (0..each.len()).prop_flat_map(move |n| each[n].clone()).boxed()
             }
             _ if keywords.contains_key("properties") => self.of_kind("object", keywords, depth),
-            _ if ["oneOf", "anyOf", "allOf"].iter().any(|name| keywords.contains_key(*name)) => Just(json!({})).boxed(),
+            _ if ["oneOf", "anyOf", "allOf"].iter().any(|name| keywords.contains_key(*name)) => {
+                Just(json!({})).boxed()
+            }
             _ => anything(),
         }
     }
 
-    fn of_kind(self, kind: &str, keywords: &Map<String, Value>, depth: u32) -> BoxedStrategy<Value> {
+    fn of_kind(
+        self,
+        kind: &str,
+        keywords: &Map<String, Value>,
+        depth: u32,
+    ) -> BoxedStrategy<Value> {
         match kind {
             "object" => self.object(keywords, depth),
             "array" => {
                 let item = keywords.get("items").cloned().unwrap_or_default();
-                prop::collection::vec(self.fitting(&item, depth - 1), 0..4).prop_map(Value::Array).boxed()
+                prop::collection::vec(self.fitting(&item, depth - 1), 0..4)
+                    .prop_map(Value::Array)
+                    .boxed()
             }
             "string" => self.text(),
             "integer" | "number" => numbers(),
@@ -126,7 +150,8 @@ impl Described<'_> {
 
     fn object(self, keywords: &Map<String, Value>, depth: u32) -> BoxedStrategy<Value> {
         let required = keywords.get("required").and_then(Value::as_array);
-        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|is| is == name));
+        let is_required =
+            |name: &str| required.is_some_and(|names| names.iter().any(|is| is == name));
         let properties = keywords.get("properties").and_then(Value::as_object);
         let known: Vec<_> = properties
             .into_iter()
@@ -149,7 +174,9 @@ impl Described<'_> {
         (known, others)
             .prop_map(|(known, others)| {
                 let known = known.into_iter().filter_map(|(name, value)| Some((name, value?)));
-                let others = others.into_iter().filter_map(|(name, value)| Some((name.as_str()?.to_owned(), value)));
+                let others = others
+                    .into_iter()
+                    .filter_map(|(name, value)| Some((name.as_str()?.to_owned(), value)));
                 Value::Object(known.chain(others).collect())
             })
             .boxed()
@@ -159,7 +186,9 @@ impl Described<'_> {
         let words: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
         match words.is_empty() {
             true => odd_texts().prop_map(Value::String).boxed(),
-            false => prop_oneof![4 => select(words), 1 => odd_texts()].prop_map(Value::String).boxed(),
+            false => {
+                prop_oneof![4 => select(words), 1 => odd_texts()].prop_map(Value::String).boxed()
+            }
         }
     }
 }
@@ -167,7 +196,9 @@ impl Described<'_> {
 /// Merges two objects; of other values, the second wins.
 fn joined(one: BoxedStrategy<Value>, other: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     let join = |(one, other)| match (one, other) {
-        (Value::Object(one), Value::Object(other)) => Value::Object(one.into_iter().chain(other).collect()),
+        (Value::Object(one), Value::Object(other)) => {
+            Value::Object(one.into_iter().chain(other).collect())
+        }
         (_, other) => other,
     };
     (one, other).prop_map(join).boxed()
@@ -230,7 +261,9 @@ impl Mistake {
     pub fn spoil(&self, value: &mut Value) {
         let count = parts(value);
         match self {
-            Self::Other(at, other) => with_part(value, at.index(count), |part| *part = other.clone()),
+            Self::Other(at, other) => {
+                with_part(value, at.index(count), |part| *part = other.clone())
+            }
             Self::Removed(at) => lose(value, at.index(count)),
             Self::Wrapped(at, object) => with_part(value, at.index(count), |part| {
                 let inner = part.take();
@@ -319,7 +352,10 @@ mod tests {
                 found
             })
             .collect();
-        assert_eq!(found[1..], [json!([1, {"b": 2}]), json!(1), json!({"b": 2}), json!(2), json!(null)]);
+        assert_eq!(
+            found[1..],
+            [json!([1, {"b": 2}]), json!(1), json!({"b": 2}), json!(2), json!(null)]
+        );
         let lost = |at| {
             let mut value = whole.clone();
             lose(&mut value, at);

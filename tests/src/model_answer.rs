@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use holdpoint_common::{ModelSettings, Usage};
-use holdpoint_session::model::{Access, Message, Model, ModelError, ModelEvent, ModelRequest, Provider};
+use holdpoint_session::model::{
+    Access, Message, Model, ModelError, ModelEvent, ModelRequest, Provider,
+};
 
 use crate::model_server::{ModelServer, Reply, Wire};
 use crate::world::KEY;
@@ -24,7 +26,12 @@ pub fn model(wire: Wire, server: &ModelServer) -> Arc<dyn Model> {
 /// # Panics
 /// If the model can't be created.
 #[must_use]
-pub fn named(name: &str, wire: Wire, server: &ModelServer, settings: &ModelSettings) -> Arc<dyn Model> {
+pub fn named(
+    name: &str,
+    wire: Wire,
+    server: &ModelServer,
+    settings: &ModelSettings,
+) -> Arc<dyn Model> {
     let provider: Provider = wire.provider().parse().expect("a provider");
     let access = Access { key: KEY.into(), base_url: server.url(wire), ..Access::default() };
     provider.model(name, &access, settings).expect("a model")
@@ -33,7 +40,11 @@ pub fn named(name: &str, wire: Wire, server: &ModelServer, settings: &ModelSetti
 /// A request with the prompt "hello".
 #[must_use]
 pub fn hello() -> ModelRequest {
-    ModelRequest { system: "Be brief.".into(), messages: vec![Message::User("hello".into())], tools: Arc::new([]) }
+    ModelRequest {
+        system: "Be brief.".into(),
+        messages: vec![Message::User("hello".into())],
+        tools: Arc::new([]),
+    }
 }
 
 /// Collects a model's answer. Adjacent pieces of text or thought are joined, the provider's ids of
@@ -44,7 +55,9 @@ pub async fn ask(model: &dyn Model, request: ModelRequest) -> Vec<AnswerItem> {
     while let Some(event) = events.next().await {
         match (joined.last_mut(), event) {
             (Some(Ok(ModelEvent::Text(text))), Ok(ModelEvent::Text(more)))
-            | (Some(Ok(ModelEvent::Thought(text))), Ok(ModelEvent::Thought(more))) => text.push_str(&more),
+            | (Some(Ok(ModelEvent::Thought(text))), Ok(ModelEvent::Thought(more))) => {
+                text.push_str(&more)
+            }
             (_, Ok(ModelEvent::Writing { .. })) => {}
             (_, Ok(ModelEvent::Call { name, arguments, signature, .. })) => {
                 joined.push(Ok(ModelEvent::Call { id: None, name, arguments, signature }));
@@ -81,7 +94,12 @@ pub fn signature(signature: &str) -> AnswerItem {
 
 /// An event with a complete call.
 pub fn call(name: &str, arguments: &str) -> AnswerItem {
-    Ok(ModelEvent::Call { id: None, name: name.into(), arguments: arguments.into(), signature: None })
+    Ok(ModelEvent::Call {
+        id: None,
+        name: name.into(),
+        arguments: arguments.into(),
+        signature: None,
+    })
 }
 
 /// The usage that every finished scripted answer reports.

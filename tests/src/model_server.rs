@@ -132,9 +132,14 @@ impl Shared {
                 return value;
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else {
-                panic!("model server: no {what} within {:?} (violations: {:?})", patience(), state.violations);
+                panic!(
+                    "model server: no {what} within {:?} (violations: {:?})",
+                    patience(),
+                    state.violations
+                );
             };
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state =
+                self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -156,7 +161,8 @@ impl Shared {
     /// Records a request and returns its reply.
     fn receive(&self, request: Request) -> Reply {
         // A request to a proxy has a whole URL as its path; the server answers it itself.
-        let asked = request.path.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
+        let asked =
+            request.path.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
         let refused = match Wire::for_path(asked.unwrap_or(&request.path)) {
             Some(wire) => wire.violations(&request),
             None => vec![format!("no such path: {}", request.path)],
@@ -169,12 +175,17 @@ impl Shared {
                 let scripted = scripted.or_else(|| Some(answer.as_mut()?(requests.last()?)));
                 return scripted.unwrap_or_else(|| {
                     violations.push("a request without a scripted reply".into());
-                    Reply::status(500, &[], r#"{"error":{"message":"no reply is scripted for this request"}}"#)
+                    Reply::status(
+                        500,
+                        &[],
+                        r#"{"error":{"message":"no reply is scripted for this request"}}"#,
+                    )
                 });
             }
             let message = refused.join("; ");
             violations.extend(refused);
-            let body = serde_json::json!({"error": {"message": message, "type": "invalid_request_error"}});
+            let body =
+                serde_json::json!({"error": {"message": message, "type": "invalid_request_error"}});
             Reply::status(400, &[], &body.to_string())
         })
     }
@@ -313,11 +324,14 @@ fn serve(shared: &Arc<Shared>, connection: usize, stream: TcpStream) {
             let wire = Wire::for_path(&request.path).unwrap_or(Wire::OpenAi);
             let reply = writing.receive(request);
             let resets = reply.resets();
-            if !reply.send(wire, &mut output, |gate| writing.wait_open(connection, gate.map(|gate| gate.id))) {
+            if !reply.send(wire, &mut output, |gate| {
+                writing.wait_open(connection, gate.map(|gate| gate.id))
+            }) {
                 let how = if resets {
                     // Shuts down reading only: the kernel sends the RST when both threads have
                     // closed the socket.
-                    set_socket_linger(&output, Some(Duration::ZERO)).expect("the socket option is set");
+                    set_socket_linger(&output, Some(Duration::ZERO))
+                        .expect("the socket option is set");
                     Shutdown::Read
                 } else {
                     // Ends the server's side; the reading thread sees the client's end.

@@ -1,5 +1,9 @@
 //! File systems that a test mounts. Only root can mount one.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a part of tests: what goes wrong here ends the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a part of tests: what goes wrong here ends the test"
+)]
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};

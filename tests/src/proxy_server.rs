@@ -58,20 +58,23 @@ impl ProxyServer {
     }
 
     fn with(kind: Kind, target: SocketAddr, login: Option<String>) -> Self {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
+        let listener =
+            std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
         let address = listener.local_addr().expect("the server's address");
         listener.set_nonblocking(true).expect("a socket for tokio");
         let asked = Arc::new(Mutex::new(Vec::new()));
         let proxy = Arc::new(Proxy { kind, target, login, asked: Arc::clone(&asked) });
         thread::spawn(move || {
-            Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
-                let listener = TcpListener::from_std(listener).expect("a socket for tokio");
-                while let Ok((stream, _)) = listener.accept().await {
-                    let proxy = Arc::clone(&proxy);
-                    // Either side may close the connection.
-                    tokio::spawn(async move { drop(proxy.serve(stream).await) });
-                }
-            });
+            Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(
+                async {
+                    let listener = TcpListener::from_std(listener).expect("a socket for tokio");
+                    while let Ok((stream, _)) = listener.accept().await {
+                        let proxy = Arc::clone(&proxy);
+                        // Either side may close the connection.
+                        tokio::spawn(async move { drop(proxy.serve(stream).await) });
+                    }
+                },
+            );
         });
         Self { address, asked }
     }
@@ -94,7 +97,10 @@ impl Proxy {
     /// Records a requested connection and returns whether its login is right.
     fn lets(&self, target: String, login: Option<String>) -> bool {
         let lets = self.login.is_none() || self.login == login;
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(ProxyRequest { target, login });
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(ProxyRequest { target, login });
         lets
     }
 
@@ -109,17 +115,23 @@ impl Proxy {
             head.push(client.read_u8().await?);
         }
         let head = String::from_utf8_lossy(&head).into_owned();
-        let Some(target) = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()) else {
-            return client.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n").await;
+        let Some(target) = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next())
+        else {
+            return client
+                .write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n")
+                .await;
         };
         let header = head.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("proxy-authorization").then(|| value.trim().to_owned())
         });
-        let login = header.and_then(|value| BASE64_STANDARD.decode(value.strip_prefix("Basic ")?).ok());
+        let login =
+            header.and_then(|value| BASE64_STANDARD.decode(value.strip_prefix("Basic ")?).ok());
         if !self.lets(target.to_owned(), login.and_then(|login| String::from_utf8(login).ok())) {
             let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nproxy-authenticate: Basic realm=\"x\"\r\n";
-            return client.write_all(format!("{refusal}content-length: 0\r\n\r\n").as_bytes()).await;
+            return client
+                .write_all(format!("{refusal}content-length: 0\r\n\r\n").as_bytes())
+                .await;
         }
         client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
         self.connect(client).await
@@ -139,7 +151,11 @@ impl Proxy {
         if wanted == 2 {
             let _version = client.read_u8().await?;
             let (user, password) = (piece(&mut client).await?, piece(&mut client).await?);
-            let given = format!("{}:{}", String::from_utf8_lossy(&user), String::from_utf8_lossy(&password));
+            let given = format!(
+                "{}:{}",
+                String::from_utf8_lossy(&user),
+                String::from_utf8_lossy(&password)
+            );
             if self.login.as_ref().is_some_and(|login| *login != given) {
                 self.lets(String::new(), Some(given));
                 return client.write_all(&[1, 1]).await;

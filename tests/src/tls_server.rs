@@ -38,14 +38,18 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority"))
+        Self(
+            CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"))
+                .expect("an authority"),
+        )
     }
 
     /// The authority's certificate in PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         let lines = BASE64_STANDARD.encode(self.0.der());
-        let lines = lines.as_bytes().chunks(64).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n");
+        let lines =
+            lines.as_bytes().chunks(64).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n");
         format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
     }
 }
@@ -59,7 +63,8 @@ impl TlsServer {
     #[must_use]
     pub fn before(target: SocketAddr) -> Self {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).expect("a certificate");
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(names).expect("a certificate");
         Self::with(target, cert.der().clone(), &signing_key)
     }
 
@@ -86,25 +91,28 @@ impl TlsServer {
             .with_single_cert(vec![cert], key)
             .expect("a configuration");
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
+        let listener =
+            std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
         let address = listener.local_addr().expect("the server's address");
         listener.set_nonblocking(true).expect("a socket for tokio");
         thread::spawn(move || {
-            Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
-                let listener = TcpListener::from_std(listener).expect("a socket for tokio");
-                while let Ok((stream, _)) = listener.accept().await {
-                    let acceptor = acceptor.clone();
-                    tokio::spawn(async move {
-                        let (Ok(mut client), Ok(mut server)) =
-                            (acceptor.accept(stream).await, TcpStream::connect(target).await)
-                        else {
-                            return;
-                        };
-                        // Either side may close the connection.
-                        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-                    });
-                }
-            });
+            Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(
+                async {
+                    let listener = TcpListener::from_std(listener).expect("a socket for tokio");
+                    while let Ok((stream, _)) = listener.accept().await {
+                        let acceptor = acceptor.clone();
+                        tokio::spawn(async move {
+                            let (Ok(mut client), Ok(mut server)) =
+                                (acceptor.accept(stream).await, TcpStream::connect(target).await)
+                            else {
+                                return;
+                            };
+                            // Either side may close the connection.
+                            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                        });
+                    }
+                },
+            );
         });
         Self { address }
     }

@@ -42,7 +42,10 @@ impl TestEngine {
     pub fn with(wire: Wire, config: &str, bounds: impl FnOnce(Limits) -> Limits) -> Self {
         let server = ModelServer::start();
         let provider = wire.provider();
-        let reach = format!("[providers.{provider}]\napi_key = '{KEY}'\nbase_url = '{}'\n", server.url(wire));
+        let reach = format!(
+            "[providers.{provider}]\napi_key = '{KEY}'\nbase_url = '{}'\n",
+            server.url(wire)
+        );
         let config = Config::parse(&format!("{config}\n{reach}")).expect("a configuration");
         let catalog = Catalog::new(&config, |_| None);
         let limits = bounds(Limits { model_retry_ms: 1, ..config.limits.clone() });
@@ -54,7 +57,9 @@ impl TestEngine {
     #[must_use]
     pub fn sessions(&self) -> Sessions {
         let path = std::env::var("PATH").unwrap_or_default();
-        self.engine.sessions(Who::named("test")).with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
+        self.engine
+            .sessions(Who::named("test"))
+            .with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
     }
 
     /// Opens a session that allows every tool call.
@@ -74,8 +79,9 @@ impl TestEngine {
             .model(format!("{}/scripted", self.wire.provider()))
             .policy(PolicyMode::All);
         let session = self.sessions().open(more(open)).await.expect("the session opens");
-        let events =
-            Recorder::new(session.attach(AttachFrom::start()).await.expect("the test attaches to the session"));
+        let events = Recorder::new(
+            session.attach(AttachFrom::start()).await.expect("the test attaches to the session"),
+        );
         TestSession { session, events }
     }
 

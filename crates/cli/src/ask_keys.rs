@@ -32,10 +32,15 @@ pub(crate) fn hint(form: &AskForm) -> String {
             PauseKind::Continue => "[Enter] Continue (Esc to interrupt)".to_owned(),
             PauseKind::Confirm => confirm(form).answer.to_owned(),
         },
-        (AskRequest::Pause(_), Entry::Text { .. }) => "Reason, then Enter (Esc to go back)".to_owned(),
+        (AskRequest::Pause(_), Entry::Text { .. }) => {
+            "Reason, then Enter (Esc to go back)".to_owned()
+        }
         (AskRequest::Question(_), Entry::Choice) => {
             let options = form.question().map_or(0, |(question, ..)| question.options.len().min(9));
-            format!("[1-{options}] Choose [W] Your own words [S] Skip ({}Esc to interrupt)", others(form))
+            format!(
+                "[1-{options}] Choose [W] Your own words [S] Skip ({}Esc to interrupt)",
+                others(form)
+            )
         }
         (AskRequest::Question(_), Entry::Text { chosen }) => {
             let esc = match chosen {

@@ -8,8 +8,8 @@ use clap_complete::CompleteEnv;
 use holdpoint_session::folders::Folders;
 
 use crate::commands::{
-    answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, man, models,
-    new, policy, prompt, rename, rm, run, show, status, transfer, wait,
+    answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs,
+    r#loop, man, models, new, policy, prompt, rename, rm, run, show, status, transfer, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -104,7 +104,11 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
     })
 }
 
-fn carry_out_command(command: Option<Command>, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+fn carry_out_command(
+    command: Option<Command>,
+    folders: &Folders,
+    ui: &mut Ui,
+) -> Result<i32, CliError> {
     match command {
         Some(Command::Run(args)) => run::carry_out(&args, folders, ui),
         Some(Command::Loop(args)) => r#loop::carry_out(&args, folders, ui),

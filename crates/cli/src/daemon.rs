@@ -77,7 +77,11 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// Fails if another daemon runs, or if something that the daemon needs is not usable.
-pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&DaemonStatus)) -> Result<(), CliError> {
+pub(crate) fn run(
+    folders: &Folders,
+    options: &Options,
+    ready: impl FnOnce(&DaemonStatus),
+) -> Result<(), CliError> {
     memory::keep_little();
     let config = folders.config()?;
     folders.make()?;
@@ -90,7 +94,8 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         None => return Ok(()),
     };
     let log = log::start(&folders.logs(), config.log.as_deref())?;
-    let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
     let asked = shutdown::watch(claim.sockets().clone())
         .map_err(|error| failed("signal handlers can't be installed", &error))?;
     let store = Sqlite::open(folders.data()).map_err(|error| {
@@ -117,15 +122,23 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let host = Data::new(Host::new(&engine, browsers, store.clone(), config.limits, about));
     runtime.block_on(async {
         let mut servers = Servers::default();
-        let server = servers.start(listeners, &host).map_err(|error| failed("the server can't be started", &error))?;
+        let server = servers
+            .start(listeners, &host)
+            .map_err(|error| failed("the server can't be started", &error))?;
         let served = tokio::spawn(server);
         if let Some(command) = config.notify.command {
-            let (sessions, desktops) = (engine.sessions(Who::named("notify")), Arc::clone(&host.desktops));
+            let (sessions, desktops) =
+                (engine.sessions(Who::named("notify")), Arc::clone(&host.desktops));
             tokio::spawn(notify::notify_asks(sessions, command, host.since, desktops));
         }
         tokio::spawn(memory::give_back(host.load.clone()));
         let status = status::daemon_status(&host).await;
-        tracing::info!(version = status.version, pid = status.pid, socket = status.socket, "serving");
+        tracing::info!(
+            version = status.version,
+            pid = status.pid,
+            socket = status.socket,
+            "serving"
+        );
         ready(&status);
         let cause = tokio::select! {
             asked = asked => asked.unwrap_or("signals are no longer watched"),

@@ -40,7 +40,8 @@ pub(crate) const DAMAGED: &str =
     "the store was damaged: `holdpoint status` shows what is lost, and where the rest is kept";
 
 /// The hint when too many sessions are live.
-const TOO_MANY: &str = "close one, or raise `max_sessions` under [limits] and run `holdpoint daemon restart`";
+const TOO_MANY: &str =
+    "close one, or raise `max_sessions` under [limits] and run `holdpoint daemon restart`";
 
 /// The hint for invalid rules.
 const RULES: &str = "`holdpoint policy --help` explains how to write rules";
@@ -71,7 +72,8 @@ impl CliError {
         match error {
             // The session had to make room for others before its prompt was accepted.
             SessionError::NotLive { .. } => {
-                Self::failed("too many sessions are live: this one was unloaded to make room").hint(TOO_MANY)
+                Self::failed("too many sessions are live: this one was unloaded to make room")
+                    .hint(TOO_MANY)
             }
             _ => error.into(),
         }
@@ -89,13 +91,15 @@ impl CliError {
 
     /// Adds the hint that the store was damaged.
     pub(crate) fn in_damaged_store(self) -> Self {
-        let hint = self.hint.iter().map(String::as_str).chain([DAMAGED]).collect::<Vec<_>>().join("; ");
+        let hint =
+            self.hint.iter().map(String::as_str).chain([DAMAGED]).collect::<Vec<_>>().join("; ");
         self.hint(hint)
     }
 
     /// The configuration in this file is wrong.
     pub(crate) fn config(path: &std::path::Path, error: &ConfigError) -> Self {
-        Self::usage(format!("{}: {error}", path.display())).hint("`holdpoint config schema` lists every key")
+        Self::usage(format!("{}: {error}", path.display()))
+            .hint("`holdpoint config schema` lists every key")
     }
 
     pub(crate) fn code(&self) -> i32 {
@@ -172,16 +176,20 @@ fn hint_for_refusal(refused: &Refused) -> Option<&'static str> {
     match refused {
         Refused::EmptyPrompt => Some("give a prompt, or `-` to read it from standard input"),
         Refused::PromptTooLong { .. } => Some("write it to a file and name the file in the prompt"),
-        Refused::NotSaving { .. } => {
-            Some("free space on the disk of the data folder, which `holdpoint status` shows, and try again")
-        }
+        Refused::NotSaving { .. } => Some(
+            "free space on the disk of the data folder, which `holdpoint status` shows, and try again",
+        ),
         Refused::QueueFull { .. } => Some("wait until it has run some of them: `holdpoint wait`"),
-        Refused::Answer(AnswerError::KindMismatch { .. }) => Some("`holdpoint inbox` shows its kind"),
+        Refused::Answer(AnswerError::KindMismatch { .. }) => {
+            Some("`holdpoint inbox` shows its kind")
+        }
         Refused::Answer(AnswerError::Unknown { .. } | AnswerError::Closed { .. }) => {
             Some("`holdpoint inbox` lists the open asks")
         }
         Refused::Answer(
-            AnswerError::AlreadyAnswered { .. } | AnswerError::Incomplete { .. } | AnswerError::NothingShown,
+            AnswerError::AlreadyAnswered { .. }
+            | AnswerError::Incomplete { .. }
+            | AnswerError::NothingShown,
         )
         | Refused::Closed
         | Refused::EmptyGoal
@@ -254,7 +262,12 @@ impl From<StartError> for CliError {
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         let code = if error.kind() == io::ErrorKind::BrokenPipe { NO_READER } else { FAILED };
-        Self { message: format!("the output could not be written: {error}"), hint: None, code, misses_session: false }
+        Self {
+            message: format!("the output could not be written: {error}"),
+            hint: None,
+            code,
+            misses_session: false,
+        }
     }
 }
 

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use holdpoint_common::{Event, Refused};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::form::{AfterAsk, AskForm};
-use holdpoint_session::{AttachFrom, Attachment, ClientEnd, Interruption, RunRequest, SessionError, SessionHandle};
+use holdpoint_session::{
+    AttachFrom, Attachment, ClientEnd, Interruption, RunRequest, SessionError, SessionHandle,
+};
 use tokio::sync::mpsc;
 
 pub(crate) use self::iterations::Iterations;
@@ -151,7 +153,10 @@ impl<'a> Follower<'a> {
             let closed = self.session.close_unused(self.course.ended_at).await;
             return tracing::debug!(?closed, "the end was not shown");
         }
-        if self.course.follows_run() && self.session.refresh().await.is_ok() && self.session.snapshot().run.is_none() {
+        if self.course.follows_run()
+            && self.session.refresh().await.is_ok()
+            && self.session.snapshot().run.is_none()
+        {
             // The run has ended, but its last event was not read.
             let closed = self.session.close_unused(self.from.after).await;
             return tracing::debug!(?closed, "the end was not read");
@@ -194,7 +199,10 @@ impl<'a> Follower<'a> {
             // Another client may have closed it first.
             Ok(()) | Err(SessionError::Refused(Refused::Closed)) => self.drain().await,
             Err(SessionError::Refused(Refused::InUse)) => {
-                let what = format!("other clients have sent more prompts: session {} stays open", self.session.id());
+                let what = format!(
+                    "other clients have sent more prompts: session {} stays open",
+                    self.session.id()
+                );
                 Ok(self.ui.line(Tone::Warning, &what)?)
             }
             Err(error) => Err(error.into()),
@@ -240,7 +248,9 @@ impl<'a> Follower<'a> {
             }
             match self.attachment.end() {
                 // Some of the past may be missing.
-                ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => self.reattach(&mut breaks).await?,
+                ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => {
+                    self.reattach(&mut breaks).await?
+                }
                 ClientEnd::Stopped => self.course.ended = Some(FollowEnd::Stopped),
                 ClientEnd::Detached | ClientEnd::Ended => break,
             }
@@ -300,7 +310,10 @@ impl<'a> Follower<'a> {
         }
         let from = self.from;
         let attached = match (self.session.attach(from).await, self.daemon) {
-            (Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }), Some(folders)) => {
+            (
+                Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }),
+                Some(folders),
+            ) => {
                 // A stopped daemon has removed its sockets and stays stopped. A crashed one has
                 // left them and is restarted.
                 if !folders.sockets()?.iter().any(|socket| socket.exists()) {

@@ -13,7 +13,9 @@ use crate::error::CliError;
 
 /// The levels in `HOLDPOINT_LOG`; `None`, and so no log, if it is unset or empty.
 pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
-    let Some(levels) = std::env::var_os(VARIABLE).filter(|levels| !levels.is_empty()) else { return Ok(None) };
+    let Some(levels) = std::env::var_os(VARIABLE).filter(|levels| !levels.is_empty()) else {
+        return Ok(None);
+    };
     let levels = levels.to_string_lossy();
     let parsed = Levels::parse(&levels).map_err(|error| {
         CliError::usage(format!("{VARIABLE}={levels}: {error}"))
@@ -42,8 +44,10 @@ pub(crate) fn start() -> Result<(), CliError> {
 /// Fails if the log would be written over a screen.
 pub(crate) fn check_not_on_screen() -> Result<(), CliError> {
     if levels()?.is_some() && io::stderr().is_terminal() {
-        return Err(CliError::usage(format!("{VARIABLE} is set, and its log would be written over the screen"))
-            .hint("send it to a file: holdpoint 2>holdpoint.log"));
+        return Err(CliError::usage(format!(
+            "{VARIABLE} is set, and its log would be written over the screen"
+        ))
+        .hint("send it to a file: holdpoint 2>holdpoint.log"));
     }
     Ok(())
 }
@@ -53,7 +57,10 @@ pub(crate) fn write<W>(levels: Levels, to: W)
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
-    let lines = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false).with_writer(to);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .with_writer(to);
     tracing_subscriber::registry().with(levels.around(lines)).init();
 }
 

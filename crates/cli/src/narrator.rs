@@ -10,14 +10,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AskId, AskRequest, BlockKind, Body, CallId, CutCause, Delta, Event, Fact, Gap, Gaps, Hold, HoldCause,
-    HoldShown, ItemId, Outcome, PauseKind, PromptId, Receipt, RestoreCause, Tasks, Timestamp, Usage, Who,
+    Answer, AskId, AskRequest, BlockKind, Body, CallId, CutCause, Delta, Event, Fact, Gap, Gaps,
+    Hold, HoldCause, HoldShown, ItemId, Outcome, PauseKind, PromptId, Receipt, RestoreCause, Tasks,
+    Timestamp, Usage, Who,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 use self::receipt::receipt_text;
 use crate::summaries::clock::Clock;
-use crate::summaries::{about, answered, cut, paused, pausing, sent_again, setting, shorten, sum_up};
+use crate::summaries::{
+    about, answered, cut, paused, pausing, sent_again, setting, shorten, sum_up,
+};
 use crate::tone::Tone;
 
 #[cfg(test)]
@@ -165,7 +168,9 @@ impl Narrator {
                 let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;
                 return Some(Narration::TextCut(cut.item, Remark::new(Tone::Dim, "(cut here)")));
             }
-            Fact::StepFinished { omitted: Some(omission), .. } => Remark::new(Tone::Warning, sent_again(omission)),
+            Fact::StepFinished { omitted: Some(omission), .. } => {
+                Remark::new(Tone::Warning, sent_again(omission))
+            }
             Fact::ProjectCut { reason } => Remark::new(Tone::Warning, prose_line(reason)),
             Fact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
             Fact::JobStarted { job } => {
@@ -180,10 +185,13 @@ impl Narrator {
                 return None;
             }
             Fact::AskAnswered { ask, answer, by } => {
-                let tone = if matches!(answer, Answer::Deny { .. }) { Tone::Warning } else { Tone::Dim };
+                let tone =
+                    if matches!(answer, Answer::Deny { .. }) { Tone::Warning } else { Tone::Dim };
                 return Some(self.ask_end(ask, tone, answered(answer, by, self.own)));
             }
-            Fact::AskClosed { ask, cause } => return Some(self.ask_end(ask, Tone::Dim, format!("closed: {cause}"))),
+            Fact::AskClosed { ask, cause } => {
+                return Some(self.ask_end(ask, Tone::Dim, format!("closed: {cause}")));
+            }
             Fact::HoldChanged { hold } => return self.hold(hold),
             Fact::SessionRenamed { .. }
             | Fact::ModelChanged { .. }
@@ -198,18 +206,26 @@ impl Narrator {
             }
             Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
                 let cause = match (outcome, error) {
-                    (Outcome::Interrupted, _) => Some(Remark::interrupted(cause.as_ref(), receipt.as_ref())),
-                    (_, Some(error)) => Some(Remark::new(Tone::Fault, format!("{outcome}: {}", prose(error)))),
+                    (Outcome::Interrupted, _) => {
+                        Some(Remark::interrupted(cause.as_ref(), receipt.as_ref()))
+                    }
+                    (_, Some(error)) => {
+                        Some(Remark::new(Tone::Fault, format!("{outcome}: {}", prose(error))))
+                    }
                     (_, None) => None,
                 };
                 return Some(self.turn_end(*outcome, cause, usage));
             }
             Fact::SessionRestored { cause } => match cause {
-                RestoreCause::Panic => Remark::new(Tone::Warning, "the session failed and was rebuilt from its log"),
+                RestoreCause::Panic => {
+                    Remark::new(Tone::Warning, "the session failed and was rebuilt from its log")
+                }
                 RestoreCause::Restart => Remark::new(Tone::Dim, "the daemon was restarted"),
                 RestoreCause::Unloaded => return None,
             },
-            Fact::SessionClosed { by } => Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin()))),
+            Fact::SessionClosed { by } => {
+                Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
+            }
             // The view shows it, or it changes only the state; runs and tasks are narrated apart.
             Fact::StepFinished { omitted: None, .. }
             | Fact::SessionOpened { .. }
@@ -231,7 +247,8 @@ impl Narrator {
         self.prompts.insert(prompt, (Arc::clone(text), by.clone()));
         // Otherwise its turn begins at once.
         let waits = self.is_open || self.hold == HoldShown::Standing;
-        let queued = || Remark::new(Tone::Dim, format!("queued, prompt {prompt}: {}", sum_up(text)));
+        let queued =
+            || Remark::new(Tone::Dim, format!("queued, prompt {prompt}: {}", sum_up(text)));
         waits.then(|| Narration::State(queued()))
     }
 
@@ -242,7 +259,8 @@ impl Narrator {
     /// Narrates a prompt that has started, if its text is known.
     fn begin_prompt(&mut self, prompt: PromptId) -> Option<Narration> {
         let (text, by) = self.prompts.remove(&prompt)?;
-        let by = (by.pid != Some(self.own)).then(|| prose_line(&by.origin_without_pid()).into_owned());
+        let by =
+            (by.pid != Some(self.own)).then(|| prose_line(&by.origin_without_pid()).into_owned());
         Some(Narration::Prompt { text: prompt_text(&text), by })
     }
 
@@ -262,7 +280,9 @@ impl Narrator {
                 Narration::State(Remark::new(Tone::Strong, "▶ released"))
             }
             (_, Hold::Off) => return None,
-            (_, Hold::Requested { cause, .. }) => Narration::State(Remark::new(Tone::Strong, pausing(cause))),
+            (_, Hold::Requested { cause, .. }) => {
+                Narration::State(Remark::new(Tone::Strong, pausing(cause)))
+            }
             (_, Hold::Standing { cause, .. }) => {
                 let is_own = matches!(cause, HoldCause::User { by } if by.pid == Some(self.own));
                 let text = if is_own { "⏸ PAUSED".to_owned() } else { paused(cause) };
@@ -276,7 +296,10 @@ impl Narrator {
         self.is_open = false;
         let seconds = self.clock.take().map(|clock| clock.seconds());
         let about = if usage.estimated { "about " } else { "" };
-        let cost = usage.cost.map(|millionths| format!(", cost {:.4}", millionths as f64 / 1e6)).unwrap_or_default();
+        let cost = usage
+            .cost
+            .map(|millionths| format!(", cost {:.4}", millionths as f64 / 1e6))
+            .unwrap_or_default();
         let tokens = format!("{about}{} tokens in, {} out{cost}", usage.input, usage.output);
         let text = match seconds {
             Some(seconds) => {
@@ -296,7 +319,8 @@ impl Remark {
 
     /// The remark about a cut, with as much about it as is known.
     fn interrupted(cause: Option<&CutCause>, receipt: Option<&Receipt>) -> Self {
-        let about = cause.map(ToString::to_string).into_iter().chain(receipt.and_then(receipt_text));
+        let about =
+            cause.map(ToString::to_string).into_iter().chain(receipt.and_then(receipt_text));
         let details = about.map(|about| prose_line(&about).into_owned()).collect();
         Self { tone: Tone::Strong, text: "Agent interrupted".to_owned(), details }
     }
@@ -319,12 +343,17 @@ fn of_delta(delta: &Delta) -> Option<Remark> {
     Some(match delta {
         Delta::Retrying { next, tries, wait_ms, reason } => {
             let wait = wait_ms.div_ceil(1000);
-            Remark::new(Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)))
+            Remark::new(
+                Tone::Warning,
+                format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)),
+            )
         }
         Delta::Gap { from, to } => {
             Remark::new(Tone::Warning, Gaps::from_iter([Gap { from: *from, to: *to }]).to_string())
         }
-        Delta::NotSaved { reason } => Remark::new(Tone::Warning, format!("not saved: {}", prose_line(reason))),
+        Delta::NotSaved { reason } => {
+            Remark::new(Tone::Warning, format!("not saved: {}", prose_line(reason)))
+        }
         Delta::SavedAgain => Remark::new(Tone::Dim, "saved again"),
         Delta::Text { .. }
         | Delta::Thought { .. }

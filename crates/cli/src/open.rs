@@ -85,7 +85,12 @@ impl OpenArgs {
     }
 
     /// Builds the request that opens the session.
-    pub(crate) fn session(&self, config: &Config, model: &str, asks: AsksMode) -> Result<OpenSession, CliError> {
+    pub(crate) fn session(
+        &self,
+        config: &Config,
+        model: &str,
+        asks: AsksMode,
+    ) -> Result<OpenSession, CliError> {
         let folder = match &self.cwd {
             Some(folder) => folder.clone(),
             None => std::env::current_dir().map_err(|error| {

@@ -13,12 +13,17 @@ use crate::error::CliError;
 ///
 /// # Errors
 /// Fails if the prompt is empty or can't be read.
-pub(crate) fn read_prompt(given: Option<&str>, config: &Config, usage: &str) -> Result<String, CliError> {
+pub(crate) fn read_prompt(
+    given: Option<&str>,
+    config: &Config,
+    usage: &str,
+) -> Result<String, CliError> {
     let words = match given {
         Some(words) if words != "-" => words.to_owned(),
         None if io::stdin().is_terminal() => String::new(),
-        Some(_) | None => read_stdin(config.limits.max_prompt_bytes)
-            .map_err(|error| CliError::usage(format!("the prompt can't be read from standard input: {error}")))?,
+        Some(_) | None => read_stdin(config.limits.max_prompt_bytes).map_err(|error| {
+            CliError::usage(format!("the prompt can't be read from standard input: {error}"))
+        })?,
     };
     // Checked before a session is opened for the prompt.
     if words.trim().is_empty() {
@@ -69,7 +74,9 @@ fn read_text(from: impl Read, most: usize) -> io::Result<String> {
     from.take(most as u64 + 4).read_to_end(&mut bytes)?;
     let cut = match std::str::from_utf8(&bytes) {
         // Reading stopped in the middle of the last character.
-        Err(error) if error.error_len().is_none() && error.valid_up_to() > most => error.valid_up_to(),
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > most => {
+            error.valid_up_to()
+        }
         _ => bytes.len(),
     };
     bytes.truncate(cut);

@@ -33,13 +33,18 @@ fn words(line: &str) -> String {
     let line = line.replace("handed back, prompt 4:", "handed back:");
     let line = line.split_once("→ ").map_or(&*line, |(_, end)| end);
     let line = line.trim_start_matches(|mark: char| " >›●✓✗○│└".contains(mark));
-    let line = if line.starts_with('[') { line.split_once("] ").map_or(line, |(_, line)| line) } else { line };
+    let line = if line.starts_with('[') {
+        line.split_once("] ").map_or(line, |(_, line)| line)
+    } else {
+        line
+    };
     line.trim().to_owned()
 }
 
 /// The words of a view, sorted: the screen shows the end of an ask beside its call.
 fn sorted(lines: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut words: Vec<_> = lines.into_iter().map(|line| words(&line)).filter(|line| !line.is_empty()).collect();
+    let mut words: Vec<_> =
+        lines.into_iter().map(|line| words(&line)).filter(|line| !line.is_empty()).collect();
     words.sort();
     words
 }
@@ -53,11 +58,14 @@ fn the_plain_terminal_and_the_screen_show_the_same_words() {
         let events = &story[from..];
         let mut narrator = Narrator::new(own());
         let narrations = events.iter().flat_map(|event| narrator.narrate(event));
-        let state = |narration| if let Narration::State(remark) = narration { Some(remark.text) } else { None };
+        let state = |narration| {
+            if let Narration::State(remark) = narration { Some(remark.text) } else { None }
+        };
         let mut states: Vec<_> = narrations.filter_map(state).collect();
         let printed = plain(events).into_iter().filter(|line| {
             let state = states.iter().position(|state| state == line);
-            state.inspect(|at| _ = states.swap_remove(*at)).is_none() && !line.starts_with("  `holdpoint ")
+            state.inspect(|at| _ = states.swap_remove(*at)).is_none()
+                && !line.starts_with("  `holdpoint ")
         });
         // The plain terminal names a call that did not run beside its result.
         let not_run = |line: String| match line.split_once(": denied: ") {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use holdpoint_common::{Refused, SessionError, SessionId, SessionSettings, SessionSummary, Snapshot};
+use holdpoint_common::{
+    Refused, SessionError, SessionId, SessionSettings, SessionSummary, Snapshot,
+};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
@@ -76,7 +78,10 @@ pub(crate) struct SessionsArg {
 
 /// Finds the session with this id or name. Commands that end or delete sessions do not accept a
 /// prefix of an id.
-pub(crate) async fn look_exactly(sessions: &Sessions, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+pub(crate) async fn look_exactly(
+    sessions: &Sessions,
+    what: &str,
+) -> Result<Arc<Snapshot>, SessionError> {
     let found = sessions.look(what).await?;
     let SessionSettings { id, name, .. } = &*found.settings;
     if id.as_str() == what || name == what {
@@ -209,9 +214,14 @@ impl SessionsArg {
         ui: &mut Ui,
     ) -> Result<Vec<Arc<Snapshot>>, CliError> {
         if !self.all {
-            return Ok(faults.find(&self.sessions, ui, async |what: &str| look_exactly(sessions, what).await).await);
+            return Ok(faults
+                .find(&self.sessions, ui, async |what: &str| look_exactly(sessions, what).await)
+                .await);
         }
-        self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.look(id.as_str()).await).await
+        self.find_live(sessions, faults, ui, async |id: &SessionId| {
+            sessions.look(id.as_str()).await
+        })
+        .await
     }
 
     /// Applies `find` to every live session, and says so if there are none.
@@ -223,7 +233,9 @@ impl SessionsArg {
         find: impl AsyncFn(&SessionId) -> Result<T, SessionError>,
     ) -> Result<Vec<T>, CliError> {
         let mut found = Vec::new();
-        for SessionSummary { id, name, .. } in sessions.list().await?.into_iter().filter(|session| session.live) {
+        for SessionSummary { id, name, .. } in
+            sessions.list().await?.into_iter().filter(|session| session.live)
+        {
             match find(&id).await {
                 Ok(one) => found.push(one),
                 Err(error) if self.is_gone_under_all(&error) => {}
@@ -241,7 +253,9 @@ impl SessionsArg {
     pub(crate) fn is_gone_under_all(&self, error: &SessionError) -> bool {
         let is_gone = matches!(
             error,
-            SessionError::NotLive { .. } | SessionError::UnknownSession { .. } | SessionError::Refused(Refused::Closed)
+            SessionError::NotLive { .. }
+                | SessionError::UnknownSession { .. }
+                | SessionError::Refused(Refused::Closed)
         );
         self.all && is_gone
     }
@@ -271,7 +285,8 @@ impl Filter {
     pub(crate) fn test(&self) -> Result<impl Fn(&SessionSummary) -> bool, CliError> {
         let folder = match &self.cwd {
             Some(folder) => Some(folder.canonicalize().map_err(|error| {
-                CliError::usage(format!("{}: {error}", folder.display())).hint("give an existing folder with --cwd")
+                CliError::usage(format!("{}: {error}", folder.display()))
+                    .hint("give an existing folder with --cwd")
             })?),
             None => None,
         };
@@ -284,7 +299,10 @@ impl Filter {
                         || running && session.status == holdpoint_common::SessionStatus::Running
                 }
             };
-            status && folder.as_ref().is_none_or(|folder| folder.as_os_str() == session.workspace.as_str())
+            status
+                && folder
+                    .as_ref()
+                    .is_none_or(|folder| folder.as_os_str() == session.workspace.as_str())
         })
     }
 }
@@ -295,10 +313,16 @@ pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
     let listed = with_daemon(|sessions| async move { sessions.list().await.ok() });
     let candidates = listed.into_iter().flatten().flat_map(|session| {
         let help = format!("{} {} {}", session.id, session.status, prose_line(&session.title));
-        let words = [Some(session.name).filter(|name| is_plain(name)), Some(session.id.to_string())];
-        words.into_iter().flatten().map(move |word| CompletionCandidate::new(word).help(Some(help.clone().into())))
+        let words =
+            [Some(session.name).filter(|name| is_plain(name)), Some(session.id.to_string())];
+        words
+            .into_iter()
+            .flatten()
+            .map(move |word| CompletionCandidate::new(word).help(Some(help.clone().into())))
     });
-    candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()
+    candidates
+        .filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun))
+        .collect()
 }
 
 /// Whether a shell takes a name as exactly one word. Completions are inserted unquoted.
@@ -312,10 +336,13 @@ pub(crate) fn complete_ask(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let asks = with_daemon(|sessions| async move { sessions.inbox().await.ok() });
     let candidates = asks.into_iter().flatten().map(|asked| {
-        let help = format!("{}: {}", prose_line(&asked.name), prose_line(asked.ask.request.tool_name()));
+        let help =
+            format!("{}: {}", prose_line(&asked.name), prose_line(asked.ask.request.tool_name()));
         CompletionCandidate::new(asked.ask.id.to_string()).help(Some(help.into()))
     });
-    candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()
+    candidates
+        .filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun))
+        .collect()
 }
 
 /// Queries the daemon if one runs. A completion does not start one.
@@ -403,7 +430,9 @@ mod tests {
         bench.open().await;
         let (sessions, folders) = (bench.sessions(), bench.folders.clone());
         let mut faults = Failures::new(&folders);
-        let find = async |_: &SessionId| Err::<(), _>(SessionError::Unreachable { message: "busy".to_owned() });
+        let find = async |_: &SessionId| {
+            Err::<(), _>(SessionError::Unreachable { message: "busy".to_owned() })
+        };
         let found = all().find_live(&sessions, &mut faults, &mut bench.ui, find).await.unwrap();
         assert!(found.is_empty() && faults.code() != 0);
         let written = bench.written();
@@ -424,7 +453,10 @@ mod tests {
             // The first session has to make room.
             let other = bench.open().await;
             let held = reached[0].hold().await;
-            assert!(matches!(held, Err(SessionError::NotLive { .. })), "named: {is_named}, {held:?}");
+            assert!(
+                matches!(held, Err(SessionError::NotLive { .. })),
+                "named: {is_named}, {held:?}"
+            );
             other.close().await.unwrap();
         }
     }

@@ -23,7 +23,10 @@ pub(crate) async fn sessions(folders: &Folders, command: &str) -> Result<Session
 /// # Errors
 /// Fails if the configuration is wrong and no daemon runs, or if the daemon can't be reached or
 /// started.
-pub(crate) async fn control_sessions(folders: &Folders, command: &str) -> Result<Sessions, CliError> {
+pub(crate) async fn control_sessions(
+    folders: &Folders,
+    command: &str,
+) -> Result<Sessions, CliError> {
     let config = match folders.config() {
         Err(_) if Daemon::find(folders).await?.is_some() => Config::default(),
         config => config?,
@@ -31,7 +34,11 @@ pub(crate) async fn control_sessions(folders: &Folders, command: &str) -> Result
     of_config(folders, command, &config).await
 }
 
-async fn of_config(folders: &Folders, command: &str, config: &Config) -> Result<Sessions, CliError> {
+async fn of_config(
+    folders: &Folders,
+    command: &str,
+    config: &Config,
+) -> Result<Sessions, CliError> {
     let catalog = Catalog::new(config, |name| std::env::var(name).ok());
     daemon_sessions(folders, command, supplies(config, &catalog)).await
 }
@@ -79,7 +86,10 @@ async fn discard_if_unchanged(sessions: &Sessions, before: &Snapshot) {
     if before.status != SessionStatus::Idle || before.clients > 1 || is_used(before) {
         return;
     }
-    if !matches!(sessions.close_unused(id, before.seq).await, Ok(()) | Err(SessionError::Refused(Refused::Closed))) {
+    if !matches!(
+        sessions.close_unused(id, before.seq).await,
+        Ok(()) | Err(SessionError::Refused(Refused::Closed))
+    ) {
         return;
     }
     // Another client may have used the session first, which raised its event number.
@@ -105,7 +115,11 @@ pub(crate) fn who(command: &str) -> Who {
 /// The message that a session stays open although its command ends, and how to close it.
 pub(crate) fn stays_open_text(session: &SessionHandle) -> String {
     let name = session.snapshot().settings.name.clone();
-    format!("session {} stays open; `holdpoint close {}` closes it", prose_line(&name), session.id())
+    format!(
+        "session {} stays open; `holdpoint close {}` closes it",
+        prose_line(&name),
+        session.id()
+    )
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ pub(crate) const EXIT_MARGIN: Duration = ABANDON_AFTER.saturating_add(Duration::
 const LAST_LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The last line of a program that runs its session itself and is left before the turn has ended.
-const LEFT_IN_PROCESS: &str = "left before the turn had ended; its tools are ended now, and the session is not kept";
+const LEFT_IN_PROCESS: &str =
+    "left before the turn had ended; its tools are ended now, and the session is not kept";
 
 /// The effect of signals on the followed session.
 pub(crate) enum SignalAction {
@@ -111,7 +112,10 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
     }
     // These signals keep their effect, but the terminal is restored first. When the process is
     // stopped in another way, the shell restores the terminal.
-    for signal in [SIGQUIT, SIGTSTP, SIGCONT].into_iter().filter(|signal| terminal.is_some() && !is_ignored(*signal)) {
+    for signal in [SIGQUIT, SIGTSTP, SIGCONT]
+        .into_iter()
+        .filter(|signal| terminal.is_some() && !is_ignored(*signal))
+    {
         signals.add_signal(signal)?;
     }
     let leaving = ExitRequest::default();
@@ -130,7 +134,11 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
                 terminal.suspended(|| {
                     // Stops the process like an unhandled TSTP: not where no shell could continue
                     // it.
-                    let done = if signal == SIGTSTP { raise(SIGTTOU) } else { emulate_default_handler(signal) };
+                    let done = if signal == SIGTSTP {
+                        raise(SIGTTOU)
+                    } else {
+                        emulate_default_handler(signal)
+                    };
                     tracing::debug!(?done, signal, "the program continues");
                 });
             }
@@ -178,13 +186,14 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
 /// reader can't delay the exit.
 fn print_last_line(line: String) {
     let (sender, receiver) = mpsc::channel();
-    let says = std::thread::Builder::new().name("holdpoint-last-words".to_owned()).spawn(move || {
-        let mut err = io::stderr();
-        // The line may have text on it already, at least `^C`.
-        let begin = if err.is_terminal() { "\n" } else { "" };
-        let _ = err.write_all(format!("{begin}{line}\n").as_bytes());
-        let _ = sender.send(());
-    });
+    let says =
+        std::thread::Builder::new().name("holdpoint-last-words".to_owned()).spawn(move || {
+            let mut err = io::stderr();
+            // The line may have text on it already, at least `^C`.
+            let begin = if err.is_terminal() { "\n" } else { "" };
+            let _ = err.write_all(format!("{begin}{line}\n").as_bytes());
+            let _ = sender.send(());
+        });
     if says.is_ok() {
         let _ = receiver.recv_timeout(LAST_LINE_TIMEOUT);
     }
@@ -193,12 +202,13 @@ fn print_last_line(line: String) {
 /// Interrupts this turn, or the open one, on a thread of its own: the rest of the program may be
 /// blocked, and a daemon that hangs does not answer.
 fn interrupt(session: SessionHandle, turn: Option<TurnId>) {
-    let sent = std::thread::Builder::new().name("holdpoint-interrupt".to_owned()).spawn(move || {
-        // Fails if the session is gone, which leaves no turn to interrupt. A turn that has not
-        // begun is interrupted by the follower when it begins.
-        let sent = runtime().map(|runtime| runtime.block_on(session.interrupt(turn)).map(drop));
-        tracing::debug!(?sent, "interrupted by a signal");
-    });
+    let sent =
+        std::thread::Builder::new().name("holdpoint-interrupt".to_owned()).spawn(move || {
+            // Fails if the session is gone, which leaves no turn to interrupt. A turn that has not
+            // begun is interrupted by the follower when it begins.
+            let sent = runtime().map(|runtime| runtime.block_on(session.interrupt(turn)).map(drop));
+            tracing::debug!(?sent, "interrupted by a signal");
+        });
     if sent.is_err() {
         tracing::warn!("no thread for the interrupt");
     }

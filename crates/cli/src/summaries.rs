@@ -5,8 +5,8 @@ pub(crate) mod runs;
 pub(crate) mod session;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskRequest, AsksMode, Fact, HistoryCut, HoldCause, Omission, PauseKind, PauseRequest, ToolCall,
-    ToolStatus,
+    Answer, AnsweredBy, AskRequest, AsksMode, Fact, HistoryCut, HoldCause, Omission, PauseKind,
+    PauseRequest, ToolCall, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
@@ -65,8 +65,10 @@ pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
         Answer::Deny { reason: None } => format!("denied{origin}"),
         Answer::Deny { reason: Some(reason) } => format!("denied{origin}: {}", prose_line(reason)),
         Answer::Reply { answers } => {
-            let answers: Vec<_> =
-                answers.iter().map(|reply| prose_line(reply.answer.as_deref().unwrap_or("(skipped)"))).collect();
+            let answers: Vec<_> = answers
+                .iter()
+                .map(|reply| prose_line(reply.answer.as_deref().unwrap_or("(skipped)")))
+                .collect();
             format!("answered{origin}: {}", answers.join(", "))
         }
         Answer::Cancel => format!("declined{origin}"),
@@ -86,7 +88,9 @@ pub(crate) fn pausing(cause: &HoldCause) -> String {
 pub(crate) fn paused(cause: &HoldCause) -> String {
     match cause {
         HoldCause::Limit { reached } => format!("⏸ PAUSED: {reached}"),
-        HoldCause::User { .. } | HoldCause::Restored => format!("⏸ PAUSED ({})", prose_line(&cause.to_string())),
+        HoldCause::User { .. } | HoldCause::Restored => {
+            format!("⏸ PAUSED ({})", prose_line(&cause.to_string()))
+        }
     }
 }
 
@@ -94,9 +98,13 @@ pub(crate) fn paused(cause: &HoldCause) -> String {
 pub(crate) fn setting(fact: &Fact) -> Option<String> {
     let (what, by) = match fact {
         Fact::SessionRenamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
-        Fact::ModelChanged { model, by } => (format!("its model is {} from the next turn on", prose_line(model)), by),
+        Fact::ModelChanged { model, by } => {
+            (format!("its model is {} from the next turn on", prose_line(model)), by)
+        }
         Fact::DebugChanged { enabled: true, by } => ("logged at debug level".to_owned(), by),
-        Fact::DebugChanged { enabled: false, by } => ("no longer logged at debug level".to_owned(), by),
+        Fact::DebugChanged { enabled: false, by } => {
+            ("no longer logged at debug level".to_owned(), by)
+        }
         Fact::AsksChanged { asks, by } => (asks_mode(*asks).to_owned(), by),
         _ => return None,
     };
@@ -107,8 +115,12 @@ pub(crate) fn setting(fact: &Fact) -> Option<String> {
 pub(crate) fn asks_mode(asks: AsksMode) -> &'static str {
     match asks {
         AsksMode::Wait => "asks wait: a person answers",
-        AsksMode::Deny => "asks deny: confirmations are denied and questions refused without asking you",
-        AsksMode::Approve => "asks approve: confirmations are approved and questions refused without asking you",
+        AsksMode::Deny => {
+            "asks deny: confirmations are denied and questions refused without asking you"
+        }
+        AsksMode::Approve => {
+            "asks approve: confirmations are approved and questions refused without asking you"
+        }
     }
 }
 
@@ -135,9 +147,12 @@ pub(crate) fn about(request: &AskRequest) -> String {
             let details = first_detail(pause).filter(|_| pause.kind == PauseKind::Confirm);
             details.unwrap_or(&pause.message).to_owned()
         }
-        AskRequest::Question(request) => {
-            request.questions.iter().map(|question| question.header.trim()).collect::<Vec<_>>().join(", ")
-        }
+        AskRequest::Question(request) => request
+            .questions
+            .iter()
+            .map(|question| question.header.trim())
+            .collect::<Vec<_>>()
+            .join(", "),
     };
     format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
 }
@@ -171,7 +186,10 @@ impl AskSummary {
                 [] => (String::new(), String::new()),
                 [question] => {
                     let more = lines(&question.question).count().saturating_sub(1);
-                    (lines(&question.question).next().unwrap_or_default().to_owned(), count(more, "more line"))
+                    (
+                        lines(&question.question).next().unwrap_or_default().to_owned(),
+                        count(more, "more line"),
+                    )
                 }
                 [question, more @ ..] => (
                     lines(&question.question).next().unwrap_or_default().to_owned(),
@@ -208,7 +226,9 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 fn about_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
     let details = pause.details.as_deref().unwrap_or_default();
     lines(match details.rsplit_once("\n\n") {
-        Some((command, folder)) if pause.tool_name == "shell" && folder.starts_with("in ") => command,
+        Some((command, folder)) if pause.tool_name == "shell" && folder.starts_with("in ") => {
+            command
+        }
         _ => details,
     })
 }
@@ -291,7 +311,10 @@ mod tests {
         let by = |name: &str, pid| AnsweredBy::Client(Who { name: name.to_owned(), pid });
         let denied = Answer::Deny { reason: Some("no\u{9b}".to_owned()) };
         assert_eq!(answered(&denied, &by("tui", Some(7)), 7), "denied: no\\u{9b}");
-        assert_eq!(answered(&denied, &by("tui", Some(8)), 7), "denied from the screen (pid 8): no\\u{9b}");
+        assert_eq!(
+            answered(&denied, &by("tui", Some(8)), 7),
+            "denied from the screen (pid 8): no\\u{9b}"
+        );
         assert_eq!(answered(&Answer::Resume, &by("x\u{9b}", None), 7), "continued by x\\u{9b}");
         let setting = AnsweredBy::Setting { asks: AsksMode::Deny };
         assert_eq!(answered(&Answer::Deny { reason: None }, &setting, 7), "denied (asks = deny)");
@@ -311,7 +334,10 @@ mod tests {
         let wants = |details: &str, cells| AskSummary::new(&pause(details)).fit(cells);
         assert_eq!(wants("ls\u{9b}\n\nin /w", 80), "Do it? ls\\u{9b}");
         assert_eq!(wants("echo a\nrm -rf important\n\nin /w", 80), "Do it? echo a (1 more line)");
-        assert_eq!(wants("echo a\n\nin /tmp; rm -rf x\n\nin /w", 80), "Do it? echo a (1 more line)");
+        assert_eq!(
+            wants("echo a\n\nin /tmp; rm -rf x\n\nin /w", 80),
+            "Do it? echo a (1 more line)"
+        );
         assert_eq!(wants("echo a\nb\nc\n\nin /w", 25), "Do it? ec… (2 more lines)");
         assert_eq!(wants("\nrm -rf important\n\nin /w", 80), "Do it? rm -rf important");
         assert_eq!(wants("\n \na\nb\n\nin /w", 80), "Do it? a (1 more line)");
@@ -330,9 +356,15 @@ mod tests {
             let (id, name, signature) = (CallId(1), name.to_owned(), None);
             title(&ToolCall { id, provider_id: None, name, input, signature })
         };
-        assert_eq!(title("shell", json!({"command": "ls\n-l", "timeout_ms": 5})), "shell: ls\\u{a}-l");
+        assert_eq!(
+            title("shell", json!({"command": "ls\n-l", "timeout_ms": 5})),
+            "shell: ls\\u{a}-l"
+        );
         assert_eq!(title("grep", json!({"path": "src", "pattern": "^fn"})), "grep: ^fn src");
-        assert_eq!(title("edit_file", json!({"path": "a.rs", "old_string": "x"})), "edit_file: a.rs");
+        assert_eq!(
+            title("edit_file", json!({"path": "a.rs", "old_string": "x"})),
+            "edit_file: a.rs"
+        );
         let open = json!({"action": "open_page", "url": "http://localhost/", "pause": true});
         assert_eq!(title("web", open), "web: open_page http://localhost/");
         assert_eq!(title("tasks", json!({"action": "finish", "task": 3})), "tasks: finish 3");

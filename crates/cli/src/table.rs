@@ -38,7 +38,11 @@ fn widths<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> [usize; N] 
 }
 
 /// The number of cells, out of `most`, that the other columns leave for the last one.
-pub(crate) fn room_for_last<const N: usize>(heads: [&str; N], rows: &[[String; N]], most: usize) -> usize {
+pub(crate) fn room_for_last<const N: usize>(
+    heads: [&str; N],
+    rows: &[[String; N]],
+    most: usize,
+) -> usize {
     let before = widths(heads, rows).into_iter().take(N - 1).map(|width| width + GAP.len());
     most.saturating_sub(before.sum())
 }
@@ -100,7 +104,8 @@ mod tests {
 
     #[test]
     fn spans_are_said_in_their_largest_unit() {
-        for (seconds, said) in [(0, "0s"), (59, "59s"), (60, "1m"), (7_199, "1h"), (200_000, "2d")] {
+        for (seconds, said) in [(0, "0s"), (59, "59s"), (60, "1m"), (7_199, "1h"), (200_000, "2d")]
+        {
             assert_eq!(span(Duration::from_secs(seconds)), said);
         }
     }

@@ -27,7 +27,9 @@ pub(crate) fn form_key(key: &KeyEvent) -> form::Key {
     match key.code {
         KeyCode::Esc => form::Key::Esc,
         KeyCode::Char(character) if shift_at_most => form::Key::Char(character),
-        KeyCode::Char(character) if key.modifiers == KeyModifiers::CONTROL => form::Key::Ctrl(character),
+        KeyCode::Char(character) if key.modifiers == KeyModifiers::CONTROL => {
+            form::Key::Ctrl(character)
+        }
         KeyCode::BackTab if shift_at_most => form::Key::BackTab,
         _ if !key.modifiers.is_empty() => form::Key::Other,
         KeyCode::Enter => form::Key::Enter,

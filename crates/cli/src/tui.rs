@@ -80,7 +80,11 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     let left = runtime.block_on(async {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         let model = catalog.default_name();
-        let me = OwnProcess { pid: std::process::id(), folder: folder.to_string_lossy().into_owned(), model };
+        let me = OwnProcess {
+            pid: std::process::id(),
+            folder: folder.to_string_lossy().into_owned(),
+            model,
+        };
         let sessions = daemon_sessions(folders, "tui", supplies(&config, &catalog)).await?;
         let session = match session {
             Some(what) => Some(sessions.get(what).await?),
@@ -100,7 +104,16 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
         })?;
         terminal.leave_on_panic();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let screen = Loop { state, link, link_messages, terminal: terminal.clone(), tty, event_sender, events, plain };
+        let screen = Loop {
+            state,
+            link,
+            link_messages,
+            terminal: terminal.clone(),
+            tty,
+            event_sender,
+            events,
+            plain,
+        };
         let left = screen.run().await;
         terminal.leave_for_good();
         left
@@ -109,13 +122,17 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     runtime.shutdown_background();
     let state = left?;
     for RefusedPrompt { id, text, why } in state.refused_prompts() {
-        ui.line(Tone::Warning, &format!("{} has not accepted this prompt: {}", state.name_of(id), prose_line(why)))?;
+        ui.line(
+            Tone::Warning,
+            &format!("{} has not accepted this prompt: {}", state.name_of(id), prose_line(why)),
+        )?;
         for line in text.lines() {
             ui.line(Tone::Plain, &format!("  {}", prose_line(line)))?;
         }
     }
     if let Some(id) = &state.detached {
-        let text = format!("detached; the session keeps running. Return with `holdpoint attach {id}`");
+        let text =
+            format!("detached; the session keeps running. Return with `holdpoint attach {id}`");
         ui.line(Tone::Dim, &text)?;
     }
     ui.flush()?;

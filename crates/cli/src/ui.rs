@@ -79,7 +79,9 @@ impl Tone {
 impl Ui {
     /// Writes to this process's standard output and error. `NO_COLOR` is obeyed.
     pub(crate) fn new() -> Self {
-        let set = |name| std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty());
+        let set = |name| {
+            std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty())
+        };
         let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let (out, err) = (io::stdout(), io::stderr());
         Self {
@@ -116,7 +118,11 @@ impl Ui {
     /// The width of standard output; unlimited if it is not a terminal or does not report its
     /// width.
     pub(crate) fn columns(&self) -> usize {
-        let said = if self.out.is_terminal { tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col) } else { 0 };
+        let said = if self.out.is_terminal {
+            tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col)
+        } else {
+            0
+        };
         if said == 0 { usize::MAX } else { usize::from(said) }
     }
 
@@ -245,7 +251,9 @@ impl Ui {
         }
         let (left, right) = words.text().split_at(words.cursor());
         let (left, right) = (prose_line(left), prose_line(right));
-        let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(MARK.len() + 2);
+        let columns = tcgetwinsize(io::stderr())
+            .map_or(COLUMNS, |size| usize::from(size.ws_col))
+            .max(MARK.len() + 2);
         // The last column stays free: in some terminals, a cursor behind it is on the next line.
         let room = columns - MARK.len() - 1;
         let right = begin_of(&right, room);
@@ -270,7 +278,8 @@ impl Ui {
         if !self.err.is_progress {
             self.err.end_line();
         }
-        let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(2);
+        let columns =
+            tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(2);
         let fits = |line: &&String| line.width() < columns;
         let shown = lines.iter().find(fits).map_or("", String::as_str);
         self.err.put(Tone::Plain, CLEAR);
@@ -321,7 +330,10 @@ impl Ui {
 impl Stream {
     fn new(of: &(impl AsFd + IsTerminal), fallback: Box<dyn Write + Send>, plain: bool) -> Self {
         // Bypasses the line buffer of the standard library.
-        let own = of.as_fd().try_clone_to_owned().map(|fd| Box::new(File::from(fd)) as Box<dyn Write + Send>);
+        let own = of
+            .as_fd()
+            .try_clone_to_owned()
+            .map(|fd| Box::new(File::from(fd)) as Box<dyn Write + Send>);
         let is_terminal = of.is_terminal();
         Self {
             writer: BufWriter::with_capacity(BUFFER, own.unwrap_or(fallback)),
@@ -371,7 +383,8 @@ fn begin_of(text: &str, cells: usize) -> &str {
         let width = character.width().unwrap_or_default();
         left.checked_sub(width).inspect(|rest| left = *rest).is_some()
     };
-    let end = text.char_indices().take_while(fits).last().map_or(0, |(at, last)| at + last.len_utf8());
+    let end =
+        text.char_indices().take_while(fits).last().map_or(0, |(at, last)| at + last.len_utf8());
     &text[..end]
 }
 
@@ -381,12 +394,18 @@ mod tests {
 
     #[test]
     fn the_end_of_what_is_typed_fits() {
-        for (text, cells, end) in
-            [("", 3, ""), ("abc", 3, "abc"), ("abcd", 3, "bcd"), ("a漢字", 3, "字"), ("漢字", 4, "漢字")]
-        {
+        for (text, cells, end) in [
+            ("", 3, ""),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "bcd"),
+            ("a漢字", 3, "字"),
+            ("漢字", 4, "漢字"),
+        ] {
             assert_eq!(end_of(text, cells), end);
         }
-        for (text, cells, begin) in [("", 3, ""), ("abc", 3, "abc"), ("abcd", 3, "abc"), ("漢字a", 3, "漢")] {
+        for (text, cells, begin) in
+            [("", 3, ""), ("abc", 3, "abc"), ("abcd", 3, "abc"), ("漢字a", 3, "漢")]
+        {
             assert_eq!(begin_of(text, cells), begin);
         }
     }

@@ -10,8 +10,7 @@ use holdpoint_tools::web::Browsers;
 use crate::error::CliError;
 
 /// The hint on how to write a host.
-const HOSTS: &str =
-    "a host is `example.com`, with its subdomains, or an address; a port limits it: `example.com:8080`, `[::1]:8080`";
+const HOSTS: &str = "a host is `example.com`, with its subdomains, or an address; a port limits it: `example.com:8080`, `[::1]:8080`";
 
 /// Prepares the browsers of all sessions. No browser process is started yet.
 ///
@@ -23,7 +22,9 @@ pub(crate) fn browsers(config: &Config, folders: &Folders) -> Result<Browsers, C
 }
 
 /// Returns a function that makes the tools of a session.
-pub(crate) fn tools(browsers: &Browsers) -> impl Fn(&SessionSettings) -> Toolbox + Send + Sync + use<> {
+pub(crate) fn tools(
+    browsers: &Browsers,
+) -> impl Fn(&SessionSettings) -> Toolbox + Send + Sync + use<> {
     let browsers = browsers.clone();
     move |session| builtin_tools().with(browsers.of_session(session.id.clone()))
 }

@@ -62,7 +62,10 @@ impl AskRequest {
     /// question.
     pub fn accepts(&self, answer: &Answer) -> Result<(), AnswerError> {
         let mismatch = |expected: &'static str| {
-            Err(AnswerError::KindMismatch { expected: expected.into(), given: answer.kind_name().into() })
+            Err(AnswerError::KindMismatch {
+                expected: expected.into(),
+                given: answer.kind_name().into(),
+            })
         };
         match (self, answer) {
             (Self::Pause(pause), answer) => match (pause.kind, answer) {
@@ -85,18 +88,26 @@ impl QuestionRequest {
             let what = match (replies.next(), replies.next()) {
                 (None, _) => "has no reply",
                 (Some(_), Some(_)) => "has two replies",
-                (Some(reply), None) if reply.answer.as_ref().is_some_and(|answer| answer.trim().is_empty()) => {
+                (Some(reply), None)
+                    if reply.answer.as_ref().is_some_and(|answer| answer.trim().is_empty()) =>
+                {
                     "has an empty reply"
                 }
                 (Some(_), None) => continue,
             };
-            return Err(AnswerError::Incomplete { question: question.id.clone(), problem: what.into() });
+            return Err(AnswerError::Incomplete {
+                question: question.id.clone(),
+                problem: what.into(),
+            });
         }
-        let stray = answers.iter().find(|reply| self.questions.iter().all(|question| question.id != reply.id));
+        let stray = answers
+            .iter()
+            .find(|reply| self.questions.iter().all(|question| question.id != reply.id));
         match stray {
-            Some(reply) => {
-                Err(AnswerError::Incomplete { question: reply.id.clone(), problem: "was never asked".into() })
-            }
+            Some(reply) => Err(AnswerError::Incomplete {
+                question: reply.id.clone(),
+                problem: "was never asked".into(),
+            }),
             None => Ok(()),
         }
     }

@@ -49,9 +49,9 @@ use crate::time::Timestamp;
 
 pub use error::{ErrorBody, RequestError};
 pub use verbs::{
-    AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
-    InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
-    TurnEnd, Verb, VerbReply,
+    AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest,
+    HoldRequest, InterruptReply, InterruptRequest, PromptRequest, Prompted, ReleaseRequest,
+    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd, Verb, VerbReply,
 };
 
 /// Version of the API. A client with another version may only read the status, list the sessions

@@ -137,7 +137,9 @@ impl AskRequest {
     pub fn message(&self) -> &str {
         match self {
             Self::Pause(pause) => &pause.message,
-            Self::Question(request) => request.questions.first().map_or("", |question| &question.question),
+            Self::Question(request) => {
+                request.questions.first().map_or("", |question| &question.question)
+            }
         }
     }
 
@@ -189,7 +191,12 @@ impl Ask {
     #[must_use]
     pub fn pause(&self) -> Option<PauseState> {
         let AskRequest::Pause(request) = &self.request else { return None };
-        Some(PauseState { id: self.id.clone(), call: self.call, since: self.since, request: request.clone() })
+        Some(PauseState {
+            id: self.id.clone(),
+            call: self.call,
+            since: self.since,
+            request: request.clone(),
+        })
     }
 }
 

@@ -121,7 +121,10 @@ pub struct ProviderSettings {
 impl fmt::Debug for ProviderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.api_key.as_ref().map(|_| "***");
-        f.debug_struct("ProviderSettings").field("api_key", &key).field("base_url", &self.base_url).finish()
+        f.debug_struct("ProviderSettings")
+            .field("api_key", &key)
+            .field("base_url", &self.base_url)
+            .finish()
     }
 }
 
@@ -161,8 +164,9 @@ impl Config {
     /// [`ConfigError`] if the text is not TOML, a value has the wrong type or is out of its range,
     /// or a key is unknown.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let invalid =
-            |error: toml::de::Error| ConfigError::Invalid { message: error.to_string().trim_end().to_owned() };
+        let invalid = |error: toml::de::Error| ConfigError::Invalid {
+            message: error.to_string().trim_end().to_owned(),
+        };
         let given = toml::Deserializer::parse(text).map_err(invalid)?;
         let (config, unknown): (Self, _) = unknown::deserialize(given).map_err(invalid)?;
         match unknown {
@@ -180,15 +184,22 @@ impl Config {
             false => {
                 let nearest = nearest(PROVIDERS, name).map(|near| key.replacen(name, near, 1));
                 let key = format!("{table}.{key}");
-                Err(ConfigError::UnknownKey { key, nearest: nearest.map(|near| format!("{table}.{near}")) })
+                Err(ConfigError::UnknownKey {
+                    key,
+                    nearest: nearest.map(|near| format!("{table}.{near}")),
+                })
             }
         };
         for name in self.providers.keys() {
             known("providers", name, name)?;
         }
         for (name, settings) in &self.models {
-            let wrong = |what: &str| ConfigError::Invalid { message: format!("[models.\"{name}\"]: {what}") };
-            let Some((provider, _)) = name.split_once('/').filter(|(_, model)| !model.trim().is_empty()) else {
+            let wrong = |what: &str| ConfigError::Invalid {
+                message: format!("[models.\"{name}\"]: {what}"),
+            };
+            let Some((provider, _)) =
+                name.split_once('/').filter(|(_, model)| !model.trim().is_empty())
+            else {
                 return Err(wrong("the key must be the full name of a model, PROVIDER/NAME"));
             };
             known("models", provider, name)?;
@@ -202,7 +213,12 @@ impl Config {
     #[must_use]
     pub fn daemon_parts(&self) -> BTreeMap<String, serde_json::Value> {
         let Self { limits, log, notify, web, .. } = self;
-        let keys = [("limits", json!(limits)), ("log", json!(log)), ("notify", json!(notify)), ("web", json!(web))];
+        let keys = [
+            ("limits", json!(limits)),
+            ("log", json!(log)),
+            ("notify", json!(notify)),
+            ("web", json!(web)),
+        ];
         keys.map(|(key, value)| (key.to_owned(), value)).into()
     }
 
@@ -219,11 +235,13 @@ const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", "ollama"];
 fn nearest_key(key: &str) -> Option<String> {
     let schema = Config::schema();
     let mut table = &schema;
-    let (tables, last) =
-        key.rsplit_once('.').map_or((vec![], key), |(tables, last)| (tables.split('.').collect(), last));
+    let (tables, last) = key
+        .rsplit_once('.')
+        .map_or((vec![], key), |(tables, last)| (tables.split('.').collect(), last));
     for name in &tables {
         let property = table["properties"].get(*name).unwrap_or(&table["additionalProperties"]);
-        let target = property["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
+        let target =
+            property["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
         table = target.unwrap_or(property);
     }
     let known = table["properties"].as_object()?;
@@ -251,7 +269,8 @@ impl FromStr for ModelName {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let (provider, name) = text.split_once('/').map_or((text, None), |(provider, name)| (provider, Some(name)));
+        let (provider, name) =
+            text.split_once('/').map_or((text, None), |(provider, name)| (provider, Some(name)));
         if provider.trim().is_empty() || name.is_some_and(|name| name.trim().is_empty()) {
             return Err(ConfigError::Model { text: text.to_owned() });
         }
@@ -271,15 +290,26 @@ mod tests {
         let typo = error("[models.'anthropc/x']\nwindow = 1");
         assert_eq!(typo, "unknown key `models.anthropc/x`: did you mean `models.anthropic/x`?");
         assert!(error("[models.openai]\nwindow = 1").contains("PROVIDER/NAME"));
-        for price in
-            ["{ input = -2, output = 1 }", "{ input = 1, output = nan }", "{ input = 1, cached = inf, output = 1 }"]
-        {
-            assert!(error(&format!("[models.'openai/x']\nprice = {price}")).contains("price"), "{price}");
+        for price in [
+            "{ input = -2, output = 1 }",
+            "{ input = 1, output = nan }",
+            "{ input = 1, cached = inf, output = 1 }",
+        ] {
+            assert!(
+                error(&format!("[models.'openai/x']\nprice = {price}")).contains("price"),
+                "{price}"
+            );
         }
         for bounds in ["window = 8\nmax_output = 8", "window = 8\nthinking = 9"] {
-            assert!(error(&format!("[models.'openai/x']\n{bounds}")).contains("window"), "{bounds}");
+            assert!(
+                error(&format!("[models.'openai/x']\n{bounds}")).contains("window"),
+                "{bounds}"
+            );
         }
-        Config::parse("[models.'ollama/x:7b']\nwindow = 9\nmax_output = 8\nprice = { input = 0, output = 0 }").unwrap();
+        Config::parse(
+            "[models.'ollama/x:7b']\nwindow = 9\nmax_output = 8\nprice = { input = 0, output = 0 }",
+        )
+        .unwrap();
     }
 
     #[test]
@@ -289,7 +319,10 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(near("modle = 'x'"), ("modle".into(), "model".into()));
-        assert_eq!(near("[limits]\ngrace_msec = 1"), ("limits.grace_msec".into(), "limits.grace_ms".into()));
+        assert_eq!(
+            near("[limits]\ngrace_msec = 1"),
+            ("limits.grace_msec".into(), "limits.grace_ms".into())
+        );
         assert_eq!(
             near("[providers.openai]\napi_kee = 'x'\n"),
             ("providers.openai.api_kee".into(), "providers.openai.api_key".into())
@@ -305,10 +338,17 @@ mod tests {
 
     #[test]
     fn a_limit_out_of_its_range_is_refused() {
-        for (key, value) in [("buffered_events", "9223372036854775807"), ("max_clients", "0"), ("grace_ms", "99999999")]
-        {
-            let error = Config::parse(&format!("[limits]\n{key} = {value}")).unwrap_err().to_string();
-            assert!(error.contains(key) && error.contains(value) && error.contains(" to "), "{error}");
+        for (key, value) in [
+            ("buffered_events", "9223372036854775807"),
+            ("max_clients", "0"),
+            ("grace_ms", "99999999"),
+        ] {
+            let error =
+                Config::parse(&format!("[limits]\n{key} = {value}")).unwrap_err().to_string();
+            assert!(
+                error.contains(key) && error.contains(value) && error.contains(" to "),
+                "{error}"
+            );
         }
         Limits::default().check().unwrap();
     }

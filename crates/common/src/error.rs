@@ -13,8 +13,8 @@ use crate::tasks::TaskError;
 
 /// The reason why an operation on sessions failed.
 ///
-/// As JSON, an error has a stable name, `code`, and its fields in `details`. A daemon sends it in an
-/// [`ErrorBody`](crate::api::ErrorBody).
+/// As JSON, an error has a stable name, `code`, and its fields in `details`. A daemon sends it in
+/// an [`ErrorBody`](crate::api::ErrorBody).
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", content = "details", rename_all = "camelCase")]
 pub enum SessionError {
@@ -59,7 +59,9 @@ pub enum SessionError {
         session: SessionId,
     },
     /// There is no room for another live session.
-    #[error("too many live sessions: the limit is {limit}, and all of them are busy, held or attached")]
+    #[error(
+        "too many live sessions: the limit is {limit}, and all of them are busy, held or attached"
+    )]
     TooManySessions {
         /// Maximum number of live sessions.
         limit: usize,

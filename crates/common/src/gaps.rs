@@ -29,7 +29,8 @@ impl Gaps {
     /// Adds a gap, and merges it with all gaps that overlap or adjoin it.
     pub fn add(&mut self, mut gap: Gap) {
         self.0.retain(|other| {
-            let apart = gap.from > other.to.saturating_add(1) || other.from > gap.to.saturating_add(1);
+            let apart =
+                gap.from > other.to.saturating_add(1) || other.from > gap.to.saturating_add(1);
             if !apart {
                 gap = Gap { from: gap.from.min(other.from), to: gap.to.max(other.to) };
             }
@@ -38,7 +39,12 @@ impl Gaps {
         self.0.insert(self.0.partition_point(|other| other.from < gap.from), gap);
         while self.0.len() > MAX_GAPS {
             let behind = self.0.pop();
-            self.0.iter_mut().last().into_iter().zip(behind).for_each(|(last, behind)| last.to = behind.to);
+            self.0
+                .iter_mut()
+                .last()
+                .into_iter()
+                .zip(behind)
+                .for_each(|(last, behind)| last.to = behind.to);
         }
     }
 

@@ -70,7 +70,10 @@ impl FromStr for AskId {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let wrong = || IdError::Ask { text: text.to_owned() };
         let (session, seq) = text.rsplit_once('.').ok_or_else(wrong)?;
-        Ok(Self { session: session.parse().map_err(|_| wrong())?, seq: seq.parse().map_err(|_| wrong())? })
+        Ok(Self {
+            session: session.parse().map_err(|_| wrong())?,
+            seq: seq.parse().map_err(|_| wrong())?,
+        })
     }
 }
 
@@ -113,7 +116,11 @@ macro_rules! text_id {
 }
 
 text_id!(SessionId, "^[a-z0-9-]{1,64}$", "Permanent id of a session.");
-text_id!(AskId, "^[a-z0-9-]{1,64}\\.[0-9]+$", "Permanent id of an ask: its session and the number of its event.");
+text_id!(
+    AskId,
+    "^[a-z0-9-]{1,64}\\.[0-9]+$",
+    "Permanent id of an ask: its session and the number of its event."
+);
 
 macro_rules! number_id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -21,7 +21,10 @@ mod tests {
             ("[]", "invalid type: sequence, expected a map"),
         ] {
             assert_eq!(
-                describe(&serde_json::from_str::<std::collections::BTreeMap<String, u64>>(text).unwrap_err()),
+                describe(
+                    &serde_json::from_str::<std::collections::BTreeMap<String, u64>>(text)
+                        .unwrap_err()
+                ),
                 description
             );
         }

@@ -55,10 +55,12 @@ pub use time::Timestamp;
 pub use client::{COMMANDS, Who};
 pub use gaps::{Gap, Gaps};
 pub use hold::{Hold, HoldCause, HoldShown};
-pub use run::{HoldAt, LastRun, RUN_ITERATIONS, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings};
+pub use run::{
+    HoldAt, LastRun, RUN_ITERATIONS, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings,
+};
 pub use session::{
-    LastTurn, MAX_SESSION_NAME, MAX_TITLE, NameError, QueuedPrompt, SessionSettings, SessionSummary, Snapshot,
-    check_name,
+    LastTurn, MAX_SESSION_NAME, MAX_TITLE, NameError, QueuedPrompt, SessionSettings,
+    SessionSummary, Snapshot, check_name,
 };
 pub use status::{SessionStatus, UnknownStatus};
 pub use task::{Note, Task, TaskCounts, TaskState};
@@ -69,20 +71,23 @@ pub use usage::{ContextFill, HistoryCut, HistoryLimit, Usage};
 // Asks.
 pub use answer::{Answer, AnswerError, AnsweredBy, AskCloseCause};
 pub use ask::{
-    Ask, AskOrigin, AskRequest, AsksMode, PauseKind, PauseRequest, PauseResponse, PauseState, Question, QuestionOption,
-    QuestionReply, QuestionRequest, QuestionResponse,
+    Ask, AskOrigin, AskRequest, AsksMode, PauseKind, PauseRequest, PauseResponse, PauseState,
+    Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse,
 };
 
 // Events and their parts.
 pub use event::{Body, Delta, Event, Fact, ItemKind};
 pub use job::{Job, JobEnd};
 pub use message::{
-    AssistantMessage, Block, BlockKind, FileMark, Omission, Omitted, Part, ToolCall, ToolResult, ToolStatus,
+    AssistantMessage, Block, BlockKind, FileMark, Omission, Omitted, Part, ToolCall, ToolResult,
+    ToolStatus,
 };
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.
-pub use config::{Config, ConfigError, ModelName, NotifySettings, ProviderSettings, ScreenSettings};
+pub use config::{
+    Config, ConfigError, ModelName, NotifySettings, ProviderSettings, ScreenSettings,
+};
 pub use error::{Refused, SessionError};
 pub use limits::{LimitError, Limits};
 pub use model::{MaxTokensField, ModelSettings, Price, ToolIds};

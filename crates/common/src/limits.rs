@@ -118,7 +118,9 @@ impl Limits {
             ("max_answer_bytes", self.max_answer_bytes as u64, 1024..=1073741824),
         ];
         match bounds.into_iter().find(|(_, value, range)| !range.contains(value)) {
-            Some((key, value, range)) => Err(LimitError { key, value, min: *range.start(), max: *range.end() }),
+            Some((key, value, range)) => {
+                Err(LimitError { key, value, min: *range.start(), max: *range.end() })
+            }
             None => Ok(()),
         }
     }

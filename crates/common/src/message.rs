@@ -67,7 +67,11 @@ impl AssistantMessage {
     /// Returns the text without the thoughts.
     #[must_use]
     pub fn text(&self) -> String {
-        self.blocks.iter().filter(|block| block.kind == BlockKind::Text).map(|block| block.text.as_str()).collect()
+        self.blocks
+            .iter()
+            .filter(|block| block.kind == BlockKind::Text)
+            .map(|block| block.text.as_str())
+            .collect()
     }
 }
 
@@ -201,7 +205,14 @@ pub struct ToolResult {
 impl ToolResult {
     /// Creates a result without output, for a call that did not run.
     pub fn not_run(call: CallId, status: ToolStatus, result: impl Into<String>) -> Self {
-        Self { call, status, output: Kept::default(), result: result.into(), read: vec![], wrote: vec![] }
+        Self {
+            call,
+            status,
+            output: Kept::default(),
+            result: result.into(),
+            read: vec![],
+            wrote: vec![],
+        }
     }
 
     /// Returns the text for the model: the output followed by the tool's result.

@@ -96,8 +96,12 @@ impl ModelSettings {
     /// # Errors
     /// A description of the first contradiction.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let beyond = |tokens: Option<u64>| self.window.zip(tokens).is_some_and(|(window, tokens)| tokens >= window);
-        let prices = |price: &Price| [Some(price.input), price.cached, price.cache_written, Some(price.output)];
+        let beyond = |tokens: Option<u64>| {
+            self.window.zip(tokens).is_some_and(|(window, tokens)| tokens >= window)
+        };
+        let prices = |price: &Price| {
+            [Some(price.input), price.cached, price.cache_written, Some(price.output)]
+        };
         let prices = self.price.iter().flat_map(prices);
         if beyond(self.max_output) {
             return Err("`max_output` must be less than `window`");
@@ -141,9 +145,13 @@ mod tests {
         assert_eq!(price.cost(&usage), 1_800_000 + 120_000 + 150_000);
         let price = Price { cached: None, ..price };
         assert_eq!(price.cost(&usage), 3_000_000 + 150_000);
-        let usage = Usage { input: 1_000_000, cached: 400_000, cache_written: 100_000, ..Usage::default() };
+        let usage =
+            Usage { input: 1_000_000, cached: 400_000, cache_written: 100_000, ..Usage::default() };
         let price = Price { cached: Some(0.3), ..price };
         assert_eq!(price.cost(&usage), 1_500_000 + 120_000 + 375_000);
-        assert_eq!(Price { cache_written: Some(6.0), ..price }.cost(&usage), 1_500_000 + 120_000 + 600_000);
+        assert_eq!(
+            Price { cache_written: Some(6.0), ..price }.cost(&usage),
+            1_500_000 + 120_000 + 600_000
+        );
     }
 }

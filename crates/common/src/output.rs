@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn pieces_do_not_matter() {
         for len in [0, 10, KEPT_HEAD, KEPT_HEAD + 1, KEPT_HEAD + KEPT_TAIL, 200_000] {
-            let text: String = (0..).map(|n: u32| char::from(b'a' + (n % 23) as u8)).take(len).collect();
+            let text: String =
+                (0..).map(|n: u32| char::from(b'a' + (n % 23) as u8)).take(len).collect();
             let text = text.replace("cd", "é漢");
             let whole = keep(&text, usize::MAX);
             for piece in [1, 7, 4096, 40_000] {

@@ -30,7 +30,9 @@ pub enum PolicyClass {
 }
 
 /// The mode of a policy: its verdict on calls that no rule covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyMode {
     /// Allows reading inside the workspace, and asks about everything else.
@@ -65,9 +67,17 @@ impl PolicyMode {
         use PolicyClass as C;
         match (self, class) {
             (_, C::Talk | C::Read) | (Self::All, _) | (Self::Edits, C::Write) => Verdict::Allow,
-            (Self::Readonly, C::ReadOutside | C::Write | C::WriteProtected | C::WriteOutside | C::Run) => Verdict::Deny,
-            (Self::Ask, C::ReadOutside | C::Write | C::WriteProtected | C::WriteOutside | C::Run)
-            | (Self::Edits, C::ReadOutside | C::WriteProtected | C::WriteOutside | C::Run) => Verdict::Ask,
+            (
+                Self::Readonly,
+                C::ReadOutside | C::Write | C::WriteProtected | C::WriteOutside | C::Run,
+            ) => Verdict::Deny,
+            (
+                Self::Ask,
+                C::ReadOutside | C::Write | C::WriteProtected | C::WriteOutside | C::Run,
+            )
+            | (Self::Edits, C::ReadOutside | C::WriteProtected | C::WriteOutside | C::Run) => {
+                Verdict::Ask
+            }
         }
     }
 }
@@ -130,7 +140,9 @@ pub struct PolicyError {
 
 /// The error for a text that does not have the form `TOOL` or `TOOL(PATTERN)`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is not a rule: write TOOL or TOOL(PATTERN), for example shell(git status) or write(docs/**)")]
+#[error(
+    "`{text}` is not a rule: write TOOL or TOOL(PATTERN), for example shell(git status) or write(docs/**)"
+)]
 pub struct RuleError {
     /// The text that was given.
     pub text: String,

@@ -107,9 +107,16 @@ impl fmt::Display for WorkTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
-        let parts: Vec<_> =
-            parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
-        if parts.is_empty() { write!(f, "{} ms", self.0.as_millis()) } else { f.write_str(&parts.join(" ")) }
+        let parts: Vec<_> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, unit)| format!("{count}{unit}"))
+            .collect();
+        if parts.is_empty() {
+            write!(f, "{} ms", self.0.as_millis())
+        } else {
+            f.write_str(&parts.join(" "))
+        }
     }
 }
 
@@ -165,7 +172,14 @@ impl Run {
     pub fn new(settings: RunSettings) -> Self {
         let limits = settings.limits;
         let (progress, failures) = Default::default();
-        Self { settings: Arc::new(settings), limits, progress, failures, waits_until: None, cut: false }
+        Self {
+            settings: Arc::new(settings),
+            limits,
+            progress,
+            failures,
+            waits_until: None,
+            cut: false,
+        }
     }
 
     /// Returns the run after one of its turns has ended.
@@ -199,7 +213,10 @@ impl Run {
     pub fn limit_within_iteration(&self, now: Timestamp) -> Option<RunLimit> {
         reached_limit(self.limits.tokens, self.progress.tokens)
             .map(|count| RunLimit::Tokens { count })
-            .or_else(|| reached_limit(self.limits.time_ms, self.worked_ms(now)).map(|ms| RunLimit::Time { ms }))
+            .or_else(|| {
+                reached_limit(self.limits.time_ms, self.worked_ms(now))
+                    .map(|ms| RunLimit::Time { ms })
+            })
     }
 
     /// Grants the reached amount again, repeatedly if one request has used more than one grant.
@@ -208,12 +225,17 @@ impl Run {
         let initial = self.settings.limits;
         self.failures = 0;
         let (limit, grant, used) = match reached {
-            RunLimit::Iterations { .. } => (&mut self.limits.iterations, initial.iterations, iterated),
-            RunLimit::Tokens { .. } => (&mut self.limits.tokens, initial.tokens, self.progress.tokens),
+            RunLimit::Iterations { .. } => {
+                (&mut self.limits.iterations, initial.iterations, iterated)
+            }
+            RunLimit::Tokens { .. } => {
+                (&mut self.limits.tokens, initial.tokens, self.progress.tokens)
+            }
             RunLimit::Time { .. } => (&mut self.limits.time_ms, initial.time_ms, worked),
             RunLimit::Failures { .. } => return,
         };
-        *limit = grant.map(|again| again.saturating_mul(NonZeroU64::MIN.saturating_add(used / again)));
+        *limit =
+            grant.map(|again| again.saturating_mul(NonZeroU64::MIN.saturating_add(used / again)));
     }
 
     /// Number of completed iterations. An iteration that was cut is not complete.

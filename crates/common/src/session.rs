@@ -183,16 +183,50 @@ impl Snapshot {
     /// Returns the total working time up to `now`.
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
-        Duration::from_millis(self.worked_ms) + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
+        Duration::from_millis(self.worked_ms)
+            + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// Whether the snapshots differ in nothing but the number of the last event.
     #[must_use]
     pub fn differs_in_number_only(&self, other: &Self) -> bool {
         // Parts that both snapshots share are not compared, so this is cheap while text streams.
-        let Self { settings, title, last_line, seq: _, status, since, worked_ms, working_since, .. } = self;
-        let Self { turn, step, asks, hold, queue, jobs, last_turn, last_run, run, tasks, notes, .. } = self;
-        let Self { usage, context, files_modified, clients, saved, not_saved, gaps, is_debug_enabled, .. } = self;
+        let Self {
+            settings,
+            title,
+            last_line,
+            seq: _,
+            status,
+            since,
+            worked_ms,
+            working_since,
+            ..
+        } = self;
+        let Self {
+            turn,
+            step,
+            asks,
+            hold,
+            queue,
+            jobs,
+            last_turn,
+            last_run,
+            run,
+            tasks,
+            notes,
+            ..
+        } = self;
+        let Self {
+            usage,
+            context,
+            files_modified,
+            clients,
+            saved,
+            not_saved,
+            gaps,
+            is_debug_enabled,
+            ..
+        } = self;
         *status == other.status
             && *since == other.since
             && *worked_ms == other.worked_ms
@@ -217,7 +251,8 @@ impl Snapshot {
             && *title == other.title
             && *last_line == other.last_line
             && (Arc::ptr_eq(settings, &other.settings) || *settings == other.settings)
-            && (Arc::ptr_eq(files_modified, &other.files_modified) || *files_modified == other.files_modified)
+            && (Arc::ptr_eq(files_modified, &other.files_modified)
+                || *files_modified == other.files_modified)
             && *queue == other.queue
     }
 }

@@ -100,7 +100,8 @@ impl Proxies {
 /// Hides the addresses, because they may contain passwords.
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = [&self.http, &self.https, &self.all].iter().filter(|proxy| proxy.is_some()).count();
+        let set =
+            [&self.http, &self.https, &self.all].iter().filter(|proxy| proxy.is_some()).count();
         f.debug_struct("Proxies").field("set", &set).field("no", &self.no).finish()
     }
 }
@@ -117,7 +118,10 @@ impl Supplies {
 impl fmt::Debug for Supplies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
-        f.debug_struct("Supplies").field("env", &names).field("models", &self.models).finish_non_exhaustive()
+        f.debug_struct("Supplies")
+            .field("env", &names)
+            .field("models", &self.models)
+            .finish_non_exhaustive()
     }
 }
 
@@ -126,20 +130,41 @@ mod tests {
     use super::*;
 
     fn proxies(vars: &[(&str, &str)]) -> Proxies {
-        Proxies::from_env(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        Proxies::from_env(|name| {
+            vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[test]
     fn m_e2_lower_case_variables_override_upper_case_ones() {
-        let both = proxies(&[("https_proxy", "http://a"), ("HTTPS_PROXY", "http://b"), ("ALL_PROXY", "http://c")]);
-        assert_eq!((both.https.as_deref(), both.all.as_deref()), (Some("http://a"), Some("http://c")));
-        let off = proxies(&[("https_proxy", " "), ("HTTPS_PROXY", "http://b"), ("NO_PROXY", "x"), ("all_proxy", "c")]);
-        assert_eq!((off.https, off.no.as_deref(), off.all.as_deref()), (None, Some("x"), Some("c")));
+        let both = proxies(&[
+            ("https_proxy", "http://a"),
+            ("HTTPS_PROXY", "http://b"),
+            ("ALL_PROXY", "http://c"),
+        ]);
+        assert_eq!(
+            (both.https.as_deref(), both.all.as_deref()),
+            (Some("http://a"), Some("http://c"))
+        );
+        let off = proxies(&[
+            ("https_proxy", " "),
+            ("HTTPS_PROXY", "http://b"),
+            ("NO_PROXY", "x"),
+            ("all_proxy", "c"),
+        ]);
+        assert_eq!(
+            (off.https, off.no.as_deref(), off.all.as_deref()),
+            (None, Some("x"), Some("c"))
+        );
     }
 
     #[test]
     fn m_e2_a_cgi_program_takes_no_proxy_from_a_header() {
-        let header = [("REQUEST_METHOD", "GET"), ("HTTP_PROXY", "http://anybody"), ("HTTPS_PROXY", "http://b")];
+        let header = [
+            ("REQUEST_METHOD", "GET"),
+            ("HTTP_PROXY", "http://anybody"),
+            ("HTTPS_PROXY", "http://b"),
+        ];
         let cgi = proxies(&header);
         assert_eq!((cgi.http, cgi.https.as_deref()), (None, Some("http://b")));
         let lower = proxies(&[("REQUEST_METHOD", "GET"), ("http_proxy", "http://a")]);

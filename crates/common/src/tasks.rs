@@ -51,7 +51,9 @@ pub enum TaskRequest {
 
 fn none_left(to: TaskState) -> String {
     match to {
-        TaskState::Done | TaskState::Dropped => format!("no task is started: give the id of the task to mark as {to}"),
+        TaskState::Done | TaskState::Dropped => {
+            format!("no task is started: give the id of the task to mark as {to}")
+        }
         TaskState::Todo | TaskState::Doing => "no task is left to start".to_owned(),
     }
 }
@@ -115,7 +117,10 @@ impl Tasks {
             }
             Fact::TaskMoved { task, to } => {
                 let tasks = Arc::make_mut(&mut self.tasks);
-                tasks.iter_mut().filter(|known| known.id == *task).for_each(|known| known.state = *to);
+                tasks
+                    .iter_mut()
+                    .filter(|known| known.id == *task)
+                    .for_each(|known| known.state = *to);
             }
             Fact::NoteTaken { note } => {
                 let notes = Arc::make_mut(&mut self.notes);
@@ -132,12 +137,20 @@ impl Tasks {
     ///
     /// # Errors
     /// [`TaskError`] if the request is refused. No part of it takes effect then.
-    pub fn decide(&self, request: TaskRequest, iteration: Option<u32>) -> Result<Vec<Fact>, TaskError> {
+    pub fn decide(
+        &self,
+        request: TaskRequest,
+        iteration: Option<u32>,
+    ) -> Result<Vec<Fact>, TaskError> {
         match request {
             TaskRequest::Add { titles } => self.add(titles),
             TaskRequest::Move { task, to } => {
                 let task = match task {
-                    Some(id) => self.tasks.iter().find(|task| task.id == id).ok_or(TaskError::Unknown { task: id })?,
+                    Some(id) => self
+                        .tasks
+                        .iter()
+                        .find(|task| task.id == id)
+                        .ok_or(TaskError::Unknown { task: id })?,
                     None => self.next_for(to).ok_or(TaskError::NoneLeft { to })?,
                 };
                 let moved = (task.state != to).then_some(Fact::TaskMoved { task: task.id, to });

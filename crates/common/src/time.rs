@@ -6,7 +6,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A point in time, in milliseconds since 1970-01-01 UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 

@@ -164,16 +164,23 @@ impl EndedProcesses {
 
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counted = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+        let counted =
+            |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
         let lost = self.tools.iter().filter(|tool| tool.how == StopHow::Lost).count();
         let mut parts = Vec::new();
         if lost > 0 {
-            parts.push(format!("{} lost, processes were not counted", counted(lost, "tool", "tools")));
+            parts.push(format!(
+                "{} lost, processes were not counted",
+                counted(lost, "tool", "tools")
+            ));
         } else if self.uncounted {
             parts.push("no tool was running, processes were not counted".to_owned());
         } else {
             parts.push(format!("{} stopped", counted(self.tools.len(), "tool", "tools")));
-            let mut ended = format!("{} ended", counted(self.processes.total() as usize, "process", "processes"));
+            let mut ended = format!(
+                "{} ended",
+                counted(self.processes.total() as usize, "process", "processes")
+            );
             if self.processes.killed > 0 {
                 ended.push_str(&format!(" ({} killed)", self.processes.killed));
             }
@@ -186,7 +193,10 @@ impl fmt::Display for Receipt {
             parts.push(format!("{} handed back", counted(self.prompts.len(), "prompt", "prompts")));
         }
         for tool in self.tools.iter().filter(|tool| tool.how == StopHow::Left) {
-            parts.push(format!("{} (call {}) did not return and was abandoned", tool.name, tool.call));
+            parts.push(format!(
+                "{} (call {}) did not return and was abandoned",
+                tool.name, tool.call
+            ));
         }
         if !self.processes.left.is_empty() {
             let pids: Vec<_> = self.processes.left.iter().map(u32::to_string).collect();

@@ -11,6 +11,8 @@ pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<(T, Option<String>), D::Error> {
     let mut unknown = None;
-    let value = serde_ignored::deserialize(deserializer, |path| unknown = unknown.take().or(Some(path.to_string())))?;
+    let value = serde_ignored::deserialize(deserializer, |path| {
+        unknown = unknown.take().or(Some(path.to_string()))
+    })?;
     Ok((value, unknown))
 }

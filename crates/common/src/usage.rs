@@ -90,7 +90,12 @@ impl Usage {
     #[must_use]
     pub fn estimate(input_bytes: u64, output_bytes: u64) -> Self {
         let tokens = |bytes: u64| bytes.saturating_mul(2).div_ceil(5);
-        Self { input: tokens(input_bytes), output: tokens(output_bytes), estimated: true, ..Self::default() }
+        Self {
+            input: tokens(input_bytes),
+            output: tokens(output_bytes),
+            estimated: true,
+            ..Self::default()
+        }
     }
 
     /// Returns the request and answer tokens together.
@@ -127,7 +132,10 @@ mod tests {
         let most = Usage { input: u64::MAX, output: 1, cost: Some(u64::MAX), ..Usage::default() };
         let mut sum = most;
         sum += most;
-        assert_eq!((sum.input, sum.output, sum.cost, sum.total()), (u64::MAX, 2, Some(u64::MAX), u64::MAX));
+        assert_eq!(
+            (sum.input, sum.output, sum.cost, sum.total()),
+            (u64::MAX, 2, Some(u64::MAX), u64::MAX)
+        );
         assert_eq!((TurnId(u64::MAX).next(), ItemId(7).next()), (TurnId(u64::MAX), ItemId(8)));
         let mut ended = EndedProcesses { terminated: u32::MAX, killed: 1, left: Vec::new() };
         assert_eq!(ended.total(), u32::MAX);

@@ -148,12 +148,17 @@ impl WebSettings {
         ];
         for (key, value, range) in bounds {
             if !range.contains(&value) {
-                return Err(format!("web.{key} is {value}; it must be from {} to {}", range.start(), range.end()));
+                return Err(format!(
+                    "web.{key} is {value}; it must be from {} to {}",
+                    range.start(),
+                    range.end()
+                ));
             }
         }
         match &self.search.url {
             Some(url) if !url.contains("{query}") => {
-                Err("web.search.url must contain `{query}`, which is replaced by the search text".to_owned())
+                Err("web.search.url must contain `{query}`, which is replaced by the search text"
+                    .to_owned())
             }
             Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
                 Err(format!("web.search.url is `{url}`; it must begin with http:// or https://"))
@@ -179,9 +184,18 @@ mod tests {
         assert!(!plain.pause && plain.headless, "the defaults");
         let paused = request(r#"{"action": "open_page", "url": "http://x/", "pause": true}"#);
         let visible = request(r#"{"action": "open_page", "url": "http://x/", "headless": false}"#);
-        let (with, lifted) = (WebSettings::default(), WebSettings { pause_headless: true, ..WebSettings::default() });
-        assert_eq!([&plain, &paused, &visible].map(|request| request.is_visible(&with)), [false, true, true]);
-        assert_eq!([&plain, &paused, &visible].map(|request| request.is_visible(&lifted)), [false, false, true]);
+        let (with, lifted) = (
+            WebSettings::default(),
+            WebSettings { pause_headless: true, ..WebSettings::default() },
+        );
+        assert_eq!(
+            [&plain, &paused, &visible].map(|request| request.is_visible(&with)),
+            [false, true, true]
+        );
+        assert_eq!(
+            [&plain, &paused, &visible].map(|request| request.is_visible(&lifted)),
+            [false, false, true]
+        );
     }
 
     #[test]
@@ -196,6 +210,7 @@ mod tests {
             let error = Config::parse(text).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
-        Config::parse("[web.search]\nurl = 'http://localhost:8888/search?format=json&q={query}'").unwrap();
+        Config::parse("[web.search]\nurl = 'http://localhost:8888/search?format=json&q={query}'")
+            .unwrap();
     }
 }

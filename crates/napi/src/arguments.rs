@@ -6,8 +6,8 @@ use std::fmt::{self, Display};
 use holdpoint_common::unknown;
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde_json::{Map, Value};
 
@@ -18,11 +18,13 @@ pub(crate) fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, S
         Ok((value, None)) => Ok(value),
         Ok((_, Some(path))) => {
             // `?` marks the inside of an `Option`.
-            let steps = path.split('.').filter(|step| *step != "?").map(|step| match step.parse() {
-                Ok(item) => Step::Item(item),
-                Err(_) => Step::Field(step.to_owned()),
-            });
-            Err(ArgumentError { path: steps.collect(), words: "is unknown".to_owned() }.message_for(name))
+            let steps =
+                path.split('.').filter(|step| *step != "?").map(|step| match step.parse() {
+                    Ok(item) => Step::Item(item),
+                    Err(_) => Step::Field(step.to_owned()),
+                });
+            Err(ArgumentError { path: steps.collect(), words: "is unknown".to_owned() }
+                .message_for(name))
         }
         Err(wrong) => Err(wrong.message_for(name)),
     }
@@ -97,9 +99,10 @@ impl de::Error for ArgumentError {
 
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
         match unexpected {
-            Unexpected::Str(text) => {
-                Self::new(format!("must be {}, got {text:?}", expected_type(&expected.to_string()).words))
-            }
+            Unexpected::Str(text) => Self::new(format!(
+                "must be {}, got {text:?}",
+                expected_type(&expected.to_string()).words
+            )),
             other => Self::invalid_type(other, expected),
         }
     }
@@ -113,7 +116,11 @@ impl de::Error for ArgumentError {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        let known = if expected.is_empty() { String::new() } else { format!("; it can be {}", one_of(expected)) };
+        let known = if expected.is_empty() {
+            String::new()
+        } else {
+            format!("; it can be {}", one_of(expected))
+        };
         Self::new(format!("is unknown{known}")).within(Step::Field(field.to_owned()))
     }
 
@@ -135,7 +142,8 @@ struct ExpectedType {
 /// Translates serde's description of a type.
 fn expected_type(expected: &str) -> ExpectedType {
     let number = |words: String| ExpectedType { words, is_number: true };
-    let between = |first: i128, last: i128| number(format!("a whole number from {first} to {last}"));
+    let between =
+        |first: i128, last: i128| number(format!("a whole number from {first} to {last}"));
     let other = |words: &str| ExpectedType { words: words.to_owned(), is_number: false };
     match expected {
         "u8" => between(0, u8::MAX.into()),
@@ -157,9 +165,13 @@ fn expected_type(expected: &str) -> ExpectedType {
         {
             other("an object")
         }
-        _ if expected.starts_with("tuple struct ") || expected.starts_with("a tuple") => other("an array"),
+        _ if expected.starts_with("tuple struct ") || expected.starts_with("a tuple") => {
+            other("an array")
+        }
         // The name of an enum's variant.
-        _ if expected.starts_with("enum ") || expected.contains("variant identifier") => other("a string"),
+        _ if expected.starts_with("enum ") || expected.contains("variant identifier") => {
+            other("a string")
+        }
         _ => other(expected),
     }
 }
@@ -217,7 +229,9 @@ impl<'de> Deserializer<'de> for JsonArgument {
             },
             Value::String(text) => visitor.visit_string(text),
             Value::Array(items) => visitor.visit_seq(Items(items.into_iter().enumerate())),
-            Value::Object(fields) => visitor.visit_map(Fields { fields: fields.into_iter(), next: None }),
+            Value::Object(fields) => {
+                visitor.visit_map(Fields { fields: fields.into_iter(), next: None })
+            }
         }
     }
 
@@ -269,9 +283,14 @@ struct Items(std::iter::Enumerate<std::vec::IntoIter<Value>>);
 impl<'de> SeqAccess<'de> for Items {
     type Error = ArgumentError;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ArgumentError> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, ArgumentError> {
         let Some((item, value)) = self.0.next() else { return Ok(None) };
-        seed.deserialize(JsonArgument(value)).map(Some).map_err(|wrong| wrong.within(Step::Item(item)))
+        seed.deserialize(JsonArgument(value))
+            .map(Some)
+            .map_err(|wrong| wrong.within(Step::Item(item)))
     }
 }
 
@@ -283,13 +302,19 @@ struct Fields {
 impl<'de> MapAccess<'de> for Fields {
     type Error = ArgumentError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ArgumentError> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, ArgumentError> {
         self.next = self.fields.next();
         // The error for an unknown field adds its name itself.
         self.next.as_ref().map(|(name, _)| seed.deserialize(StrDeserializer::new(name))).transpose()
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ArgumentError> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, ArgumentError> {
         let (name, value) = self.next.take().unwrap_or_default();
         seed.deserialize(JsonArgument(value)).map_err(|wrong| wrong.within(Step::Field(name)))
     }
@@ -302,7 +327,10 @@ impl<'de> EnumAccess<'de> for Word<'_> {
     type Error = ArgumentError;
     type Variant = Self;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), ArgumentError> {
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Self), ArgumentError> {
         seed.deserialize(StrDeserializer::new(self.0)).map(|value| (value, self))
     }
 }
@@ -314,7 +342,10 @@ impl<'de> VariantAccess<'de> for Word<'_> {
         Ok(())
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, ArgumentError> {
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        _: T,
+    ) -> Result<T::Value, ArgumentError> {
         Err(de::Error::custom(format!("`{}` needs more fields", self.0)))
     }
 
@@ -322,7 +353,11 @@ impl<'de> VariantAccess<'de> for Word<'_> {
         Err(de::Error::custom(format!("`{}` needs more fields", self.0)))
     }
 
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, ArgumentError> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, ArgumentError> {
         Err(de::Error::custom(format!("`{}` needs more fields", self.0)))
     }
 }

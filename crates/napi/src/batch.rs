@@ -98,8 +98,12 @@ impl BatchQueue {
     /// Updates the open asks. Returns the ask that is shown now, if that has changed.
     fn update_asks(&mut self, event: &Event) -> Option<Option<AskId>> {
         match event.fact()? {
-            Fact::AskRaised { ask: Ask { id, .. } } if event.seq > self.asks_seq => self.asks.push_back(id.clone()),
-            Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => self.asks.retain(|open| open != ask),
+            Fact::AskRaised { ask: Ask { id, .. } } if event.seq > self.asks_seq => {
+                self.asks.push_back(id.clone())
+            }
+            Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => {
+                self.asks.retain(|open| open != ask)
+            }
             // The snapshot already accounts for past asks, open or not.
             Fact::AskRaised { .. } => {}
             _ => return None,

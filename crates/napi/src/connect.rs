@@ -39,7 +39,11 @@ pub struct ConnectOptions {
 /// Rejects with `unreachable` if no daemon runs, with `disconnected` if it does not answer, with
 /// `otherVersion` if it has another version of the API, and with `config` if the configuration is
 /// wrong.
-#[napi(catch_unwind, ts_args_type = "options?: ConnectOptions", ts_return_type = "Promise<Sessions>")]
+#[napi(
+    catch_unwind,
+    ts_args_type = "options?: ConnectOptions",
+    ts_return_type = "Promise<Sessions>"
+)]
 pub fn connect<'env>(
     env: &'env Env,
     options: Unknown<'_>,
@@ -50,7 +54,9 @@ pub fn connect<'env>(
         let folders = Folders::find(state_dir.as_deref().map(Path::new));
         let config = match (config, &folders) {
             (Some(config), _) => engine::given_config(&config)?,
-            (None, Ok(folders)) => engine::parse_config(&folders.config_text()?.unwrap_or_default())?,
+            (None, Ok(folders)) => {
+                engine::parse_config(&folders.config_text()?.unwrap_or_default())?
+            }
             // A socket needs no home folder. Without a socket, the missing home folder is reported
             // below.
             (None, Err(_)) => Config::default(),
@@ -60,7 +66,10 @@ pub fn connect<'env>(
             None => folders?.sockets()?,
         };
         let socket = find(sockets).await?;
-        Ok(Sessions::from_daemon(holdpoint_session::Sessions::remote(socket, &engine::this_client()), config))
+        Ok(Sessions::from_daemon(
+            holdpoint_session::Sessions::remote(socket, &engine::this_client()),
+            config,
+        ))
     });
     env.spawn_future_with_callback(connected, |env, sessions| {
         sessions.map_err(|failure| failure.into_js(env))?.into_instance(env)
@@ -74,15 +83,24 @@ async fn find(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
         match status(&socket).await {
             Ok(status) => return check(&status).map(|()| socket),
             Err(error @ HttpError::Unreachable { .. }) => nobody = nobody.or(Some(error)),
-            Err(error) => return Err(Failure::new("disconnected", format!("the daemon does not answer: {error}"))),
+            Err(error) => {
+                return Err(Failure::new(
+                    "disconnected",
+                    format!("the daemon does not answer: {error}"),
+                ));
+            }
         }
     }
     let why = nobody.map(|error| error.to_string()).unwrap_or_default();
-    Err(Failure::new("unreachable", format!("the daemon can't be reached: {why}")).hint(NO_DAEMON_HINT))
+    Err(Failure::new("unreachable", format!("the daemon can't be reached: {why}"))
+        .hint(NO_DAEMON_HINT))
 }
 
 async fn status(socket: &Path) -> Result<DaemonStatus, HttpError> {
-    let status = http::request(socket, Method::GET, "/v1/status", &[], None).await?.whole(MAX_STATUS_BYTES).await?;
+    let status = http::request(socket, Method::GET, "/v1/status", &[], None)
+        .await?
+        .whole(MAX_STATUS_BYTES)
+        .await?;
     // A response of any other server counts as version 0.
     Ok(serde_json::from_slice(&status).unwrap_or_default())
 }

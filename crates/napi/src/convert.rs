@@ -35,7 +35,9 @@ pub(crate) fn promise_void<'env>(
     env: &'env Env,
     work: impl Future<Output = Result<(), Failure>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'env, ()>> {
-    env.spawn_future_with_callback(catch_async_panic(work), |env, done| done.map_err(|error| error.into_js(env)))
+    env.spawn_future_with_callback(catch_async_panic(work), |env, done| {
+        done.map_err(|error| error.into_js(env))
+    })
 }
 
 /// Runs `work` and catches its panics. The inner error becomes the promise's error on the
@@ -43,7 +45,10 @@ pub(crate) fn promise_void<'env>(
 pub(crate) async fn catch_async_panic<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> napi::Result<Result<T, Failure>> {
-    Ok(AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(Failure::panicked(&*panic))))
+    Ok(AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Err(Failure::panicked(&*panic))))
 }
 
 /// Runs `work` at once. Throws if it fails or panics.
@@ -79,11 +84,18 @@ pub(crate) fn to_json(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// Deserialises the argument with this name.
-pub(crate) fn read_argument<T: DeserializeOwned>(env: &Env, name: &str, value: Unknown<'_>) -> Result<T, Failure> {
-    let stringify =
-        |env| global_json(env)?.get_named_property::<Function<'_, Unknown<'_>, Option<String>>>("stringify");
+pub(crate) fn read_argument<T: DeserializeOwned>(
+    env: &Env,
+    name: &str,
+    value: Unknown<'_>,
+) -> Result<T, Failure> {
+    let stringify = |env| {
+        global_json(env)?
+            .get_named_property::<Function<'_, Unknown<'_>, Option<String>>>("stringify")
+    };
     let text = stringify(env).and_then(|stringify| stringify.call(value));
-    let text = text.map_err(|error| Failure::argument(format!("`{name}` can't be read: {}", error.reason)))?;
+    let text = text
+        .map_err(|error| Failure::argument(format!("`{name}` can't be read: {}", error.reason)))?;
     let value = text.map_or(Ok(Value::Null), |text| serde_json::from_str(&text));
     let value = value.map_err(|error| {
         // JavaScript writes valid JSON apart from these two cases.

@@ -19,8 +19,14 @@ use crate::failure::Failure;
 use crate::log::{self, Queue};
 use crate::setup::Setup;
 
-static PROCESS: Mutex<Process> =
-    Mutex::new(Process { supervisor: None, setup: None, log: None, engine: None, threads: 0, is_ending: false });
+static PROCESS: Mutex<Process> = Mutex::new(Process {
+    supervisor: None,
+    setup: None,
+    log: None,
+    engine: None,
+    threads: 0,
+    is_ending: false,
+});
 
 struct Process {
     supervisor: Option<PathBuf>,
@@ -70,7 +76,11 @@ pub struct StartOptions {
 /// Throws `alreadyStarted` if the engine has been set up or used, `config` if the configuration is
 /// wrong, `start` if another process uses the saved sessions, and `store` if they can't be opened.
 #[napi(catch_unwind, ts_args_type = "options?: StartOptions")]
-pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>) -> napi::Result<()> {
+pub fn start(
+    env: &Env,
+    options: Unknown<'_>,
+    wake: Option<Function<'_, (), ()>>,
+) -> napi::Result<()> {
     let wake = wake.map(|wake| log::wake(&wake)).transpose()?;
     run_sync(env, || {
         let StartOptions { config, state_dir, .. } =
@@ -78,8 +88,11 @@ pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>
         let config = given_config(config.as_deref().unwrap_or_default())?;
         let mut process = process();
         if process.setup.is_some() {
-            return Err(Failure::new("alreadyStarted", "the engine of this process is already started")
-                .hint("call start() before any function on sessions"));
+            return Err(Failure::new(
+                "alreadyStarted",
+                "the engine of this process is already started",
+            )
+            .hint("call start() before any function on sessions"));
         }
         let levels = log::levels(&config)?;
         process.setup = Some(Setup::new(config, state_dir.as_deref())?);
@@ -126,7 +139,9 @@ pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
     };
     let engine = match engine {
         Some(engine) => engine,
-        None => engine.insert(setup.engine(supervisor.clone().map_or(Supervisor::None, Supervisor::Program))?),
+        None => engine.insert(
+            setup.engine(supervisor.clone().map_or(Supervisor::None, Supervisor::Program))?,
+        ),
     };
     Ok((engine.sessions(this_client()), Arc::clone(&setup.config)))
 }

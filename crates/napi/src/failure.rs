@@ -15,7 +15,8 @@ pub(crate) const NO_DAEMON_HINT: &str =
     "start one with `holdpoint daemon start`; add `--state-dir` for another state folder";
 
 /// Hint for saved sessions that can't be opened.
-pub(crate) const UNCHANGED_HINT: &str = "nothing was changed: inspect the folder, or pass another stateDir";
+pub(crate) const UNCHANGED_HINT: &str =
+    "nothing was changed: inspect the folder, or pass another stateDir";
 
 /// An error with the code, hint and details that a daemon would send.
 #[derive(Debug)]
@@ -27,7 +28,8 @@ pub struct Failure {
 impl Failure {
     /// Creates an error that only this package has.
     pub(crate) fn new(code: &str, message: impl Display) -> Self {
-        let error = SessionError::Other { code: code.to_owned(), message: message.to_string(), hint: None };
+        let error =
+            SessionError::Other { code: code.to_owned(), message: message.to_string(), hint: None };
         Self { error, hint: None }
     }
 
@@ -39,7 +41,9 @@ impl Failure {
     /// Creates the error for a panic, which is a bug in Holdpoint and ends only the current call.
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
         let words = payload.downcast_ref::<&str>().copied();
-        let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        let words = words
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no message");
         Self::new("panicked", format!("bug in holdpoint: {words}"))
     }
 
@@ -50,11 +54,14 @@ impl Failure {
     /// Converts the error to the one that is thrown.
     pub(crate) fn into_js(self, env: &Env) -> napi::Error {
         // If even this fails, the error has no `code` property.
-        self.to_js(env).unwrap_or_else(|_| napi::Error::from_reason(format!("{}: {}", self.error.code(), self.error)))
+        self.to_js(env).unwrap_or_else(|_| {
+            napi::Error::from_reason(format!("{}: {}", self.error.code(), self.error))
+        })
     }
 
     fn to_js(&self, env: &Env) -> napi::Result<napi::Error> {
-        let json = serde_json::to_value(&self.error).map_err(|error| napi::Error::from_reason(error.to_string()))?;
+        let json = serde_json::to_value(&self.error)
+            .map_err(|error| napi::Error::from_reason(error.to_string()))?;
         let mut error = env.create_error(napi::Error::from_reason(self.error.to_string()))?;
         for name in ["code", "details"] {
             if let Some(value) = json.get(name) {
@@ -74,8 +81,12 @@ impl From<SessionError> for Failure {
             SessionError::ModelSetup { hint, .. } => Some(hint.clone()),
             SessionError::Other { hint, .. } => hint.clone(),
             SessionError::Request(error) => error.hint().map(str::to_owned),
-            SessionError::UnknownEvent { .. } => Some("leave out `after` to begin with the first event".to_owned()),
-            SessionError::TooManySessions { .. } => Some("close one, or raise limits.max_sessions".to_owned()),
+            SessionError::UnknownEvent { .. } => {
+                Some("leave out `after` to begin with the first event".to_owned())
+            }
+            SessionError::TooManySessions { .. } => {
+                Some("close one, or raise limits.max_sessions".to_owned())
+            }
             SessionError::Unreachable { .. } => Some(NO_DAEMON_HINT.to_owned()),
             _ => None,
         };
@@ -87,8 +98,12 @@ impl From<FoldersError> for Failure {
     fn from(error: FoldersError) -> Self {
         match error {
             FoldersError::NoHome => Self::new("failed", error).hint("set HOME, or pass stateDir"),
-            FoldersError::SocketPath { .. } => Self::argument(error).hint("pass a shorter stateDir"),
-            FoldersError::Unreadable { .. } | FoldersError::Config { .. } => Self::new("config", error),
+            FoldersError::SocketPath { .. } => {
+                Self::argument(error).hint("pass a shorter stateDir")
+            }
+            FoldersError::Unreadable { .. } | FoldersError::Config { .. } => {
+                Self::new("config", error)
+            }
             FoldersError::Io { .. } => Self::new("store", error),
             FoldersError::Exposed(_) => Self::new("store", error).hint(UNCHANGED_HINT),
         }

@@ -37,7 +37,8 @@ impl AskForm {
     pub fn new(env: &Env, ask: Unknown<'_>, at: f64) -> napi::Result<Self> {
         run_sync(env, || {
             let clock = Clock(Instant::now());
-            let form = form::AskForm::new(read_argument::<Ask>(env, "ask", ask)?, clock.instant(at)?);
+            let form =
+                form::AskForm::new(read_argument::<Ask>(env, "ask", ask)?, clock.instant(at)?);
             Ok(Self { form, clock })
         })
     }
@@ -46,16 +47,29 @@ impl AskForm {
     /// `left`, `right`, `home`, `end`, `backspace`, `delete`, a single character such as `y`, and
     /// `ctrl+x` for any letter. Any other name is another input of the terminal.
     #[napi(catch_unwind, ts_return_type = "Pressed")]
-    pub fn press<'env>(&mut self, env: &'env Env, key: String, at: f64) -> napi::Result<Unknown<'env>> {
-        let pressed = run_sync(env, || pressed_json(&self.form.press(read_key(&key), self.clock.instant(at)?)))?;
+    pub fn press<'env>(
+        &mut self,
+        env: &'env Env,
+        key: String,
+        at: f64,
+    ) -> napi::Result<Unknown<'env>> {
+        let pressed = run_sync(env, || {
+            pressed_json(&self.form.press(read_key(&key), self.clock.instant(at)?))
+        })?;
         parse_json(env, &pressed)
     }
 
     /// Passes pasted text, or a character of several code points, to the form. It becomes part of
     /// the typed text, and never answers.
     #[napi(catch_unwind, ts_return_type = "Pressed")]
-    pub fn paste<'env>(&mut self, env: &'env Env, text: String, at: f64) -> napi::Result<Unknown<'env>> {
-        let pressed = run_sync(env, || pressed_json(&self.form.paste(&text, self.clock.instant(at)?)))?;
+    pub fn paste<'env>(
+        &mut self,
+        env: &'env Env,
+        text: String,
+        at: f64,
+    ) -> napi::Result<Unknown<'env>> {
+        let pressed =
+            run_sync(env, || pressed_json(&self.form.paste(&text, self.clock.instant(at)?)))?;
         parse_json(env, &pressed)
     }
 
@@ -214,7 +228,9 @@ impl Clock {
     fn instant(&self, milliseconds: f64) -> Result<Instant, Failure> {
         let since = Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
         let instant = since.and_then(|since| self.0.checked_add(since));
-        instant.ok_or_else(|| Failure::argument(format!("`at` must be a time in milliseconds, got {milliseconds}")))
+        instant.ok_or_else(|| {
+            Failure::argument(format!("`at` must be a time in milliseconds, got {milliseconds}"))
+        })
     }
 }
 
@@ -225,7 +241,9 @@ fn pressed_json(pressed: &form::Pressed) -> Result<String, Failure> {
         form::Pressed::ModeChanged => "turned",
         form::Pressed::Moved => "moved",
         form::Pressed::Interrupt => "interrupt",
-        form::Pressed::Answer(answer) => return to_json(&json!({ "type": "answer", "answer": answer })),
+        form::Pressed::Answer(answer) => {
+            return to_json(&json!({ "type": "answer", "answer": answer }));
+        }
     };
     to_json(&json!({ "type": kind }))
 }

@@ -16,7 +16,10 @@
 //! | `panics`, `probe` | panics and a tool that pauses, for the tests (feature `test-support`) |
 //!
 //! This crate is a thin layer: the logic of sessions is in `holdpoint-session`.
-#![allow(unsafe_code, reason = "napi-derive generates the functions that Node calls; none is written by hand")]
+#![allow(
+    unsafe_code,
+    reason = "napi-derive generates the functions that Node calls; none is written by hand"
+)]
 #![allow(unreachable_pub, reason = "only Node uses the public items")]
 
 mod arguments;

@@ -42,7 +42,10 @@ pub(crate) fn levels(config: &Config) -> Result<Levels, Failure> {
 pub(crate) fn start(levels: Levels, wake: Wake) -> Result<Arc<Queue>, Failure> {
     let queue = Arc::new(Queue::new(wake));
     let records = levels.around(Records(Arc::clone(&queue)));
-    tracing_subscriber::registry().with(records).try_init().map_err(|error| Failure::new("failed", error))?;
+    tracing_subscriber::registry()
+        .with(records)
+        .try_init()
+        .map_err(|error| Failure::new("failed", error))?;
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tracing::error!(%panic, "a panic");

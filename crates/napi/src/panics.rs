@@ -13,7 +13,9 @@ use crate::failure::Failure;
 
 /// Panics in each of its methods, for tests.
 #[napi]
-pub struct Panics(#[expect(dead_code, reason = "only its drop matters")] CatchDrop<Option<PanicsWhenDropped>>);
+pub struct Panics(
+    #[expect(dead_code, reason = "only its drop matters")] CatchDrop<Option<PanicsWhenDropped>>,
+);
 
 struct PanicsWhenDropped;
 
@@ -74,8 +76,10 @@ impl Panics {
     /// Panics in the code that runs before a callback.
     #[napi(catch_unwind)]
     pub fn callback(&self, callback: Function<'_, String, ()>) -> napi::Result<()> {
-        let callback =
-            callback.build_threadsafe_function::<()>().callee_handled::<true>().build_callback(|context| {
+        let callback = callback
+            .build_threadsafe_function::<()>()
+            .callee_handled::<true>()
+            .build_callback(|context| {
                 run_sync(&context.env, || -> Result<String, Failure> { panic!("in a callback") })
             })?;
         callback.call(Ok(()), ThreadsafeFunctionCallMode::NonBlocking);

@@ -60,7 +60,11 @@ impl Sessions {
     }
 
     pub(crate) fn from_daemon(sessions: Reached, config: Config) -> Self {
-        let backend = Backend::Daemon { sessions, config: Arc::new(config), watched: SessionWatcher::default() };
+        let backend = Backend::Daemon {
+            sessions,
+            config: Arc::new(config),
+            watched: SessionWatcher::default(),
+        };
         Self(CatchDrop(Arc::new(NodeClient { backend, known: KnownSessions::default() })))
     }
 
@@ -81,7 +85,10 @@ impl Sessions {
 
     /// Finds a session by its id, prefix of an id, or name. A saved session is opened, with the
     /// current environment.
-    fn session(&self, what: String) -> impl Future<Output = Result<SessionHandle, Failure>> + Send + use<> {
+    fn session(
+        &self,
+        what: String,
+    ) -> impl Future<Output = Result<SessionHandle, Failure>> + Send + use<> {
         let place = self.client();
         // A known session needs no environment.
         let found = place.known.get(&what).map_err(|_| Environment::or_current(None));
@@ -138,7 +145,11 @@ impl NodeClient {
     }
 
     /// Finds a session at its engine. A saved session is opened.
-    async fn find(self: &Arc<Self>, what: &str, environment: Environment) -> Result<SessionHandle, Failure> {
+    async fn find(
+        self: &Arc<Self>,
+        what: &str,
+        environment: Environment,
+    ) -> Result<SessionHandle, Failure> {
         Ok(self.remember(self.sessions_with(environment)?.0.get(what).await?))
     }
 

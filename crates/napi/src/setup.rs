@@ -35,8 +35,11 @@ impl Setup {
     pub(crate) fn new(config: Config, state_dir: Option<&str>) -> Result<Self, Failure> {
         let folders = Folders::find(state_dir.map(Path::new));
         let own_folders = folders.as_ref().map(Folders::all).unwrap_or_default();
-        let browsers = folders.as_ref().ok().map(|folders| Browsers::new(config.web.clone(), folders.web()));
-        let browsers = browsers.transpose().map_err(|error| Failure::new("config", format!("[web]: {error}")))?;
+        let browsers =
+            folders.as_ref().ok().map(|folders| Browsers::new(config.web.clone(), folders.web()));
+        let browsers = browsers
+            .transpose()
+            .map_err(|error| Failure::new("config", format!("[web]: {error}")))?;
         let saved = match state_dir {
             Some(_) => Some(SavedSessions::open(&folders?)?),
             None => None,
@@ -49,7 +52,8 @@ impl Setup {
         let Self { config, browsers, own_folders, saved } = self;
         // Providers come from the supplies of each session.
         let engine = Engine::builder(Catalog::new(config, |_| None)).limits(config.limits.clone());
-        let engine = engine.own_folders(own_folders).supervisor(supervisor).tools(tools(browsers.clone()));
+        let engine =
+            engine.own_folders(own_folders).supervisor(supervisor).tools(tools(browsers.clone()));
         let engine = match saved {
             Some(SavedSessions { store, .. }) => engine.store(store.clone()),
             None => engine,
@@ -84,7 +88,8 @@ impl SavedSessions {
             LockError::Failed(error) => error.into(),
         })?;
         let store = Sqlite::open(folders.data()).map_err(|error| {
-            Failure::new("store", format!("the sessions in {data} can't be opened: {error}")).hint(UNCHANGED_HINT)
+            Failure::new("store", format!("the sessions in {data} can't be opened: {error}"))
+                .hint(UNCHANGED_HINT)
         })?;
         Ok(Self { store, _lock: lock })
     }

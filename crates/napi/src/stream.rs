@@ -32,7 +32,8 @@ pub(crate) enum Delivery {
 }
 
 /// Sends a delivery. The future resolves when JavaScript has taken it.
-pub(crate) type Deliver = Box<dyn Fn(Delivery) -> BoxFuture<'static, Result<(), DeliveryError>> + Send>;
+pub(crate) type Deliver =
+    Box<dyn Fn(Delivery) -> BoxFuture<'static, Result<(), DeliveryError>> + Send>;
 
 /// The reason why a delivery was not taken.
 #[derive(Debug)]
@@ -123,7 +124,12 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(session: SessionHandle, attachment: Attachment, from: AttachFrom, deliver: Deliver) -> Self {
+    pub(crate) fn new(
+        session: SessionHandle,
+        attachment: Attachment,
+        from: AttachFrom,
+        deliver: Deliver,
+    ) -> Self {
         let snapshot = attachment.snapshot();
         let waiting = BatchQueue::after(snapshot);
         // With a limit, the skipped part of the past stays skipped when the stream is reopened.
@@ -163,7 +169,8 @@ impl Stream {
             let Self { attachment, deliver, delivered, .. } = self;
             attachment.detach().await;
             if let Some(reason) = reason {
-                let taken = deliver(Delivery::End(StreamEnd { reason, after: *delivered.borrow() }));
+                let taken =
+                    deliver(Delivery::End(StreamEnd { reason, after: *delivered.borrow() }));
                 if is_loop {
                     tokio::spawn(taken);
                 } else {
@@ -177,7 +184,11 @@ impl Stream {
     }
 
     /// Delivers events until the stream ends, and returns the reason.
-    async fn run(&mut self, stopped: oneshot::Receiver<()>, is_loop: bool) -> Result<Reason, DeliveryError> {
+    async fn run(
+        &mut self,
+        stopped: oneshot::Receiver<()>,
+        is_loop: bool,
+    ) -> Result<Reason, DeliveryError> {
         // Dropping the `Attached` does not detach.
         let stopped = async {
             if stopped.await.is_err() {
@@ -187,7 +198,8 @@ impl Stream {
         tokio::pin!(stopped);
         let mut end_reason = None;
         let mut events = Vec::new();
-        let mut in_flight: OptionFuture<BoxFuture<'static, Result<u64, DeliveryError>>> = None.into();
+        let mut in_flight: OptionFuture<BoxFuture<'static, Result<u64, DeliveryError>>> =
+            None.into();
         let mut is_in_flight = false;
         loop {
             if !is_in_flight {
@@ -195,7 +207,8 @@ impl Stream {
                     Some(batch) => {
                         let last = batch.last;
                         let taken = (self.deliver)(Delivery::Events(batch));
-                        in_flight = Some(taken.map(move |taken| taken.map(|()| last)).boxed()).into();
+                        in_flight =
+                            Some(taken.map(move |taken| taken.map(|()| last)).boxed()).into();
                         is_in_flight = true;
                     }
                     None => {
@@ -248,7 +261,9 @@ impl Stream {
         self.has_past = false;
         match self.attachment.end() {
             ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } | ClientEnd::Stopped => {}
-            ClientEnd::Ended | ClientEnd::Detached => self.past_end = self.attachment.snapshot().seq,
+            ClientEnd::Ended | ClientEnd::Detached => {
+                self.past_end = self.attachment.snapshot().seq
+            }
         }
     }
 
@@ -272,7 +287,11 @@ impl Stream {
         };
         while self.reopens < MAX_REOPENS {
             self.reopens += 1;
-            match self.session.attach(AttachFrom::after(self.last_taken).with_room(MAX_WAITING_BYTES)).await {
+            match self
+                .session
+                .attach(AttachFrom::after(self.last_taken).with_room(MAX_WAITING_BYTES))
+                .await
+            {
                 Ok(attachment) => {
                     self.attachment = attachment;
                     self.has_past = true;

@@ -41,7 +41,8 @@ async fn run() -> Result<(), Box<dyn Error>> {
     while let Some(event) = events.next().await {
         match event.fact() {
             Some(Fact::AskRaised { ask }) => {
-                let details = ask.pause().and_then(|pause| pause.request.details).unwrap_or_default();
+                let details =
+                    ask.pause().and_then(|pause| pause.request.details).unwrap_or_default();
                 // The whole text is compared: a command that only begins like it, or has a second
                 // line, is another command.
                 let answer = if details == listing {
@@ -52,7 +53,9 @@ async fn run() -> Result<(), Box<dyn Error>> {
                 println!("{} → {}", details.lines().next().unwrap_or_default(), answer.kind_name());
                 session.answer(&ask.id, answer).await?;
             }
-            Some(Fact::ToolFinished(result)) => println!("the model receives: {}", result.to_text().trim()),
+            Some(Fact::ToolFinished(result)) => {
+                println!("the model receives: {}", result.to_text().trim())
+            }
             Some(Fact::TurnFinished { outcome, .. }) => {
                 println!("the turn is {outcome}");
                 break;

@@ -20,9 +20,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn run() -> Result<(), Box<dyn Error>> {
     let catalog = Catalog::new(&Config::default(), |name| std::env::var(name).ok());
     let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).start()?;
-    let sessions = engine.sessions(Who::named("example")).with_supplies(Supplies::env(std::env::vars().collect()));
+    let sessions = engine
+        .sessions(Who::named("example"))
+        .with_supplies(Supplies::env(std::env::vars().collect()));
     let folder = tempfile::tempdir()?;
-    let open = |name: &str| OpenSession::in_folder(folder.path()).name(name).model("rehearsal").policy(PolicyMode::Ask);
+    let open = |name: &str| {
+        OpenSession::in_folder(folder.path()).name(name).model("rehearsal").policy(PolicyMode::Ask)
+    };
 
     let left = sessions.open(open("left")).await?;
     let right = sessions.open(open("right")).await?;

@@ -25,7 +25,8 @@ use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    Body, Delta, Event, Fact, ItemId, Refused, RestoreCause, SessionStatus, Snapshot, Timestamp, ToolResult, ToolStatus,
+    Body, Delta, Event, Fact, ItemId, Refused, RestoreCause, SessionStatus, Snapshot, Timestamp,
+    ToolResult, ToolStatus,
 };
 use holdpoint_tools::{BackgroundJobs, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -138,7 +139,11 @@ impl SessionActor {
     }
 
     /// Handles an input: decides, applies the facts and dispatches their consequences.
-    fn handle_input<I: Input>(&mut self, input: I, ctx: &mut Context<Self>) -> Result<I::Reply, Refused> {
+    fn handle_input<I: Input>(
+        &mut self,
+        input: I,
+        ctx: &mut Context<Self>,
+    ) -> Result<I::Reply, Refused> {
         let moment = self.env.moment(self.numbers.next());
         let decision = decide(&self.state, moment, input)?;
         let settled = !decision.facts.is_empty();
@@ -160,7 +165,9 @@ impl SessionActor {
     ) {
         let at = now();
         // Cuts go first: a tool that wakes because its ask was closed must already see the cut.
-        for cut in effects.extract_if(.., |effect| matches!(effect, Effect::Cancel { .. } | Effect::Abandon)) {
+        for cut in effects
+            .extract_if(.., |effect| matches!(effect, Effect::Cancel { .. } | Effect::Abandon))
+        {
             match cut {
                 Effect::Cancel { turn } => self.cancel_runner(turn),
                 _ => self.end_runner(ctx),
@@ -172,7 +179,8 @@ impl SessionActor {
                 self.keep_output(result);
             }
             let (turn, step) = self.state.turn_and_step(&fact);
-            let event = Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
+            let event =
+                Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
             self.state.apply(&event);
             match event.fact() {
                 Some(Fact::AssistantMessage(_)) => self.end_draft(ctx),
@@ -180,7 +188,8 @@ impl SessionActor {
                 Some(Fact::TurnFinished { outcome, receipt, .. }) => {
                     self.end_draft(ctx);
                     self.end_runner(ctx);
-                    actions.extend(turn.map(|turn| Action::TurnOver(turn, *outcome, receipt.clone())));
+                    actions
+                        .extend(turn.map(|turn| Action::TurnOver(turn, *outcome, receipt.clone())));
                 }
                 _ => {}
             }
@@ -221,15 +230,25 @@ impl SessionActor {
         }
         let item = result.call.item();
         let mut output = self.ring.output(item);
-        self.outbox.events().filter_map(|event| ring::added_text(event, item)).for_each(|text| output.push(text));
+        self.outbox
+            .events()
+            .filter_map(|event| ring::added_text(event, item))
+            .for_each(|text| output.push(text));
         result.output = output.finish();
     }
 
     /// Numbers a delta of the open turn and publishes it, behind the parcels in the outbox.
     fn publish_delta(&mut self, delta: Delta, ctx: &mut Context<Self>) {
         let turn = self.state.turn();
-        let (turn, step) = (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
-        let event = Arc::new(Event { seq: self.number(ctx), at: now(), turn, step, body: Body::Delta(delta) });
+        let (turn, step) =
+            (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
+        let event = Arc::new(Event {
+            seq: self.number(ctx),
+            at: now(),
+            turn,
+            step,
+            body: Body::Delta(delta),
+        });
         self.add_to_draft(&event, ctx);
         if self.outbox.is_empty() {
             self.publish(event);
@@ -248,7 +267,11 @@ impl SessionActor {
             match (&mut reserving).now_or_never() {
                 Some(reserved) => self.reserved(reserved, ctx),
                 None => {
-                    ctx.spawn(reserving.into_actor(self).map(|reserved, actor, ctx| actor.reserved(reserved, ctx)));
+                    ctx.spawn(
+                        reserving
+                            .into_actor(self)
+                            .map(|reserved, actor, ctx| actor.reserved(reserved, ctx)),
+                    );
                 }
             }
         }

@@ -76,7 +76,8 @@ impl Attachment {
     /// As [`next_batch`](Self::next_batch), but only for events from before the attach. Also
     /// returns 0 when all of those were delivered.
     pub async fn next_past(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
-        let has_past = with_backend!(AnyEvents, &mut self.stream, stream => stream.has_past().await);
+        let has_past =
+            with_backend!(AnyEvents, &mut self.stream, stream => stream.has_past().await);
         if has_past { self.next_batch(batch, most).await } else { 0 }
     }
 

@@ -6,7 +6,9 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use holdpoint_common::api::{ClientEnd, InboxAsk, SessionNews, TurnEnd, Verb};
-use holdpoint_common::{Event, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::{
+    Event, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
+};
 use tokio::sync::watch;
 
 use crate::attach_from::AttachFrom;
@@ -28,9 +30,15 @@ pub(crate) trait Backend: Sized + Clone + Send + Sync {
     fn for_client(self, who: Who) -> Self;
     fn with_supplies(self, supplies: Supplies) -> Self;
 
-    fn open(&self, open: OpenSession) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
+    fn open(
+        &self,
+        open: OpenSession,
+    ) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
     fn get(&self, what: &str) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
-    fn reach(&self, id: &SessionId) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
+    fn reach(
+        &self,
+        id: &SessionId,
+    ) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
     fn look(&self, what: &str) -> impl Future<Output = Result<Arc<Snapshot>, SessionError>> + Send;
     fn delete(&self, what: &str) -> impl Future<Output = Result<(), SessionError>> + Send;
 
@@ -49,11 +57,21 @@ pub(crate) trait Backend: Sized + Clone + Send + Sync {
 
     fn list(&self) -> impl Future<Output = Result<Vec<SessionSummary>, SessionError>> + Send;
     fn inbox(&self) -> impl Future<Output = Result<Vec<InboxAsk>, SessionError>> + Send;
-    fn asks(&self, id: &SessionId) -> impl Future<Output = Result<Vec<InboxAsk>, SessionError>> + Send;
+    fn asks(
+        &self,
+        id: &SessionId,
+    ) -> impl Future<Output = Result<Vec<InboxAsk>, SessionError>> + Send;
     fn watch(&self) -> impl Future<Output = Result<Self::Watch, SessionError>> + Send;
 
-    fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> impl Future<Output = Result<(), ExportError>> + Send;
-    fn import(&self, text: &mut (dyn BufRead + Send)) -> impl Future<Output = Result<SessionId, ImportError>> + Send;
+    fn export(
+        &self,
+        what: &str,
+        out: &mut (dyn Write + Send),
+    ) -> impl Future<Output = Result<(), ExportError>> + Send;
+    fn import(
+        &self,
+        text: &mut (dyn BufRead + Send),
+    ) -> impl Future<Output = Result<SessionId, ImportError>> + Send;
 }
 
 /// One session.
@@ -76,10 +94,19 @@ pub(crate) trait SessionBackend: Clone + Send + Sync {
 
     /// Carries out a verb. An unloaded session is opened first, if the handle may open it and the
     /// verb needs an actor.
-    fn act<V: SessionVerb>(&self, verb: V) -> impl Future<Output = Result<V::Reply, SessionError>> + Send;
+    fn act<V: SessionVerb>(
+        &self,
+        verb: V,
+    ) -> impl Future<Output = Result<V::Reply, SessionError>> + Send;
 
-    fn turn_end(&self, turn: TurnId) -> impl Future<Output = Result<Option<TurnEnd>, SessionError>> + Send;
-    fn attach(&self, from: AttachFrom) -> impl Future<Output = Result<Self::Events, SessionError>> + Send;
+    fn turn_end(
+        &self,
+        turn: TurnId,
+    ) -> impl Future<Output = Result<Option<TurnEnd>, SessionError>> + Send;
+    fn attach(
+        &self,
+        from: AttachFrom,
+    ) -> impl Future<Output = Result<Self::Events, SessionError>> + Send;
 }
 
 /// The event stream of an attached client.
@@ -91,7 +118,11 @@ pub(crate) trait EventsBackend: Send {
     fn has_past(&mut self) -> impl Future<Output = bool> + Send;
 
     fn next(&mut self) -> impl Future<Output = Option<Arc<Event>>> + Send;
-    fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> impl Future<Output = ()> + Send;
+    fn next_batch(
+        &mut self,
+        batch: &mut Vec<Arc<Event>>,
+        most: usize,
+    ) -> impl Future<Output = ()> + Send;
     fn end(&self) -> ClientEnd;
     fn detach(self) -> impl Future<Output = ()> + Send;
 }

@@ -42,7 +42,9 @@ impl OpenItems {
             self.last = event.seq;
             let Some(fact) = event.fact() else { continue };
             // Blocks stream one after the other, so the missing pieces belong to the last ones.
-            for (item, kind, so_far) in finished(fact).rev().filter(|(item, ..)| !pieces.contains(item)) {
+            for (item, kind, so_far) in
+                finished(fact).rev().filter(|(item, ..)| !pieces.contains(item))
+            {
                 // Without a free number, no piece of the item is missing.
                 let Some(gap) = free.last_mut() else { continue };
                 gap.end -= 1;
@@ -70,7 +72,9 @@ impl OpenItems {
 /// The item that a delta belongs to.
 fn piece_of(event: &Event) -> Option<ItemId> {
     match event.delta()? {
-        Delta::Text { item, .. } | Delta::Thought { item, .. } | Delta::Output { item, .. } => Some(*item),
+        Delta::Text { item, .. } | Delta::Thought { item, .. } | Delta::Output { item, .. } => {
+            Some(*item)
+        }
         Delta::ItemSoFar { item, .. } => Some(*item),
         Delta::Status { .. }
         | Delta::Retrying { .. }
@@ -109,8 +113,12 @@ mod tests {
             calls_before: 0,
         };
         let blocks = vec![block(3, "known"), block(4, "cut")];
-        let body = Body::Fact(Fact::AssistantMessage(AssistantMessage { blocks, ..AssistantMessage::default() }));
-        let mut events = vec![Arc::new(Event { seq: 12, at: Timestamp(0), turn: None, step: None, body })];
+        let body = Body::Fact(Fact::AssistantMessage(AssistantMessage {
+            blocks,
+            ..AssistantMessage::default()
+        }));
+        let mut events =
+            vec![Arc::new(Event { seq: 12, at: Timestamp(0), turn: None, step: None, body })];
         OpenItems::after(10).complete_items(&mut events);
         let so_far = Kept { head: "cut".to_owned(), ..Kept::default() };
         let whole = Delta::ItemSoFar { item: ItemId(4), kind: ItemKind::Text, so_far };

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use actix::prelude::*;
 use holdpoint_common::{Limits, SessionSettings, Who};
 use holdpoint_tools::{
-    AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Tasks, Toolbox, WriteFile,
+    AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Tasks, Toolbox,
+    WriteFile,
 };
 use thiserror::Error;
 use tokio::runtime;
@@ -157,28 +158,30 @@ impl EngineBuilder {
             runtime: runtime.handle().clone(),
         };
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        let thread = std::thread::Builder::new().name("holdpoint-engine".to_owned()).spawn(move || {
-            let system = System::new();
-            system.block_on(async {
-                let arbiters = (0..SESSION_THREADS).map(|_| Arbiter::new()).collect();
-                let context = Context::<Manager>::new();
-                // If the caller is gone, the address is dropped, which ends the manager.
-                let _ = sender.send(context.address());
-                let manager = actix_rt::spawn(context.into_future(Manager::new(engine, arbiters)));
-                actix_rt::spawn(async move {
-                    // The engine is useless without its manager, and its drop waits for this
-                    // thread.
-                    if manager.await.is_err() {
-                        tracing::error!("the manager failed; the engine stops");
-                    }
-                    System::current().stop();
+        let thread =
+            std::thread::Builder::new().name("holdpoint-engine".to_owned()).spawn(move || {
+                let system = System::new();
+                system.block_on(async {
+                    let arbiters = (0..SESSION_THREADS).map(|_| Arbiter::new()).collect();
+                    let context = Context::<Manager>::new();
+                    // If the caller is gone, the address is dropped, which ends the manager.
+                    let _ = sender.send(context.address());
+                    let manager =
+                        actix_rt::spawn(context.into_future(Manager::new(engine, arbiters)));
+                    actix_rt::spawn(async move {
+                        // The engine is useless without its manager, and its drop waits for this
+                        // thread.
+                        if manager.await.is_err() {
+                            tracing::error!("the manager failed; the engine stops");
+                        }
+                        System::current().stop();
+                    });
                 });
+                if let Err(error) = system.run() {
+                    tracing::error!(%error, "the engine's actor system failed");
+                }
+                runtime.shutdown_background();
             });
-            if let Err(error) = system.run() {
-                tracing::error!(%error, "the engine's actor system failed");
-            }
-            runtime.shutdown_background();
-        });
         let thread = Some(thread.map_err(|error| failed(&error))?);
         let manager = receiver.into_iter().next().ok_or_else(|| failed(&"its thread ended"))?;
         Ok(Engine { manager, thread })

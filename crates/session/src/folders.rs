@@ -87,7 +87,8 @@ impl Folders {
     /// There is no home folder, or `state_dir` is relative and there is no current folder.
     pub fn find(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
         if let Some(dir) = state_dir {
-            let dir = std::path::absolute(dir).map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;
+            let dir = std::path::absolute(dir)
+                .map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;
             let [config, data, runtime] = ["config", "data", "run"].map(|name| dir.join(name));
             return Ok(Self { config, data, runtime, second: None, state_dir: Some(dir) });
         }
@@ -98,7 +99,13 @@ impl Folders {
             Some(dir) => (dir.join("holdpoint"), Some(beside)),
             None => (beside, None),
         };
-        Ok(Self { config: user.config_dir().join("holdpoint"), data, runtime, second, state_dir: None })
+        Ok(Self {
+            config: user.config_dir().join("holdpoint"),
+            data,
+            runtime,
+            second,
+            state_dir: None,
+        })
     }
 
     /// Creates the folders for the state, with access for this user only.
@@ -157,10 +164,15 @@ impl Folders {
     /// # Errors
     /// The first path is longer than the system allows. A second one that is too long is left out.
     pub fn sockets(&self) -> Result<Vec<PathBuf>, FoldersError> {
-        let [first, second] = [Some(&self.runtime), self.second.as_ref()].map(|dir| Some(dir?.join("holdpoint.sock")));
+        let [first, second] = [Some(&self.runtime), self.second.as_ref()]
+            .map(|dir| Some(dir?.join("holdpoint.sock")));
         let length = |path: &PathBuf| path.as_os_str().len();
         if let Some(path) = first.as_ref().filter(|path| length(path) > SOCKET_PATH) {
-            return Err(FoldersError::SocketPath { bytes: length(path), most: SOCKET_PATH, path: path.clone() });
+            return Err(FoldersError::SocketPath {
+                bytes: length(path),
+                most: SOCKET_PATH,
+                path: path.clone(),
+            });
         }
         Ok(first.into_iter().chain(second.filter(|path| length(path) <= SOCKET_PATH)).collect())
     }
@@ -184,6 +196,7 @@ impl Folders {
     /// The file exists but can't be read, or is invalid.
     pub fn config(&self) -> Result<Config, FoldersError> {
         let Some(text) = self.config_text()? else { return Ok(Config::default()) };
-        Config::parse(&text).map_err(|error| FoldersError::Config { path: self.config_file(), error })
+        Config::parse(&text)
+            .map_err(|error| FoldersError::Config { path: self.config_file(), error })
     }
 }

@@ -211,7 +211,8 @@ impl AskForm {
         let entry = self.entry();
         let counts = self.guard.is_over(at);
         // If the user has chosen to write, the first letters are not lost.
-        let writes = matches!(entry, Entry::Text { chosen } if counts || chosen && !self.interrupted);
+        let writes =
+            matches!(entry, Entry::Text { chosen } if counts || chosen && !self.interrupted);
         let is_always = matches!(key, Key::Char('a' | 'A'));
         let was_armed = self.armed;
         self.armed &= is_always;
@@ -230,8 +231,11 @@ impl AskForm {
             }
             Entry::Choice | Entry::Text { .. } => Pressed::Nothing,
         };
-        let pressed =
-            if pressed == Pressed::Nothing && was_armed && !self.armed { Pressed::ModeChanged } else { pressed };
+        let pressed = if pressed == Pressed::Nothing && was_armed && !self.armed {
+            Pressed::ModeChanged
+        } else {
+            pressed
+        };
         let is_answer = matches!(pressed, Pressed::Answer(_));
         let is_of_words = writes && matches!(pressed, Pressed::Typed | Pressed::Nothing);
         if !is_answer && !is_of_words {
@@ -244,11 +248,15 @@ impl AskForm {
     /// Handles pasted text, which is added to the typed text and never answers.
     pub fn paste(&mut self, text: &str, at: Instant) -> Pressed {
         let counts = self.guard.is_over(at);
-        let takes = matches!(self.entry(), Entry::Text { chosen } if counts || chosen && !self.interrupted);
+        let takes =
+            matches!(self.entry(), Entry::Text { chosen } if counts || chosen && !self.interrupted);
         if self.answered || !takes {
             return self.press(Key::Other, at);
         }
-        let line: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+        let line: String = text
+            .chars()
+            .map(|character| if character.is_control() { ' ' } else { character })
+            .collect();
         self.fields[self.place].line.insert(&line);
         Pressed::Typed
     }
@@ -260,7 +268,9 @@ impl AskForm {
                 field.writes = false;
                 Pressed::ModeChanged
             }
-            Entry::Text { chosen: false } if key == Key::Esc && !self.answered && !field.line.text().is_empty() => {
+            Entry::Text { chosen: false }
+                if key == Key::Esc && !self.answered && !field.line.text().is_empty() =>
+            {
                 field.line = LineEditor::default();
                 Pressed::Typed
             }
@@ -293,9 +303,12 @@ impl AskForm {
                 's' => self.reply_to_question(Reply::Skip),
                 '1'..='9' => {
                     let place = letter.to_digit(10).unwrap_or_default() as usize - 1;
-                    let option = self.question().and_then(|(question, ..)| question.options.get(place));
+                    let option =
+                        self.question().and_then(|(question, ..)| question.options.get(place));
                     let label = option.map(|option| option.label.clone());
-                    label.map_or(Pressed::Nothing, |label| self.reply_to_question(Reply::Answer(label)))
+                    label.map_or(Pressed::Nothing, |label| {
+                        self.reply_to_question(Reply::Answer(label))
+                    })
                 }
                 _ => Pressed::Nothing,
             },
@@ -335,7 +348,9 @@ impl AskForm {
     fn reply_to_question(&mut self, reply: Reply) -> Pressed {
         self.fields[self.place].reply = Some(reply);
         let count = self.fields.len();
-        let open = (self.place + 1..count).chain(0..self.place).find(|place| self.fields[*place].reply.is_none());
+        let open = (self.place + 1..count)
+            .chain(0..self.place)
+            .find(|place| self.fields[*place].reply.is_none());
         match open {
             Some(place) => self.go_to(place),
             None => Pressed::Answer(self.answer()),
@@ -353,7 +368,11 @@ impl AskForm {
             QuestionReply { id: question.id.clone(), answer }
         };
         let answers: Vec<_> = request.questions.iter().zip(&self.fields).map(reply).collect();
-        if answers.iter().all(|reply| reply.answer.is_none()) { Answer::Cancel } else { Answer::Reply { answers } }
+        if answers.iter().all(|reply| reply.answer.is_none()) {
+            Answer::Cancel
+        } else {
+            Answer::Reply { answers }
+        }
     }
 }
 

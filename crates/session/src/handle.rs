@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
-    InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
-    TurnEnd,
+    AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest,
+    HoldRequest, InterruptReply, InterruptRequest, PromptRequest, Prompted, ReleaseRequest,
+    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
-use holdpoint_common::{Answer, AskId, AsksMode, Hold, HoldShown, SessionError, SessionId, Snapshot, TurnId};
+use holdpoint_common::{
+    Answer, AskId, AsksMode, Hold, HoldShown, SessionError, SessionId, Snapshot, TurnId,
+};
 use tokio::sync::watch;
 
 use crate::backend::{SessionBackend, SessionVerb, with_backend};
@@ -150,9 +152,12 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interruption, SessionError> {
-        let InterruptReply { turn, run, .. } = self.act(InterruptRequest { turn, no_wait: true }).await?;
+        let InterruptReply { turn, run, .. } =
+            self.act(InterruptRequest { turn, no_wait: true }).await?;
         Ok(match turn {
-            Some(turn) => Interruption::Interrupting(InterruptedTurn { turn, session: self.clone() }),
+            Some(turn) => {
+                Interruption::Interrupting(InterruptedTurn { turn, session: self.clone() })
+            }
             None if run => Interruption::RunEnded,
             None => Interruption::NotRunning,
         })

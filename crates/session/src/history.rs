@@ -5,7 +5,9 @@ mod refused;
 
 use std::sync::Arc;
 
-use holdpoint_common::{AssistantMessage, CallId, Event, Fact, Omitted, RunSettings, Tasks, ToolResult, ToolStatus};
+use holdpoint_common::{
+    AssistantMessage, CallId, Event, Fact, Omitted, RunSettings, Tasks, ToolResult, ToolStatus,
+};
 
 use crate::model::Message;
 pub use crate::model::inserted::{CONTINUE, PROMPT_LEFT_OUT, RESULTS, UNANSWERED};
@@ -37,7 +39,8 @@ pub struct Derived {
 #[must_use]
 pub fn derive(facts: &[Arc<Event>]) -> Derived {
     let changed = model_changed(facts);
-    let mut conversation = HistoryBuilder { messages: Vec::with_capacity(facts.len()), ..HistoryBuilder::default() };
+    let mut conversation =
+        HistoryBuilder { messages: Vec::with_capacity(facts.len()), ..HistoryBuilder::default() };
     for (at, fact) in facts.iter().enumerate().filter_map(|(at, event)| Some((at, event.fact()?))) {
         let of_model = changed.is_none_or(|changed| at > changed);
         match fact {
@@ -45,13 +48,20 @@ pub fn derive(facts: &[Arc<Event>]) -> Derived {
             Fact::AssistantMessage(message) => conversation.answer(message),
             Fact::ToolFinished(result) => conversation.result(result),
             Fact::StepFinished { refused: true, .. } if of_model => conversation.refused(),
-            Fact::StepFinished { omitted: Some(omission), .. } if of_model => conversation.omit(omission.what),
+            Fact::StepFinished { omitted: Some(omission), .. } if of_model => {
+                conversation.omit(omission.what)
+            }
             Fact::RunStarted { run, .. } => {
-                (conversation.run, conversation.unanswered_prompts) = (Some(run.clone()), Vec::new())
+                (conversation.run, conversation.unanswered_prompts) =
+                    (Some(run.clone()), Vec::new())
             }
             Fact::RunFinished { .. } => (conversation.run, conversation.opening) = (None, false),
-            Fact::IterationStarted { iteration, resumed, .. } => conversation.iteration(*iteration, *resumed),
-            Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),
+            Fact::IterationStarted { iteration, resumed, .. } => {
+                conversation.iteration(*iteration, *resumed)
+            }
+            Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => {
+                conversation.tasks.apply(fact)
+            }
             _ => {}
         }
     }
@@ -63,8 +73,9 @@ pub fn derive(facts: &[Arc<Event>]) -> Derived {
 /// ends with its own model.
 fn model_changed(facts: &[Arc<Event>]) -> Option<usize> {
     let is_change = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::ModelChanged { .. }));
-    let begins_turn =
-        |event: &Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::IterationStarted { .. }));
+    let begins_turn = |event: &Arc<Event>| {
+        matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::IterationStarted { .. }))
+    };
     let last_turn = facts.iter().rposition(begins_turn)?;
     let change = facts[..last_turn].iter().rposition(is_change)?;
     facts[change..].iter().position(begins_turn).map(|turn| change + turn)
@@ -137,7 +148,12 @@ impl HistoryBuilder {
             self.messages.clear();
         }
         if let Some(run) = &self.run {
-            self.messages.push(Message::User(iteration::opening(run, &self.tasks, iteration, resumed)));
+            self.messages.push(Message::User(iteration::opening(
+                run,
+                &self.tasks,
+                iteration,
+                resumed,
+            )));
             self.opening = true;
         }
         if !resumed {
@@ -188,7 +204,8 @@ impl HistoryBuilder {
         if let Some(whole) = self.whole.take() {
             self.messages = whole;
         }
-        let answered = self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
+        let answered =
+            self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
         let open = self.messages.split_off(answered.map_or(0, |at| at + 1));
         let asked = open.iter().any(Message::is_prompt);
         self.messages.extend(open.into_iter().filter(|message| !message.is_prompt()));
@@ -221,8 +238,10 @@ impl HistoryBuilder {
         for call in self.open.drain(..) {
             let at = self.results.iter().position(|result| result.call == call);
             // Every call has its result, unless a damaged log has lost it.
-            let lost = || ToolResult::not_run(call, ToolStatus::Interrupted, "its result is unknown");
-            self.messages.push(Message::Tool(at.map_or_else(lost, |at| self.results.swap_remove(at))));
+            let lost =
+                || ToolResult::not_run(call, ToolStatus::Interrupted, "its result is unknown");
+            self.messages
+                .push(Message::Tool(at.map_or_else(lost, |at| self.results.swap_remove(at))));
         }
         self.results.clear();
     }

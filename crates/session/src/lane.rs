@@ -71,7 +71,12 @@ pub(crate) struct LaneSink {
 
 impl LaneSink {
     pub(crate) fn new(call: CallId, lane: mpsc::Sender<LaneMessage>) -> Self {
-        Self { call, lane, kept: Mutex::new(Some(Kept::default())), closing: AtomicBool::new(false) }
+        Self {
+            call,
+            lane,
+            kept: Mutex::new(Some(Kept::default())),
+            closing: AtomicBool::new(false),
+        }
     }
 
     /// Closes the sink and returns the kept output. Later output of the call's thread is dropped.

@@ -22,14 +22,19 @@ pub struct Load {
 impl Load {
     /// The load of an engine without sessions, which can run `most` of them.
     pub(crate) fn none(most: usize) -> Self {
-        Self { sessions: SessionCounts { most, ..SessionCounts::default() }, saved: true, ..Self::default() }
+        Self {
+            sessions: SessionCounts { most, ..SessionCounts::default() },
+            saved: true,
+            ..Self::default()
+        }
     }
 
     /// Adds a live session.
     pub(crate) fn add(&mut self, session: &Snapshot) {
         let counts = &mut self.sessions;
         counts.live += 1;
-        counts.busy += usize::from(session.status != SessionStatus::Idle || !session.jobs.is_empty());
+        counts.busy +=
+            usize::from(session.status != SessionStatus::Idle || !session.jobs.is_empty());
         counts.running += usize::from(session.status == SessionStatus::Running);
         counts.waiting += usize::from(!session.asks.is_empty());
         counts.held += usize::from(session.hold.shown() == HoldShown::Standing);

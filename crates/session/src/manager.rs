@@ -212,7 +212,9 @@ impl Live {
     async fn ended(&self) -> Result<(), SessionError> {
         match self.end.clone().wait_for(Option::is_some).await.map(|end| *end) {
             Ok(Some(ActorEnd::Unloaded | ActorEnd::Closed)) => Ok(()),
-            Ok(Some(ActorEnd::Failed) | None) | Err(_) => Err(SessionError::Gone { session: self.id.clone() }),
+            Ok(Some(ActorEnd::Failed) | None) | Err(_) => {
+                Err(SessionError::Gone { session: self.id.clone() })
+            }
         }
     }
 }

@@ -231,7 +231,9 @@ impl ModelError {
     pub fn blames_thoughts(&self) -> bool {
         let Self::Refused { message, .. } = self else { return false };
         let message = message.to_ascii_lowercase();
-        ["thinking", "thought", "reasoning", "signature"].iter().any(|words| message.contains(words))
+        ["thinking", "thought", "reasoning", "signature"]
+            .iter()
+            .any(|words| message.contains(words))
     }
 
     /// Whether the provider refused the request only because of its size.

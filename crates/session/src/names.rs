@@ -13,7 +13,9 @@ const NUMBER: usize = 11;
 /// Generates a random id.
 pub(crate) fn fresh_id() -> SessionId {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let text: String = (0..ID_CHARACTERS).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])).collect();
+    let text: String = (0..ID_CHARACTERS)
+        .map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())]))
+        .collect();
     // The alphabet is a subset of the characters that an id may have.
     text.parse().unwrap_or_else(|_| unreachable!("{text} is a session id"))
 }

@@ -14,9 +14,13 @@ const FILE: &str = "AGENTS.md";
 
 /// The system prompt for a session in this workspace, and a message for the user if a part of the
 /// project's file is left out of it.
-pub(crate) async fn system_prompt(system: &Arc<str>, workspace: &Path) -> (Arc<str>, Option<String>) {
+pub(crate) async fn system_prompt(
+    system: &Arc<str>,
+    workspace: &Path,
+) -> (Arc<str>, Option<String>) {
     let root = PathBuf::from(workspace);
-    let read = tokio::task::spawn_blocking(move || read(&root)).await.map_err(io::Error::other).flatten();
+    let read =
+        tokio::task::spawn_blocking(move || read(&root)).await.map_err(io::Error::other).flatten();
     let (words, cut) = match read {
         Ok(None) => (None, None),
         Ok(Some(Instructions { text, bytes, is_utf8 })) => {
@@ -41,7 +45,8 @@ struct Instructions {
 }
 
 fn not_utf8(is_utf8: bool) -> Option<String> {
-    let why = format!("{FILE} is not UTF-8: the model gets \u{fffd} for invalid bytes; save it as UTF-8");
+    let why =
+        format!("{FILE} is not UTF-8: the model gets \u{fffd} for invalid bytes; save it as UTF-8");
     (!is_utf8).then_some(why)
 }
 
@@ -82,11 +87,13 @@ fn read(workspace: &Path) -> io::Result<Option<Instructions>> {
     // The file may have grown in the meantime.
     let bytes = about.len().max(start.len() as u64);
     if start.contains(&0) {
-        return Err(io::Error::other("it contains zero bytes, like binary or UTF-16 text; save it as UTF-8"));
+        return Err(io::Error::other(
+            "it contains zero bytes, like binary or UTF-16 text; save it as UTF-8",
+        ));
     }
     // A character that the limit splits does not make the file invalid.
-    let is_utf8 =
-        str::from_utf8(&start).map_or_else(|error| error.error_len().is_none() && bytes > start.len() as u64, |_| true);
+    let is_utf8 = str::from_utf8(&start)
+        .map_or_else(|error| error.error_len().is_none() && bytes > start.len() as u64, |_| true);
     let mut text = String::from_utf8_lossy(&start).into_owned();
     if start.len() > MAX_PROJECT_BYTES {
         text.truncate(text.floor_char_boundary(MAX_PROJECT_BYTES));
@@ -100,10 +107,15 @@ fn read(workspace: &Path) -> io::Result<Option<Instructions>> {
 fn add(system: &str, words: &str) -> String {
     let mut text = format!("{}\n\n{}\n\n", system.trim_end(), INTRODUCTION.trim_end());
     // A character that might end a line for a model ends one here.
-    let words = words.replace("\r\n", "\n").replace(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
+    let words = words
+        .replace("\r\n", "\n")
+        .replace(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
     for line in words.trim_end().lines() {
         text.push_str(if line.is_empty() { ">" } else { "> " });
-        text.extend(line.chars().map(|char| if char.is_control() && char != '\t' { '\u{fffd}' } else { char }));
+        text.extend(
+            line.chars()
+                .map(|char| if char.is_control() && char != '\t' { '\u{fffd}' } else { char }),
+        );
         text.push('\n');
     }
     text

@@ -45,8 +45,15 @@ const STATUS: [&str; 9] = [
 ];
 
 /// The files that differ between two commits, below the folder.
-const BETWEEN: [&str; 7] =
-    ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all", "--relative"];
+const BETWEEN: [&str; 7] = [
+    "diff-tree",
+    "-r",
+    "-z",
+    "--name-only",
+    "--no-renames",
+    "--ignore-submodules=all",
+    "--relative",
+];
 
 /// The state of a repository at one moment, with enough detail to find later changes.
 #[derive(Debug)]
@@ -94,7 +101,9 @@ impl Git {
             return None;
         }
         let program = environment::program(&["git"], workspace.env(), root)?;
-        let own = environment::outside(workspace.env(), root).into_iter().filter(|(name, _)| !name.starts_with("GIT_"));
+        let own = environment::outside(workspace.env(), root)
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with("GIT_"));
         let quiet = QUIET_VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Some(Self { program, root: root.to_owned(), env: own.chain(quiet).collect() })
     }
@@ -108,7 +117,9 @@ impl Git {
         for line in lines(&listed) {
             if let Some(commit) = line.strip_prefix("# branch.oid ") {
                 head = Some(commit.to_owned()).filter(|commit| commit != "(initial)");
-            } else if let Some(path) = path(&line).and_then(|path| path.strip_prefix(prefix.as_str())) {
+            } else if let Some(path) =
+                path(&line).and_then(|path| path.strip_prefix(prefix.as_str()))
+            {
                 paths.insert(path.to_owned());
             }
         }
@@ -118,7 +129,8 @@ impl Git {
     async fn changed_since(&self, before: &Repository) -> Option<Vec<String>> {
         let now = self.repository().await?;
         let known = before.files.keys().chain(now.files.keys()).cloned();
-        let paths = self.committed(&before.head, &now.head).await.into_iter().chain(known).collect();
+        let paths =
+            self.committed(&before.head, &now.head).await.into_iter().chain(known).collect();
         let files = self.look(paths).await?;
         // A file that was changed before and has only been committed since looks the same.
         let changed = files.into_iter().filter(|(path, look)| before.files.get(path) != Some(look));
@@ -131,9 +143,15 @@ impl Git {
         let listed = match (before, now) {
             (before, now) if before == now => None,
             (Some(before), Some(now)) => {
-                self.ask(&[&BETWEEN[..], &[before.as_str(), now.as_str()]].concat(), &own_settings()).await
+                self.ask(
+                    &[&BETWEEN[..], &[before.as_str(), now.as_str()]].concat(),
+                    &own_settings(),
+                )
+                .await
             }
-            (None, Some(now)) => self.ask(&["ls-tree", "-r", "-z", "--name-only", now], &own_settings()).await,
+            (None, Some(now)) => {
+                self.ask(&["ls-tree", "-r", "-z", "--name-only", now], &own_settings()).await
+            }
             (_, None) => None,
         };
         listed.iter().flat_map(|listed| lines(listed)).map(|path| path.into_owned()).collect()
@@ -157,10 +175,13 @@ impl Git {
     async fn settings(&self) -> Option<Vec<(String, String)>> {
         let own = own_settings();
         // Git fails if there are no filters.
-        let listed = self.ask(&["config", "--null", "--name-only", "--get-regexp", r"^filter\."], &own).await;
+        let listed = self
+            .ask(&["config", "--null", "--name-only", "--get-regexp", r"^filter\."], &own)
+            .await;
         let listed = listed.unwrap_or_default();
         let names = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        let filters: BTreeSet<_> = names.filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned())).collect();
+        let filters: BTreeSet<_> =
+            names.filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned())).collect();
         let off = filters.iter().flat_map(|filter| {
             [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]
                 .map(|(key, value)| (format!("{filter}.{key}"), value.to_owned()))
@@ -171,7 +192,10 @@ impl Git {
     /// Runs git and returns its output; `None` if it fails.
     async fn ask(&self, args: &[&str], settings: &[(String, String)]) -> Option<Vec<u8>> {
         let numbered = settings.iter().enumerate().flat_map(|(n, (key, value))| {
-            [(format!("GIT_CONFIG_KEY_{n}"), key.clone()), (format!("GIT_CONFIG_VALUE_{n}"), value.clone())]
+            [
+                (format!("GIT_CONFIG_KEY_{n}"), key.clone()),
+                (format!("GIT_CONFIG_VALUE_{n}"), value.clone()),
+            ]
         });
         let mut command = Command::new(&self.program);
         command.args(args).current_dir(&self.root).env_clear().envs(self.env.iter().cloned());

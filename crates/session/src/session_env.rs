@@ -81,9 +81,11 @@ impl EngineEnv {
     ) -> Result<SessionEnv, PolicyError> {
         let env = environment::allowed(supplies.env.iter().cloned());
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
-        let policy = Policy::new(settings.policy, &settings.rules, home)?.protecting(self.own_folders.clone());
+        let policy = Policy::new(settings.policy, &settings.rules, home)?
+            .protecting(self.own_folders.clone());
         let display = environment::display(supplies.env.iter().cloned());
-        let system = supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from);
+        let system =
+            supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from);
         Ok(SessionEnv {
             model,
             workspace: Arc::new(Workspace::new(root, env, policy).with_display(display)),
@@ -102,6 +104,11 @@ impl EngineEnv {
 impl SessionEnv {
     /// The moment for a decision, where `next` is the number of its first fact.
     pub(crate) fn moment(&self, next: u64) -> Moment<'_> {
-        Moment { now: SystemTime::now().into(), next, limits: &self.limits, fixed_bytes: self.fixed_bytes }
+        Moment {
+            now: SystemTime::now().into(),
+            next,
+            limits: &self.limits,
+            fixed_bytes: self.fixed_bytes,
+        }
     }
 }

@@ -4,9 +4,12 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::api::{AnswerRequest, Answered, CloseRequest, InboxAsk, RenameRequest, SessionNews, TurnEnd};
+use holdpoint_common::api::{
+    AnswerRequest, Answered, CloseRequest, InboxAsk, RenameRequest, SessionNews, TurnEnd,
+};
 use holdpoint_common::{
-    Answer, AskId, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
+    Answer, AskId, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies,
+    TurnId, Who,
 };
 
 use crate::backend::{Backend, SessionVerb, WatchBackend, with_backend};
@@ -138,7 +141,11 @@ impl Sessions {
     /// # Errors
     /// [`ExportError`] if there is no such session, it can't be read, or a write to `out` fails.
     /// Incomplete text has no last line.
-    pub async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+    pub async fn export(
+        &self,
+        what: &str,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), ExportError> {
         with_backend!(AnySessions, &self.0, sessions => sessions.export(what, out).await)
     }
 
@@ -175,7 +182,11 @@ impl Sessions {
     /// # Errors
     /// [`SessionError::NotLive`] if the verb needs a live session and this one is only saved;
     /// [`SessionError`] if there is no such session, or it refuses the verb.
-    pub async fn act<V: SessionVerb>(&self, id: &SessionId, verb: V) -> Result<V::Reply, SessionError> {
+    pub async fn act<V: SessionVerb>(
+        &self,
+        id: &SessionId,
+        verb: V,
+    ) -> Result<V::Reply, SessionError> {
         verb.check_session(id)?;
         with_backend!(AnySessions, &self.0, sessions => sessions.act(id, verb).await)
     }
@@ -187,9 +198,14 @@ impl Sessions {
     /// As [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be
     /// opened.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        match self.act(&ask.session, AnswerRequest { ask: ask.clone(), answer: answer.clone() }).await {
+        match self
+            .act(&ask.session, AnswerRequest { ask: ask.clone(), answer: answer.clone() })
+            .await
+        {
             // It would accept the answer.
-            Err(SessionError::NotLive { .. }) => self.get(ask.session.as_str()).await?.answer(ask, answer).await,
+            Err(SessionError::NotLive { .. }) => {
+                self.get(ask.session.as_str()).await?.answer(ask, answer).await
+            }
             answered => answered,
         }
     }
@@ -211,7 +227,11 @@ impl Sessions {
     ///
     /// # Errors
     /// As [`SessionHandle::rename`].
-    pub async fn rename(&self, id: &SessionId, name: impl Into<String>) -> Result<(), SessionError> {
+    pub async fn rename(
+        &self,
+        id: &SessionId,
+        name: impl Into<String>,
+    ) -> Result<(), SessionError> {
         self.act(id, RenameRequest { name: name.into() }).await
     }
 
@@ -239,7 +259,11 @@ impl Sessions {
     /// # Errors
     /// [`SessionError`] if there is no such session, or it can't be read;
     /// [`SessionError::Disconnected`] if its daemon fails in the meantime.
-    pub async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+    pub async fn turn_end(
+        &self,
+        id: &SessionId,
+        turn: TurnId,
+    ) -> Result<Option<TurnEnd>, SessionError> {
         with_backend!(AnySessions, &self.0, sessions => sessions.turn_end(id, turn).await)
     }
 

@@ -19,17 +19,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact, FileMark, Gaps, Hold,
-    ItemId, Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, Run, SessionId, SessionSettings, SessionStatus,
-    SessionSummary, Tasks, Timestamp, TurnId, Usage,
+    AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact,
+    FileMark, Gaps, Hold, ItemId, Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, Run,
+    SessionId, SessionSettings, SessionStatus, SessionSummary, Tasks, Timestamp, TurnId, Usage,
 };
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
 pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Reception};
 pub use input::{
-    ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, Input, JobEnded, JobStarted, Moment, PassGate, RaiseAsk,
-    Report, Restore, RunnerReport, Shutdown, WaitOver,
+    ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, Input, JobEnded, JobStarted, Moment,
+    PassGate, RaiseAsk, Report, Restore, RunnerReport, Shutdown, WaitOver,
 };
 pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 
@@ -239,7 +239,8 @@ impl State {
     /// answer.
     pub(crate) fn step_usage(&self, step: OpenStep, moment: Moment<'_>) -> Usage {
         step.usage.unwrap_or_else(|| {
-            let usage = Usage::estimate(moment.fixed_bytes + self.history.text_bytes(), step.answer_bytes);
+            let usage =
+                Usage::estimate(moment.fixed_bytes + self.history.text_bytes(), step.answer_bytes);
             // No request is larger than the limit.
             Usage { input: usage.input.min(moment.limits.max_history_tokens), ..usage }
         })
@@ -353,7 +354,10 @@ impl State {
     /// Whether the session has work, or was given or began any after the fact with this number.
     /// Background jobs do not count.
     fn is_used_since(&self, since: u64) -> bool {
-        self.turn().is_some() || self.run.is_some() || !self.queue.is_empty() || self.last_work > since
+        self.turn().is_some()
+            || self.run.is_some()
+            || !self.queue.is_empty()
+            || self.last_work > since
     }
 
     /// The turn and step that an upcoming fact belongs to.

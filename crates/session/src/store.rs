@@ -34,13 +34,19 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Taken`] if the session already has a log, [`StoreError::Io`] if the log can't
     /// be created.
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
     /// Opens the log of an existing session.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] if there is no such log, [`StoreError::Io`] if it can't be read.
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
     /// Lists every session that has a log, in no particular order.
     ///
@@ -118,7 +124,11 @@ pub trait SessionLog: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Io`] if the log can't be read.
-    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>>;
+    fn newest(
+        &self,
+        range: Range<u64>,
+        newest: usize,
+    ) -> BoxFuture<'static, Result<u64, StoreError>>;
 
     /// Saves pieces of a streaming answer durably: deltas, each of which continues the one before.
     /// They are not facts: an append with the answer, or with the end of its turn, drops them.

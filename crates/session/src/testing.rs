@@ -76,7 +76,9 @@ impl Harness {
         let probe = Probe::default();
         let tool = probe.clone();
         let catalog = Catalog::default().with(Arc::new(model.clone()));
-        let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).tools(move |_| toolbox(&tool));
+        let engine = Engine::builder(catalog)
+            .supervisor(Supervisor::ThisProgram)
+            .tools(move |_| toolbox(&tool));
         let engine = set_up(engine).start().expect("the engine starts");
         Self { model, probe, folder: TempDir::new().expect("a folder"), engine }
     }
@@ -85,12 +87,16 @@ impl Harness {
     #[must_use]
     pub fn sessions(&self) -> Sessions {
         let path = std::env::var("PATH").unwrap_or_default();
-        self.engine.sessions(Who::named("test")).with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
+        self.engine
+            .sessions(Who::named("test"))
+            .with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
     }
 
     /// The options for a session in the harness's folder: everything is allowed, and asks wait.
     pub fn session(&self) -> OpenSession {
-        OpenSession::in_folder(self.folder.path()).model(ScriptedModel::NAME).policy(holdpoint_common::PolicyMode::All)
+        OpenSession::in_folder(self.folder.path())
+            .model(ScriptedModel::NAME)
+            .policy(holdpoint_common::PolicyMode::All)
     }
 
     /// Opens a session in the harness's folder.

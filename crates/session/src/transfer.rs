@@ -75,6 +75,9 @@ impl Sum {
     }
 
     fn end(&self) -> End {
-        End { facts: self.lines.saturating_sub(1), check_sum: format!("{:016x}", self.hash.digest()) }
+        End {
+            facts: self.lines.saturating_sub(1),
+            check_sum: format!("{:016x}", self.hash.digest()),
+        }
     }
 }

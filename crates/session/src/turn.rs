@@ -18,7 +18,8 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    ContextFill, EndedProcesses, HistoryLimit, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
+    ContextFill, EndedProcesses, HistoryLimit, ItemId, Omitted, Outcome, StoppedTool, ToolCall,
+    TurnId, Usage,
 };
 use holdpoint_tools::{BackgroundJobs, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
@@ -69,13 +70,18 @@ pub(crate) async fn run(job: TurnJob) {
     let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
     // A cut in the meantime takes effect at the first gate.
-    let system = cancel.run_until_cancelled(project::system_prompt(&env.system, env.workspace.root())).await;
+    let system =
+        cancel.run_until_cancelled(project::system_prompt(&env.system, env.workspace.root())).await;
     let (system, cut) = system.unwrap_or_else(|| (Arc::clone(&env.system), None));
     if let Some(reason) = cut {
         // If the actor is gone, the token is cancelled.
         let _ = to_actor.send(LaneMessage::Report(Report::ProjectCut { reason })).await;
     }
-    let before = if iteration { cancel.run_until_cancelled(Repository::now(&env.workspace)).await } else { None };
+    let before = if iteration {
+        cancel.run_until_cancelled(Repository::now(&env.workspace)).await
+    } else {
+        None
+    };
     let before = before.flatten();
     let runner = Runner {
         turn,
@@ -96,7 +102,9 @@ pub(crate) async fn run(job: TurnJob) {
         asks,
         alive,
     };
-    let end = AssertUnwindSafe(Box::pin(runner.run(step, (pending_calls, used), toolbox))).catch_unwind().await;
+    let end = AssertUnwindSafe(Box::pin(runner.run(step, (pending_calls, used), toolbox)))
+        .catch_unwind()
+        .await;
     let end = end.unwrap_or_else(|panic| End {
         outcome: Outcome::Panicked,
         error: Some(format!("the turn's runner panicked: {}", panic_text(&*panic))),
@@ -104,7 +112,8 @@ pub(crate) async fn run(job: TurnJob) {
     });
     let End { outcome, error, tools, processes } = end;
     // The actor may be gone.
-    let _ = lane.send(LaneMessage::Report(Report::Finished { outcome, error, tools, processes })).await;
+    let _ =
+        lane.send(LaneMessage::Report(Report::Finished { outcome, error, tools, processes })).await;
 }
 
 /// The message of a panic.
@@ -123,7 +132,12 @@ struct End {
 
 impl Default for End {
     fn default() -> Self {
-        Self { outcome: Outcome::Done, error: None, tools: Vec::new(), processes: EndedProcesses::default() }
+        Self {
+            outcome: Outcome::Done,
+            error: None,
+            tools: Vec::new(),
+            processes: EndedProcesses::default(),
+        }
     }
 }
 
@@ -168,7 +182,12 @@ struct Runner {
 }
 
 impl Runner {
-    async fn run(mut self, step: u32, pending: (Vec<ToolCall>, Usage), mut toolbox: Toolbox) -> End {
+    async fn run(
+        mut self,
+        step: u32,
+        pending: (Vec<ToolCall>, Usage),
+        mut toolbox: Toolbox,
+    ) -> End {
         let end = match self.resume_calls(pending, &mut toolbox).await {
             Some(end) => end,
             None => self.steps(step, &mut toolbox).await,
@@ -181,7 +200,9 @@ impl Runner {
 
     /// Reports which files have changed, including changes by commands. Stops at a cut.
     async fn report_file_changes(&self) {
-        let Some(before) = self.before.as_ref().filter(|_| !self.cancel.is_cancelled()) else { return };
+        let Some(before) = self.before.as_ref().filter(|_| !self.cancel.is_cancelled()) else {
+            return;
+        };
         let changed = tokio::select! {
             () = self.cancel.cancelled() => return,
             changed = before.changed_since(&self.env.workspace) => changed,
@@ -191,7 +212,11 @@ impl Runner {
 
     /// Continues with the calls that a restart left, in a step with this usage. `Some` if the turn
     /// ends with them.
-    async fn resume_calls(&self, (pending_calls, used): (Vec<ToolCall>, Usage), toolbox: &mut Toolbox) -> Option<End> {
+    async fn resume_calls(
+        &self,
+        (pending_calls, used): (Vec<ToolCall>, Usage),
+        toolbox: &mut Toolbox,
+    ) -> Option<End> {
         if pending_calls.is_empty() {
             return None;
         }
@@ -204,7 +229,9 @@ impl Runner {
         loop {
             let history = match self.gate(Gate::Step).await {
                 GateAnswer::Step(history) => history,
-                GateAnswer::Limit(reason) => return End { error: Some(reason), ..End::with_outcome(Outcome::Limit) },
+                GateAnswer::Limit(reason) => {
+                    return End { error: Some(reason), ..End::with_outcome(Outcome::Limit) };
+                }
                 GateAnswer::Call { .. } | GateAnswer::Denied(_) | GateAnswer::Cut => {
                     return End::with_outcome(Outcome::Interrupted);
                 }
@@ -246,7 +273,11 @@ impl Runner {
             answer::Stop::Cut => Some(End::with_outcome(Outcome::Interrupted)),
             answer::Stop::Limit => {
                 let error = "the answer reached its token limit; its tool calls were not run";
-                Some(End { outcome: Outcome::Limit, error: Some(error.to_owned()), ..End::default() })
+                Some(End {
+                    outcome: Outcome::Limit,
+                    error: Some(error.to_owned()),
+                    ..End::default()
+                })
             }
             answer::Stop::Broken(error) => self.continue_answer(error).await,
             answer::Stop::Failed(error) => Some(End::failed(error)),

@@ -61,7 +61,8 @@ async fn m_b4_an_attach_into_a_long_open_answer_takes_no_more_memory_than_the_ou
     for (case, after, limit) in froms {
         ALLOCATOR.reset_peak_usage();
         let before = ALLOCATOR.current_usage();
-        let mut client = session.attach(AttachFrom { limit, ..AttachFrom::after(after) }).await.unwrap();
+        let mut client =
+            session.attach(AttachFrom { limit, ..AttachFrom::after(after) }).await.unwrap();
         let (mut last, mut text) = (after, 0);
         while last < newest {
             let event = client.next().await.unwrap();

@@ -5,7 +5,9 @@
 
 use holdpoint_common::{PauseKind, PauseResponse};
 use holdpoint_tools::testing::Bench;
-use holdpoint_tools::{Act, AskReply, Intent, ProcessSpec, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
+use holdpoint_tools::{
+    Act, AskReply, Intent, ProcessSpec, Tool, ToolContext, ToolError, ToolOutcome, Workspace,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,7 +37,10 @@ impl Tool for CountLines {
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = holdpoint_tools::parse(input)?;
         // The act that the policy judges, and the text that a user sees if the policy asks.
-        Ok(Intent { details: Some(input.files.join("\n")), ..Intent::new(Act::Other, "Count these files?") })
+        Ok(Intent {
+            details: Some(input.files.join("\n")),
+            ..Intent::new(Act::Other, "Count these files?")
+        })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
@@ -43,7 +48,8 @@ impl Tool for CountLines {
         if input.files.len() > 1 {
             // Blocks until the user answers, without a time limit. The message goes to the actor of
             // the session.
-            match context.pause(PauseKind::Confirm, "Count so many?", Some(input.files.join("\n"))) {
+            match context.pause(PauseKind::Confirm, "Count so many?", Some(input.files.join("\n")))
+            {
                 PauseResponse::Approved | PauseResponse::Resumed => {}
                 PauseResponse::Denied { reason } => return Err(ToolError::Denied { reason }),
                 PauseResponse::Interrupted => return Err(ToolError::Interrupted),
@@ -54,12 +60,15 @@ impl Tool for CountLines {
             .processes()
             .spawn(ProcessSpec {
                 program: "wc".into(),
-                args: std::iter::once("-l".into()).chain(input.files.into_iter().map(Into::into)).collect(),
+                args: std::iter::once("-l".into())
+                    .chain(input.files.into_iter().map(Into::into))
+                    .collect(),
                 cwd: context.root().to_owned(),
                 env: context.workspace().env().to_vec(),
             })
             .map_err(|error| ToolError::failed(format!("wc could not be started: {error}")))?;
-        let counts = std::io::read_to_string(&mut process).map_err(|error| ToolError::failed(error.to_string()))?;
+        let counts = std::io::read_to_string(&mut process)
+            .map_err(|error| ToolError::failed(error.to_string()))?;
         context.output(&counts);
         // The output has ended, but the process may still run, and `finish` would end it.
         let _ = process.wait_by(None);

@@ -10,8 +10,8 @@ use actix::WeakRecipient;
 use actix::prelude::Message;
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use holdpoint_common::{
-    AskRequest, CallId, JobEnd, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError, TaskRequest,
-    Tasks, TurnId,
+    AskRequest, CallId, JobEnd, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse,
+    TaskError, TaskRequest, Tasks, TurnId,
 };
 
 /// A request that a tool sends to its session's actor.
@@ -146,8 +146,14 @@ impl Asker {
     }
 
     /// `None` if the subject ended first. The session closes the ask with its call.
-    pub(crate) fn pause_about(&self, subject: &Subject, request: PauseRequest) -> Option<PauseResponse> {
-        let Some(answer) = self.send(|answering| self.ask_message(AskRequest::Pause(request), answering)) else {
+    pub(crate) fn pause_about(
+        &self,
+        subject: &Subject,
+        request: PauseRequest,
+    ) -> Option<PauseResponse> {
+        let Some(answer) =
+            self.send(|answering| self.ask_message(AskRequest::Pause(request), answering))
+        else {
             return Some(PauseResponse::Interrupted);
         };
         select_biased! {
@@ -183,7 +189,10 @@ impl Asker {
     }
 
     /// Sends a request and returns the receiver of its answer. `None` if the session is gone.
-    fn send<Reply>(&self, request: impl FnOnce(Answering<Reply>) -> ToolRequest) -> Option<Receiver<Reply>> {
+    fn send<Reply>(
+        &self,
+        request: impl FnOnce(Answering<Reply>) -> ToolRequest,
+    ) -> Option<Receiver<Reply>> {
         let (answering, answer) = bounded(1);
         // Dropped before the tool waits: a strong recipient would keep a dead session's actor
         // alive.

@@ -128,11 +128,16 @@ impl BackgroundJobs {
             // Registered before it runs, so that a cut finds it.
             let (since, output) = (Instant::now(), KeptOutput::default());
             let (processes, command) = (processes.clone(), command.to_owned());
-            let job = Job { turn, command, since, processes, output, ending: None, end: None, ran: None };
+            let job =
+                Job { turn, command, since, processes, output, ending: None, end: None, ran: None };
             jobs.all.insert(id, job);
         }
         let started = processes.spawn(spec).and_then(|process| {
-            asker.send_without_reply(ToolRequest::JobStarted { turn, call: id, command: command.to_owned() });
+            asker.send_without_reply(ToolRequest::JobStarted {
+                turn,
+                call: id,
+                command: command.to_owned(),
+            });
             watch::watch(Arc::clone(&self.0), asker.clone(), process, timeout)
         });
         if let Err(error) = started {
@@ -174,13 +179,15 @@ impl BackgroundJobs {
             let job = jobs.all.get(&id)?;
             let written = job.output.written();
             let has_new_output = from.map_or(written > 0, |from| written > from);
-            let left = deadline.map_or(Duration::ZERO, |by| by.saturating_duration_since(Instant::now()));
+            let left =
+                deadline.map_or(Duration::ZERO, |by| by.saturating_duration_since(Instant::now()));
             if has_new_output || job.end.is_some() || left.is_zero() || cancel.is_cancelled() {
                 let (from, text) = job.output.read(from, most);
                 let next = from + text.len() as u64;
                 return Some(JobOutput { text, from, next, written, end: job.end });
             }
-            jobs = self.0.changed.wait_timeout(jobs, left).unwrap_or_else(PoisonError::into_inner).0;
+            jobs =
+                self.0.changed.wait_timeout(jobs, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -201,7 +208,10 @@ impl BackgroundJobs {
     pub fn cut(&self, turn: TurnId) {
         let mut jobs = self.jobs();
         jobs.cut = Some(turn);
-        jobs.all.values_mut().filter(|job| job.turn == turn).for_each(|job| job.finish(JobEnd::Interrupted));
+        jobs.all
+            .values_mut()
+            .filter(|job| job.turn == turn)
+            .for_each(|job| job.finish(JobEnd::Interrupted));
         // Wake the calls that wait for output, so that they notice the cut.
         self.0.changed.notify_all();
     }
@@ -216,8 +226,13 @@ impl BackgroundJobs {
     /// Returns the processes that were ended, with those that are still alive in `left`.
     #[must_use]
     pub fn finish(&self, turn: TurnId) -> EndedProcesses {
-        let of_turn: Vec<_> =
-            self.jobs().all.values().filter(|job| job.is_cut_with(turn)).map(|job| job.processes.clone()).collect();
+        let of_turn: Vec<_> = self
+            .jobs()
+            .all
+            .values()
+            .filter(|job| job.is_cut_with(turn))
+            .map(|job| job.processes.clone())
+            .collect();
         let mut ended = EndedProcesses::default();
         if let Some(grace) = of_turn.iter().map(Processes::grace).max() {
             let by = Instant::now() + grace + ABANDON_AFTER;
@@ -242,7 +257,8 @@ impl BackgroundJobs {
             if left.is_zero() {
                 return;
             }
-            jobs = self.0.changed.wait_timeout(jobs, left).unwrap_or_else(PoisonError::into_inner).0;
+            jobs =
+                self.0.changed.wait_timeout(jobs, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -259,7 +275,8 @@ impl Shared {
 
 impl Jobs {
     fn forget_oldest(&mut self) {
-        let over: Vec<_> = self.all.iter().filter(|(_, job)| job.end.is_some()).map(|(id, _)| *id).collect();
+        let over: Vec<_> =
+            self.all.iter().filter(|(_, job)| job.end.is_some()).map(|(id, _)| *id).collect();
         for id in over.iter().take(over.len().saturating_sub(MAX_ENDED_JOBS - 1)) {
             self.all.remove(id);
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{
-    AskRequest, CallId, PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError,
-    TaskRequest, Tasks,
+    AskRequest, CallId, PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse,
+    TaskError, TaskRequest, Tasks,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +105,12 @@ impl ToolContext {
     /// The system's error if the process can't be started. Also fails if
     /// [`MAX_JOBS`](crate::MAX_JOBS) are running, if this call has started a job before, or if the
     /// turn or the session has ended.
-    pub fn start_job(&self, spec: ProcessSpec, command: &str, timeout: Option<Duration>) -> io::Result<CallId> {
+    pub fn start_job(
+        &self,
+        spec: ProcessSpec,
+        command: &str,
+        timeout: Option<Duration>,
+    ) -> io::Result<CallId> {
         let processes = self.processes.with_same_settings();
         self.background.start(&self.asker, &self.cancel, processes, spec, command, timeout)
     }
@@ -114,7 +119,13 @@ impl ToolContext {
     /// the deadline for new output or the end of the job; without a deadline, it does not wait.
     /// `None` if there is no such job.
     #[must_use]
-    pub fn read_job(&self, id: CallId, from: Option<u64>, most: usize, deadline: Option<Instant>) -> Option<JobOutput> {
+    pub fn read_job(
+        &self,
+        id: CallId,
+        from: Option<u64>,
+        most: usize,
+        deadline: Option<Instant>,
+    ) -> Option<JobOutput> {
         self.background.read(&self.cancel, id, from, most, deadline)
     }
 
@@ -148,7 +159,12 @@ impl ToolContext {
     /// user sees exactly the text that is approved.
     ///
     /// On [`PauseResponse::Interrupted`] the tool must return at once.
-    pub fn pause(&self, kind: PauseKind, message: impl Into<String>, details: Option<String>) -> PauseResponse {
+    pub fn pause(
+        &self,
+        kind: PauseKind,
+        message: impl Into<String>,
+        details: Option<String>,
+    ) -> PauseResponse {
         self.asker.pause(self.pause_request(kind, message.into(), details))
     }
 
@@ -165,7 +181,12 @@ impl ToolContext {
         self.asker.pause_about(subject, self.pause_request(kind, message.into(), details))
     }
 
-    fn pause_request(&self, kind: PauseKind, message: String, details: Option<String>) -> PauseRequest {
+    fn pause_request(
+        &self,
+        kind: PauseKind,
+        message: String,
+        details: Option<String>,
+    ) -> PauseRequest {
         PauseRequest { kind, tool_name: self.tool_name.clone(), message, details }
     }
 

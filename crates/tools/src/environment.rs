@@ -59,9 +59,18 @@ const SECRETS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 /// so the model reads how to avoid the editor. Git passes the value to a shell, and others split it
 /// at spaces, so it contains neither quotes nor operators.
 const UNATTENDED: [(&str, &str); 11] = [
-    ("EDITOR", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
-    ("VISUAL", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
-    ("GIT_EDITOR", "false no editor can be used in a tool call: pass -m, -F or --no-edit or set GIT_EDITOR=true"),
+    (
+        "EDITOR",
+        "false no editor can be used in a tool call: pass the text as an argument or in a file",
+    ),
+    (
+        "VISUAL",
+        "false no editor can be used in a tool call: pass the text as an argument or in a file",
+    ),
+    (
+        "GIT_EDITOR",
+        "false no editor can be used in a tool call: pass -m, -F or --no-edit or set GIT_EDITOR=true",
+    ),
     (
         "GIT_SEQUENCE_EDITOR",
         "false no editor can be used in a tool call: set GIT_SEQUENCE_EDITOR to a command that edits",
@@ -101,7 +110,8 @@ const UNATTENDED: [(&str, &str); 11] = [
 /// ```
 pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let vars = vars.into_iter().filter(|(name, _)| is_allowed(name));
-    let vars = vars.map(|(name, value)| if name == "PATH" { (name, absolute(&value)) } else { (name, value) });
+    let vars = vars
+        .map(|(name, value)| if name == "PATH" { (name, absolute(&value)) } else { (name, value) });
     vars.chain(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
@@ -138,8 +148,10 @@ fn path(env: &[(String, String)]) -> &str {
 /// ```
 #[must_use]
 pub fn program(names: &[&str], env: &[(String, String)], outside: &Path) -> Option<PathBuf> {
-    let folders: Vec<_> = split_paths(path(env)).filter(|folder| is_outside(folder, outside)).collect();
-    let mut files = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let folders: Vec<_> =
+        split_paths(path(env)).filter(|folder| is_outside(folder, outside)).collect();
+    let mut files =
+        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     files.find(|file| is_program(file) && is_outside(file, outside))
 }
 
@@ -154,7 +166,9 @@ pub fn outside(env: &[(String, String)], outside: &Path) -> Vec<(String, String)
 
 /// Finds a program by its name, even below the workspace.
 pub(crate) fn program_anywhere(name: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
-    let mut files = split_paths(path(env)).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+    let mut files = split_paths(path(env))
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name));
     files.find(|file| is_program(file))
 }
 
@@ -175,8 +189,10 @@ fn is_outside(path: &Path, folder: &Path) -> bool {
 /// Commands do not get these, because a program with access to a display can see and type into all
 /// its windows.
 pub fn display(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let vars: Vec<_> =
-        vars.into_iter().filter(|(name, value)| DISPLAY.contains(&name.as_str()) && !value.is_empty()).collect();
+    let vars: Vec<_> = vars
+        .into_iter()
+        .filter(|(name, value)| DISPLAY.contains(&name.as_str()) && !value.is_empty())
+        .collect();
     if vars.iter().any(|(name, _)| name != XAUTHORITY) { vars } else { Vec::new() }
 }
 
@@ -190,9 +206,11 @@ const XAUTHORITY: &str = "XAUTHORITY";
 ///
 /// Commands do not get these, for the reason given at [`display`].
 pub fn desktop(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let is_one = |(name, value): &(String, String)| DESKTOP.contains(&name.as_str()) && !value.is_empty();
+    let is_one =
+        |(name, value): &(String, String)| DESKTOP.contains(&name.as_str()) && !value.is_empty();
     let vars: Vec<_> = vars.into_iter().filter(is_one).collect();
-    let reaches = |name: &str| matches!(name, "DISPLAY" | "WAYLAND_DISPLAY" | "DBUS_SESSION_BUS_ADDRESS");
+    let reaches =
+        |name: &str| matches!(name, "DISPLAY" | "WAYLAND_DISPLAY" | "DBUS_SESSION_BUS_ADDRESS");
     if vars.iter().any(|(name, _)| reaches(name)) { vars } else { Vec::new() }
 }
 

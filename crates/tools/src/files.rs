@@ -74,8 +74,9 @@ impl Files {
     /// Records that a call has changed the file from `before` to `now`.
     pub(crate) fn wrote(&self, before: Option<FileMark>, now: FileMark) {
         let mut seen = lock(&self.known_files);
-        let past =
-            seen.remove(&now.path).filter(|last| before.as_ref().is_some_and(|before| is_same(&last.mark, before)));
+        let past = seen
+            .remove(&now.path)
+            .filter(|last| before.as_ref().is_some_and(|before| is_same(&last.mark, before)));
         let mut past = past.map(|last| last.past).unwrap_or_default();
         past.extend(before);
         if past.len() > MAX_PAST {
@@ -92,9 +93,9 @@ impl Files {
     /// Whether only calls of this session have changed the file since it had the mark `then`.
     pub(crate) fn only_session_changed(&self, then: &FileMark, now: &FileMark) -> bool {
         is_same(then, now)
-            || lock(&self.known_files)
-                .get(&now.path)
-                .is_some_and(|last| is_same(&last.mark, now) && last.past.iter().any(|before| is_same(before, then)))
+            || lock(&self.known_files).get(&now.path).is_some_and(|last| {
+                is_same(&last.mark, now) && last.past.iter().any(|before| is_same(before, then))
+            })
     }
 }
 

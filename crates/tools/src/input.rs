@@ -26,7 +26,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 /// Joins the lines of each paragraph of a description, which are those of a doc comment.
 fn join_lines(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
-        let paragraphs: Vec<_> = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+        let paragraphs: Vec<_> =
+            text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
         *text = paragraphs.join("\n\n");
     }
 }

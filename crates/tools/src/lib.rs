@@ -104,10 +104,14 @@ pub use ask::{Answering, AskReply, Asker, Subject, SubjectGuard, TasksReply, Too
 
 // Processes.
 pub use background::{BackgroundJobs, JobOutput, JobState, MAX_JOBS};
-pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked};
+pub use process::{
+    Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked,
+};
 
 // Built-in tools.
-pub use builtin::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Tasks, WriteFile};
+pub use builtin::{
+    AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Tasks, WriteFile,
+};
 
 /// The shared types, for a project that depends on this crate alone.
 pub use holdpoint_common as common;

@@ -53,12 +53,17 @@ impl Place {
             return Err(ToolError::input(why));
         }
         let named = root.join(path);
-        let (resolved, varies) = follow(&named).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
+        let (resolved, varies) =
+            follow(&named).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
         // Both the given and the resolved path can make a place protected.
         let protected = is_protected(&named, root) || is_protected(&resolved, root);
         let within = resolved.strip_prefix(root).ok();
         let shown = within.unwrap_or(&resolved);
-        let shown = if shown.as_os_str().is_empty() { ".".into() } else { shown.to_string_lossy().into_owned() };
+        let shown = if shown.as_os_str().is_empty() {
+            ".".into()
+        } else {
+            shown.to_string_lossy().into_owned()
+        };
         Ok(Self {
             inside: within.is_some(),
             shown,
@@ -104,7 +109,8 @@ impl Place {
     /// folder is recognised by its device and inode, under any name.
     pub(crate) fn is_below(&self, folder: &Path) -> bool {
         let real = follow(folder).ok().map(|(real, _)| real);
-        let number = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        let number =
+            |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
         let same = number(folder);
         [self.path(), self.given_path()].into_iter().any(|path| {
             let mut above = path.ancestors();
@@ -158,7 +164,8 @@ impl JudgedFolder {
 
 /// Holds a folder open without reading it, so that its inode is not reused.
 fn hold(folder: &Place) -> Result<OwnedFd, ToolError> {
-    let failed = |error| ToolError::failed(format!("{} can't be opened: {error}", folder.path.display()));
+    let failed =
+        |error| ToolError::failed(format!("{} can't be opened: {error}", folder.path.display()));
     open(CWD, &folder.path, open::HOLD).map_err(failed)
 }
 
@@ -173,11 +180,13 @@ impl JudgedPlace {
     pub(crate) fn resolve(&self, path: &str, root: &Path) -> Result<Place, ToolError> {
         let place = Place::resolve(path, root)?;
         match self.0.take() {
-            Some((judged, before)) if judged == path && before != place => Err(ToolError::failed(format!(
-                "{path} led to {} when the call was judged, and leads to {} now: nothing was done",
-                before.path.display(),
-                place.path.display()
-            ))),
+            Some((judged, before)) if judged == path && before != place => {
+                Err(ToolError::failed(format!(
+                    "{path} led to {} when the call was judged, and leads to {} now: nothing was done",
+                    before.path.display(),
+                    place.path.display()
+                )))
+            }
             _ => Ok(place),
         }
     }
@@ -228,7 +237,12 @@ fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
             Ok(_) => resolved = next,
             // Opening the path reports the error. Until it may be read, the error must not reveal
             // which part is missing or not a folder.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
                 resolved = next
             }
             Err(error) => return Err(error),

@@ -92,7 +92,11 @@ impl Policy {
     ///
     /// # Errors
     /// [`PolicyError`] if a rule is invalid.
-    pub fn new(mode: PolicyMode, rules: &PolicyRules, home: Option<&Path>) -> Result<Self, PolicyError> {
+    pub fn new(
+        mode: PolicyMode,
+        rules: &PolicyRules,
+        home: Option<&Path>,
+    ) -> Result<Self, PolicyError> {
         let home = home.and_then(Path::to_str).map(|home| home.trim_end_matches('/'));
         let compile = |rules: &[Rule], allows| -> Result<Vec<_>, _> {
             rules.iter().map(|rule| CompiledRule::new(rule, home, allows)).collect()
@@ -102,7 +106,12 @@ impl Policy {
             ask: compile(&rules.ask, false)?,
             deny: compile(&rules.deny, false)?,
         };
-        Ok(Self { mode, home: home.map(str::to_owned), rules: Arc::new(rules), own: Arc::default() })
+        Ok(Self {
+            mode,
+            home: home.map(str::to_owned),
+            rules: Arc::new(rules),
+            own: Arc::default(),
+        })
     }
 
     /// Protects these folders and everything below them, inside or outside the workspace. As for a
@@ -123,21 +132,36 @@ impl Policy {
         let mut parts = Vec::new();
         for act in if acts.is_empty() { &[Act::Other] } else { acts } {
             match act {
-                Act::Read(place) => {
-                    parts.push(self.judge_place(tool, place, false, format!("read {}", place.shown()), root))
-                }
+                Act::Read(place) => parts.push(self.judge_place(
+                    tool,
+                    place,
+                    false,
+                    format!("read {}", place.shown()),
+                    root,
+                )),
                 Act::Walk(place) => parts.push(self.judge_walk(tool, place, root)),
-                Act::Write(place) => {
-                    parts.push(self.judge_place(tool, place, true, format!("write {}", place.shown()), root))
-                }
+                Act::Write(place) => parts.push(self.judge_place(
+                    tool,
+                    place,
+                    true,
+                    format!("write {}", place.shown()),
+                    root,
+                )),
                 Act::Command(command) => self.judge_command(tool, command, root, &mut parts),
                 Act::Talk | Act::Other => {
-                    let what = if matches!(act, Act::Talk) { "talk".to_owned() } else { format!("use {tool}") };
+                    let what = if matches!(act, Act::Talk) {
+                        "talk".to_owned()
+                    } else {
+                        format!("use {tool}")
+                    };
                     let allowed = |policy: &Self| {
-                        let named = policy.rules.allow.iter().find(|rule| rule.names(tool) == Match::Yes);
+                        let named =
+                            policy.rules.allow.iter().find(|rule| rule.names(tool) == Match::Yes);
                         named.map(allowed_by).ok_or(None)
                     };
-                    parts.push(self.judge_act(act.class(), |rule| rule.names(tool), allowed).part(what));
+                    parts.push(
+                        self.judge_act(act.class(), |rule| rule.names(tool), allowed).part(what),
+                    );
                 }
             }
         }
@@ -145,10 +169,21 @@ impl Policy {
         Judgement { verdict, parts }
     }
 
-    fn judge_place(&self, tool: &str, place: &Place, writes: bool, what: String, root: &Path) -> Part {
-        let class = if writes { Act::Write(place.clone()).class() } else { Act::Read(place.clone()).class() };
-        let allowed =
-            |policy: &Self| match policy.rules.allow.iter().find(|rule| rule.allows_place(tool, place, writes, root)) {
+    fn judge_place(
+        &self,
+        tool: &str,
+        place: &Place,
+        writes: bool,
+        what: String,
+        root: &Path,
+    ) -> Part {
+        let class = if writes {
+            Act::Write(place.clone()).class()
+        } else {
+            Act::Read(place.clone()).class()
+        };
+        let allowed = |policy: &Self| {
+            match policy.rules.allow.iter().find(|rule| rule.allows_place(tool, place, writes, root)) {
                 _ if writes && place.is_protected() => {
                     Err(Some("its name is protected: such files start or configure programs".to_owned()))
                 }
@@ -157,8 +192,10 @@ impl Policy {
                 )),
                 Some(rule) => Ok(allowed_by(rule)),
                 None => Err(None),
-            };
-        self.judge_act(class, |rule| rule.restricts_place(tool, place, writes, root), allowed).part(what)
+            }
+        };
+        self.judge_act(class, |rule| rule.restricts_place(tool, place, writes, root), allowed)
+            .part(what)
     }
 
     /// Judges a walk through a folder. Only rules that match the folder itself count, because the
@@ -186,13 +223,16 @@ impl Policy {
         allowed: impl FnOnce(&Self) -> Result<String, Option<String>>,
     ) -> ActVerdict {
         let strongest = |rules: &[CompiledRule]| {
-            let matching = rules.iter().map(|rule| (restricts(rule), rule)).filter(|(is, _)| *is != Match::No);
+            let matching =
+                rules.iter().map(|rule| (restricts(rule), rule)).filter(|(is, _)| *is != Match::No);
             matching.max_by_key(|(is, _)| *is).map(|(is, rule)| (is, rule.to_string()))
         };
         let by_mode = self.mode.judge(class);
         let why_mode = || format!("the policy is `{}`", self.mode);
         match strongest(&self.rules.deny) {
-            Some((Match::Yes, rule)) => return ActVerdict::new(Verdict::Deny, format!("denied by the rule `{rule}`")),
+            Some((Match::Yes, rule)) => {
+                return ActVerdict::new(Verdict::Deny, format!("denied by the rule `{rule}`"));
+            }
             _ if by_mode == Verdict::Deny => return ActVerdict::new(Verdict::Deny, why_mode()),
             Some((_, rule)) => {
                 let why = format!("the rule `{rule}` may deny it");
@@ -205,9 +245,17 @@ impl Policy {
         }
         match strongest(&self.rules.ask) {
             Some((Match::Yes, rule)) => {
-                return ActVerdict::new(Verdict::Ask, format!("the rule `{rule}` asks for approval"));
+                return ActVerdict::new(
+                    Verdict::Ask,
+                    format!("the rule `{rule}` asks for approval"),
+                );
             }
-            Some((_, rule)) => return ActVerdict::new(Verdict::Ask, format!("the rule `{rule}` may ask for approval")),
+            Some((_, rule)) => {
+                return ActVerdict::new(
+                    Verdict::Ask,
+                    format!("the rule `{rule}` may ask for approval"),
+                );
+            }
             None => {}
         }
         match allowed(self) {
@@ -232,7 +280,11 @@ impl Judgement {
     /// The reason for the verdict, in words.
     #[must_use]
     pub fn why(&self) -> &str {
-        let mut reasons = self.parts.iter().filter(|part| part.verdict == self.verdict).map(|part| part.why.as_str());
+        let mut reasons = self
+            .parts
+            .iter()
+            .filter(|part| part.verdict == self.verdict)
+            .map(|part| part.why.as_str());
         let Some(first) = reasons.next() else { return "the call has no effect" };
         // One part is enough to ask or to deny, but not to allow.
         let allows = self.verdict == Verdict::Allow;

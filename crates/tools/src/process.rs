@@ -241,7 +241,9 @@ impl All {
 fn end_counts(sent_term: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -> EndedProcesses {
     let count = |gone: usize| u32::try_from(gone).unwrap_or(u32::MAX);
     EndedProcesses {
-        terminated: count(sent_term.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count()),
+        terminated: count(
+            sent_term.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count(),
+        ),
         killed: count(killed.iter().filter(|pid| !left.contains(pid)).count()),
         left: left.into_iter().map(id).collect(),
     }
@@ -258,6 +260,11 @@ fn id(pid: Pid) -> u32 {
 
 /// Rounded up to a millisecond, so that a wait never ends early.
 fn timespec(duration: Duration) -> Timespec {
-    let whole = Duration::from_millis(u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
-    Timespec { tv_sec: i64::try_from(whole.as_secs()).unwrap_or(i64::MAX), tv_nsec: whole.subsec_nanos().into() }
+    let whole = Duration::from_millis(
+        u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),
+    );
+    Timespec {
+        tv_sec: i64::try_from(whole.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: whole.subsec_nanos().into(),
+    }
 }

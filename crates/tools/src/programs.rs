@@ -29,7 +29,8 @@ static SHELLS: Names = Names::new("ash bash dash rbash sh");
 static OTHER_SHELLS: Names = Names::new("csh elvish fish ksh mksh nu pwsh tcsh xonsh zsh");
 
 /// Programs that run the text of their arguments with a shell, here or on another machine.
-static SCRIPT_RUNNERS: Names = Names::new("hyperfine newgrp nodemon parallel pee sg ssh watch watchexec");
+static SCRIPT_RUNNERS: Names =
+    Names::new("hyperfine newgrp nodemon parallel pee sg ssh watch watchexec");
 
 /// Interpreters, debuggers and editors that run text in a language of their own, which can read
 /// variables.
@@ -54,8 +55,8 @@ static UNKNOWN_SYNTAX: Names = Names::new(
 
 /// GNU tools that are installed with the prefix `g` on systems with tools of their own.
 const WITH_G: [&str; 15] = [
-    "chroot", "env", "find", "install", "make", "nice", "nohup", "sed", "sort", "split", "stdbuf", "tar", "time",
-    "timeout", "xargs",
+    "chroot", "env", "find", "install", "make", "nice", "nohup", "sed", "sort", "split", "stdbuf",
+    "tar", "time", "timeout", "xargs",
 ];
 
 /// Further programs that can run others because of an argument, a file or a setting, so that no
@@ -165,7 +166,11 @@ pub(crate) fn is_language(name: &str) -> bool {
 /// Whether the program can run others. Versions are ignored: `python3.12`.
 pub(crate) fn is_runner(name: &str) -> bool {
     let is_compiler = COMPILERS.iter().any(|compiler| unversioned(name).ends_with(compiler));
-    is_language(name) || is_in(&RUNNERS, name) || has_subcommands(name) || is_compiler || name.starts_with("git-")
+    is_language(name)
+        || is_in(&RUNNERS, name)
+        || has_subcommands(name)
+        || is_compiler
+        || name.starts_with("git-")
 }
 
 /// Whether the first argument of the program is a subcommand that a rule can name.
@@ -189,7 +194,9 @@ pub(crate) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static
                 let name = word.split('=').next().unwrap_or(word);
                 name.len() > 2 && option.starts_with(name)
             }
-            Some(word) => word.starts_with('-') && !word.starts_with("--") && word.contains(&option[1..]),
+            Some(word) => {
+                word.starts_with('-') && !word.starts_with("--") && word.contains(&option[1..])
+            }
         })
     };
     options_that_run(name_of(program)).iter().copied().find(|option| may_be(option))

@@ -114,7 +114,10 @@ impl Word {
 pub(crate) fn read(text: &str, depth: u32) -> Vec<ScriptEffect> {
     if text.len() > MAX_SCRIPT {
         let text = excerpt(text).to_owned();
-        return vec![ScriptEffect::Unclear { text, why: "the script is longer than 128 KiB, the limit for a check" }];
+        return vec![ScriptEffect::Unclear {
+            text,
+            why: "the script is longer than 128 KiB, the limit for a check",
+        }];
     }
     let mut reader = Reader::new(text, depth);
     if let Some(at) = text.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
@@ -122,7 +125,8 @@ pub(crate) fn read(text: &str, depth: u32) -> Vec<ScriptEffect> {
     }
     // In some locales, the second byte of a character can be any of these.
     let swallowed = |(at, c): (usize, char)| {
-        (!c.is_ascii() && text[at + c.len_utf8()..].starts_with(POSSIBLE_SECOND_BYTES)).then_some(at)
+        (!c.is_ascii() && text[at + c.len_utf8()..].starts_with(POSSIBLE_SECOND_BYTES))
+            .then_some(at)
     };
     if let Some(at) = text.char_indices().find_map(swallowed) {
         reader.unclear_at(at, "some locales read this character and the next one as one");

@@ -74,11 +74,16 @@ fn is_hidden(character: char) -> bool {
 /// Like [`prose`], but on one line: line feeds and tabs are escaped, too.
 #[must_use]
 pub fn prose_line(text: &str) -> Cow<'_, str> {
-    let is_hidden = |character| hidden::is_unseen(character) && !matches!(character, '\u{fe0e}' | '\u{fe0f}');
+    let is_hidden =
+        |character| hidden::is_unseen(character) && !matches!(character, '\u{fe0e}' | '\u{fe0f}');
     escape_if(text, is_hidden, push_escape)
 }
 
-fn escape_if(text: &str, is_hidden: impl Fn(char) -> bool, write_out: impl Fn(char, &mut String)) -> Cow<'_, str> {
+fn escape_if(
+    text: &str,
+    is_hidden: impl Fn(char) -> bool,
+    write_out: impl Fn(char, &mut String),
+) -> Cow<'_, str> {
     // Most text has no hidden characters.
     let Some(first) = text.find(&is_hidden) else { return Cow::Borrowed(text) };
     let (clean, rest) = text.split_at(first);
@@ -94,7 +99,8 @@ fn escape_if(text: &str, is_hidden: impl Fn(char) -> bool, write_out: impl Fn(ch
 }
 
 fn exact<'a>(text: &'a str, secrets: &[Secret], care: Strictness, one_line: bool) -> Cow<'a, str> {
-    let plain = |byte: u8| matches!(byte, b' '..=b'~') || !one_line && matches!(byte, b'\n' | b'\t');
+    let plain =
+        |byte: u8| matches!(byte, b' '..=b'~') || !one_line && matches!(byte, b'\n' | b'\t');
     if secrets.is_empty() && text.bytes().all(plain) && !text.contains("\\u{") {
         return Cow::Borrowed(text);
     }
@@ -104,7 +110,14 @@ fn exact<'a>(text: &'a str, secrets: &[Secret], care: Strictness, one_line: bool
 }
 
 /// Appends a part of a text. `secrets` are those of the whole text, in order.
-fn show(text: &str, part: Range<usize>, secrets: &[Secret], care: Strictness, one_line: bool, shown: &mut String) {
+fn show(
+    text: &str,
+    part: Range<usize>,
+    secrets: &[Secret],
+    care: Strictness,
+    one_line: bool,
+    shown: &mut String,
+) {
     let mut at = part.start;
     let first = secrets.partition_point(|secret| secret.range.end <= part.start);
     for secret in secrets[first..].iter().take_while(|secret| secret.range.start < part.end) {
@@ -124,7 +137,8 @@ fn show_plain(text: &str, care: Strictness, one_line: bool, shown: &mut String) 
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         if look_alike::is_of_word(character) {
-            let end = rest.find(|character| !look_alike::is_of_word(character)).unwrap_or(rest.len());
+            let end =
+                rest.find(|character| !look_alike::is_of_word(character)).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
             show_word(word, care, shown);
             rest = after;

@@ -126,8 +126,9 @@ impl Bench {
     /// Creates a bench in an existing folder: absolute, links resolved.
     pub fn within(root: impl Into<PathBuf>) -> Self {
         before_main::keep();
-        let vars =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let vars = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
         Self {
             folder: None,
             workspace: Workspace::new(root, crate::environment::allowed(vars), Policy::default()),
@@ -167,7 +168,8 @@ impl Bench {
     /// Sets the policy of the workspace.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        let workspace = Workspace::new(self.workspace.root(), self.workspace.env().to_vec(), policy);
+        let workspace =
+            Workspace::new(self.workspace.root(), self.workspace.env().to_vec(), policy);
         self.workspace = workspace.with_display(self.workspace.display().to_vec());
         self
     }
@@ -230,7 +232,11 @@ impl Bench {
         let context = ToolContext::new(
             tool.name(),
             Arc::new(self.workspace.clone()),
-            Asker::new(session.recipient(), TurnId(1), CallId(self.calls.fetch_add(1, Ordering::Relaxed))),
+            Asker::new(
+                session.recipient(),
+                TurnId(1),
+                CallId(self.calls.fetch_add(1, Ordering::Relaxed)),
+            ),
             Arc::clone(&record) as Arc<dyn Sink>,
             processes.clone(),
             self.background.clone(),
@@ -278,7 +284,8 @@ impl Calling {
             if left.is_zero() {
                 panic!("{text:?} was not streamed; the output is {:?}", record.output);
             }
-            record = self.record.1.wait_timeout(record, left).unwrap_or_else(PoisonError::into_inner).0;
+            record =
+                self.record.1.wait_timeout(record, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

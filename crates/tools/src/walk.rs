@@ -86,7 +86,14 @@ impl<'a> Walk<'a> {
         let root = open(CWD, place.path(), OFlags::RDONLY | OFlags::DIRECTORY)?;
         let workspace = context.workspace();
         let exceptions = workspace.policy().exceptions(&context.tool_name, place, workspace.root());
-        Ok(Self { context, place, root, exceptions, with_ignored: false, left_out: LeftOut::default() })
+        Ok(Self {
+            context,
+            place,
+            root,
+            exceptions,
+            with_ignored: false,
+            left_out: LeftOut::default(),
+        })
     }
 
     /// Declares that the caller also shows ignored entries.
@@ -107,13 +114,15 @@ impl<'a> Walk<'a> {
             Vec::new()
         });
         let absolute = self.place.path().join(&folder.path);
-        let ignores =
-            Ignores::below(folder.ignores.as_ref(), &absolute, &entries, |path| self.open(&folder.path.join(path)));
+        let ignores = Ignores::below(folder.ignores.as_ref(), &absolute, &entries, |path| {
+            self.open(&folder.path.join(path))
+        });
         let mut listing = Listing { entries, ignores };
         listing.entries.retain_mut(|entry| {
             let path = absolute.join(&entry.name);
             let is_folder = entry.kind == Kind::Folder;
-            entry.ignored = entry.name == ".git" || Ignores::is_ignored(listing.ignores.as_ref(), &path, is_folder);
+            entry.ignored = entry.name == ".git"
+                || Ignores::is_ignored(listing.ignores.as_ref(), &path, is_folder);
             let may_be_read = self.lets_read(&folder.path, &entry.name);
             if !may_be_read && (self.with_ignored || !entry.ignored) {
                 self.left_out.by_policy.fetch_add(1, Ordering::Relaxed);
@@ -136,11 +145,13 @@ impl<'a> Walk<'a> {
             }
             let kind = match entry.file_type() {
                 // Not every file system reports the type.
-                FileType::Unknown => match statat(listed.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                    Err(Errno::NOENT) => continue,
-                    Err(error) => return Err(error.into()),
-                },
+                FileType::Unknown => {
+                    match statat(listed.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                        Err(Errno::NOENT) => continue,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
                 kind => kind,
             };
             let kind = match kind {
@@ -199,7 +210,9 @@ impl<'a> Walk<'a> {
             (&self.left_out.by_policy, "left out by the policy"),
             (&self.left_out.unreadable, "that could not be read"),
         ];
-        let note = |(count, what): (&AtomicU64, _)| count_note(count.load(Ordering::Relaxed), "path", what);
+        let note = |(count, what): (&AtomicU64, _)| {
+            count_note(count.load(Ordering::Relaxed), "path", what)
+        };
         notes.into_iter().filter_map(note).collect()
     }
 

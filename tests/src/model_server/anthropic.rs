@@ -35,13 +35,19 @@ impl Blocks {
             Part::Sign(signature) => {
                 let block = json!({"type": "thinking", "thinking": "", "signature": ""});
                 let index = self.open("thinking", &block, &mut events);
-                events.push(delta(index, &json!({"type": "signature_delta", "signature": signature})));
+                events.push(delta(
+                    index,
+                    &json!({"type": "signature_delta", "signature": signature}),
+                ));
                 self.close(&mut events);
             }
             Part::Call { index, name, arguments } => {
                 let index = self.begin(*index, name, &mut events);
                 for piece in halves(arguments) {
-                    events.push(delta(index, &json!({"type": "input_json_delta", "partial_json": piece})));
+                    events.push(delta(
+                        index,
+                        &json!({"type": "input_json_delta", "partial_json": piece}),
+                    ));
                 }
                 self.close(&mut events);
             }
@@ -50,7 +56,10 @@ impl Blocks {
             }
             Part::Write { piece, .. } => {
                 let index = self.open.map_or(0, |(index, _)| index);
-                events.push(delta(index, &json!({"type": "input_json_delta", "partial_json": piece})));
+                events.push(delta(
+                    index,
+                    &json!({"type": "input_json_delta", "partial_json": piece}),
+                ));
             }
             Part::Finish(reason) => {
                 self.close(&mut events);
@@ -79,7 +88,9 @@ impl Blocks {
                 let index = self.next;
                 self.next += 1;
                 self.open = Some((index, kind));
-                events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+                events.push(
+                    json!({"type": "content_block_start", "index": index, "content_block": block}),
+                );
                 index
             }
         }
@@ -173,7 +184,8 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
             wrong("no content".into());
         }
         let mut results_over = false;
-        let thought = |block: &Value| block["type"].as_str().is_some_and(|kind| kind.ends_with("thinking"));
+        let thought =
+            |block: &Value| block["type"].as_str().is_some_and(|kind| kind.ends_with("thinking"));
         if content.iter().any(thought) && !content.first().is_some_and(thought) {
             wrong("has thoughts but does not begin with one".into());
         }
@@ -186,7 +198,9 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                     }
                 }
                 ("assistant", "thinking") => {
-                    if block["signature"].as_str().is_none_or(str::is_empty) || !block["thinking"].is_string() {
+                    if block["signature"].as_str().is_none_or(str::is_empty)
+                        || !block["thinking"].is_string()
+                    {
                         wrong("a thinking block without a signature".into());
                     }
                 }
@@ -208,7 +222,9 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                     }
                     match open.iter().position(|call| call == id) {
                         Some(at) => drop(open.remove(at)),
-                        None => wrong(format!("a result for `{id}`, which is not a call of the previous message")),
+                        None => wrong(format!(
+                            "a result for `{id}`, which is not a call of the previous message"
+                        )),
                     }
                 }
                 (role, kind) => wrong(format!("a block `{kind}` with the role {role}")),

@@ -58,7 +58,8 @@ pub fn violations(request: &Request) -> Vec<String> {
     if request.header("x-goog-api-key").is_none_or(str::is_empty) {
         found.push("no x-goog-api-key".to_owned());
     }
-    if !body["systemInstruction"].is_null() && list(&body["systemInstruction"]["parts"]).is_empty() {
+    if !body["systemInstruction"].is_null() && list(&body["systemInstruction"]["parts"]).is_empty()
+    {
         found.push("a system instruction without parts".to_owned());
     }
     check_contents(list(&body["contents"]), &mut found);
@@ -66,10 +67,15 @@ pub fn violations(request: &Request) -> Vec<String> {
     let declared = list(&body["tools"]).iter().flat_map(|tool| list(&tool["functionDeclarations"]));
     for (n, tool) in declared.enumerate() {
         if !legal_name(&tool["name"], 64) || !names.insert(tool["name"].to_string()) {
-            found.push(format!("functionDeclarations[{n}]: the name {} is invalid or not unique", tool["name"]));
+            found.push(format!(
+                "functionDeclarations[{n}]: the name {} is invalid or not unique",
+                tool["name"]
+            ));
         }
         if tool["parametersJsonSchema"]["type"] != "object" {
-            found.push(format!("functionDeclarations[{n}]: the parameters are not the schema of an object"));
+            found.push(format!(
+                "functionDeclarations[{n}]: the parameters are not the schema of an object"
+            ));
         }
     }
     found
@@ -105,7 +111,10 @@ fn check_contents(contents: &[Value], found: &mut Vec<String>) {
                 }
             } else if part["functionCall"].is_object() {
                 let name = &part["functionCall"]["name"];
-                if role != "model" || !legal_name(name, 64) || !part["functionCall"]["args"].is_object() {
+                if role != "model"
+                    || !legal_name(name, 64)
+                    || !part["functionCall"]["args"].is_object()
+                {
                     wrong(format!("an invalid call: {part}"));
                 }
                 open.push(name.as_str().unwrap_or_default().to_owned());

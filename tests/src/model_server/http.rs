@@ -19,12 +19,14 @@ pub(super) fn read_request(input: &mut impl BufRead, connection: usize) -> Optio
         let (name, value) = line.split_once(':')?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
+    let length =
+        headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
     let mut body = vec![0; length.parse().ok()?];
     input.read_exact(&mut body).ok()?;
     let at = Instant::now();
     // A body that is not JSON is recorded as a string; the checks refuse it.
-    let body = serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
+    let body =
+        serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
     Some(Request { at, path, headers, body, connection })
 }
 

@@ -13,7 +13,9 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
         Part::Sign(_) | Part::Begin { .. } | Part::Write { .. } => return vec![],
         Part::Call { index, name, arguments } => {
             let function = json!({"index": index, "name": name, "arguments": value(arguments)});
-            record(&json!({"role": "assistant", "content": "", "tool_calls": [{"function": function}]}))
+            record(
+                &json!({"role": "assistant", "content": "", "tool_calls": [{"function": function}]}),
+            )
         }
         Part::Finish(reason) => finish(if reason == "tool_calls" { "stop" } else { reason }),
     };
@@ -93,7 +95,10 @@ pub fn violations(request: &Request) -> Vec<String> {
     }
     for (n, tool) in list(&body["tools"]).iter().enumerate() {
         let function = &tool["function"];
-        if tool["type"] != "function" || !legal_name(&function["name"], 64) || !function["parameters"].is_object() {
+        if tool["type"] != "function"
+            || !legal_name(&function["name"], 64)
+            || !function["parameters"].is_object()
+        {
             found.push(format!("tools[{n}]: not a valid function"));
         }
     }

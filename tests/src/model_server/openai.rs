@@ -14,14 +14,17 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
         Part::Say(text) => vec![event(delta(&json!({"content": text})))],
         Part::Think(text) => vec![event(delta(&json!({"reasoning_content": text})))],
         Part::Sign(_) => vec![],
-        Part::Call { index, name, arguments } => {
-            call_fragments(*index, name, &halves(arguments)).iter().map(|fragment| event(delta(fragment))).collect()
-        }
-        Part::Begin { index, name } => {
-            call_fragments(*index, name, &[]).iter().map(|fragment| event(delta(fragment))).collect()
-        }
+        Part::Call { index, name, arguments } => call_fragments(*index, name, &halves(arguments))
+            .iter()
+            .map(|fragment| event(delta(fragment)))
+            .collect(),
+        Part::Begin { index, name } => call_fragments(*index, name, &[])
+            .iter()
+            .map(|fragment| event(delta(fragment)))
+            .collect(),
         Part::Write { index, piece } => {
-            let fragment = json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
+            let fragment =
+                json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
             vec![event(delta(&fragment))]
         }
         Part::Finish(reason) => vec![event(finish(reason)), event(usage(11, 7)), sse("[DONE]")],
@@ -69,8 +72,9 @@ pub fn call_fragments(index: usize, name: &str, arguments: &[&str]) -> Vec<Value
         "index": index, "id": format!("provider_{index}"), "type": "function",
         "function": {"name": name, "arguments": ""},
     }]});
-    let more =
-        arguments.iter().map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
+    let more = arguments
+        .iter()
+        .map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
     [first].into_iter().chain(more).collect()
 }
 
@@ -141,7 +145,9 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                         wrong(format!("call `{id}` is not a call of a valid function"));
                     }
                     let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-                    if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
+                    if !serde_json::from_str::<Value>(arguments)
+                        .is_ok_and(|value| value.is_object())
+                    {
                         wrong(format!("the arguments of call `{id}` are not a JSON object"));
                     }
                     open.push(id.to_owned());
@@ -177,11 +183,18 @@ fn check_tools(tools: &Value, found: &mut Vec<String>) {
             for (n, tool) in tools.iter().enumerate() {
                 let function = &tool["function"];
                 let name = &function["name"];
-                if tool["type"] != "function" || !legal_name(name, 64) || !names.insert(name.to_string()) {
-                    found.push(format!("tools[{n}]: not a function, or the name {name} is invalid or not unique"));
+                if tool["type"] != "function"
+                    || !legal_name(name, 64)
+                    || !names.insert(name.to_string())
+                {
+                    found.push(format!(
+                        "tools[{n}]: not a function, or the name {name} is invalid or not unique"
+                    ));
                 }
                 if function["parameters"]["type"] != "object" {
-                    found.push(format!("tools[{n}]: the parameters are not the schema of an object"));
+                    found.push(format!(
+                        "tools[{n}]: the parameters are not the schema of an object"
+                    ));
                 }
             }
         }

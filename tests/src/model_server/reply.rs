@@ -60,7 +60,10 @@ enum Step {
 impl Reply {
     /// Streams `pieces` as text and finishes with usage and the finish reason `stop`.
     pub fn text<S: AsRef<str>>(pieces: impl IntoIterator<Item = S>) -> Self {
-        pieces.into_iter().fold(Self::stream(), |reply, piece| reply.say(piece.as_ref())).finish("stop")
+        pieces
+            .into_iter()
+            .fold(Self::stream(), |reply, piece| reply.say(piece.as_ref()))
+            .finish("stop")
     }
 
     /// Streams calls of these tools, each with its arguments as JSON text. On wires with fragments,
@@ -290,11 +293,18 @@ impl Reply {
 
     /// Plays the script. Returns false if the connection must end. `wait` waits for a gate, or for
     /// the end if there is no gate, and returns whether to continue.
-    pub(super) fn send(self, wire: Wire, output: &mut impl Write, wait: impl Fn(Option<&Gate>) -> bool) -> bool {
+    pub(super) fn send(
+        self,
+        wire: Wire,
+        output: &mut impl Write,
+        wait: impl Fn(Option<&Gate>) -> bool,
+    ) -> bool {
         let head = match &self.head {
             Some(Head::Stream) => {
                 let kind = wire.content_type();
-                format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n")
+                format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n"
+                )
             }
             Some(Head::Whole(head)) => head.clone(),
             None => String::new(),
@@ -303,7 +313,11 @@ impl Reply {
             return false;
         }
         let mut writer = wire.writer();
-        let mut body = Body { output, left: self.cut.unwrap_or(usize::MAX), piece: self.piece.unwrap_or(usize::MAX) };
+        let mut body = Body {
+            output,
+            left: self.cut.unwrap_or(usize::MAX),
+            piece: self.piece.unwrap_or(usize::MAX),
+        };
         self.steps.into_iter().all(|step| match step {
             Step::Part(part) => writer.part(&part).iter().all(|bytes| body.write(bytes)),
             Step::Event(data) => body.write(&wire.frame(&data)),

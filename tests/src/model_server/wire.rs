@@ -62,7 +62,9 @@ impl Wire {
             "/v1/chat/completions" => Some(Self::OpenAi),
             "/v1/messages" => Some(Self::Anthropic),
             "/api/chat" => Some(Self::Ollama),
-            path if path.starts_with("/v1beta/models/") && path.ends_with(":streamGenerateContent?alt=sse") => {
+            path if path.starts_with("/v1beta/models/")
+                && path.ends_with(":streamGenerateContent?alt=sse") =>
+            {
                 Some(Self::Gemini)
             }
             _ => None,

@@ -68,7 +68,10 @@ fn program(file: &str) -> PathBuf {
     let built = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples");
     let program = built.join(source.file_stem().unwrap());
     let changed = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
-    assert!(changed(&program) >= changed(&source), "{file} is not built: run `cargo test --workspace`");
+    assert!(
+        changed(&program) >= changed(&source),
+        "{file} is not built: run `cargo test --workspace`"
+    );
     program
 }
 
@@ -80,7 +83,8 @@ fn every_example_prints_the_expected_output() {
         let mut command = Command::new(program(file));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         let ran = command.output().unwrap();
-        let (out, err) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+        let (out, err) =
+            (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
         assert!(ran.status.success() && err.is_empty(), "{file}: {}\n{out}{err}", ran.status);
         let out = number.replace_all(&folder.replace_all(&out, "/…"), "N").replace(" \n", "\n");
         assert_eq!(out, said, "{file}");
@@ -93,7 +97,10 @@ fn every_example_is_run() {
     for krate in fs::read_dir(crates()).unwrap() {
         let krate = krate.unwrap().file_name().into_string().unwrap();
         for example in fs::read_dir(crates().join(&krate).join("examples")).into_iter().flatten() {
-            there.insert(format!("{krate}/examples/{}", example.unwrap().file_name().into_string().unwrap()));
+            there.insert(format!(
+                "{krate}/examples/{}",
+                example.unwrap().file_name().into_string().unwrap()
+            ));
         }
     }
     assert_eq!(there, EXAMPLES.map(|(file, _)| file.to_owned()).into());

@@ -9,10 +9,15 @@ fn root() -> PathBuf {
 
 /// The dependencies in a crate's manifest, including optional and target-specific ones.
 fn dependencies(krate: &str) -> Vec<String> {
-    let manifest = fs::read_to_string(root().join("crates").join(krate).join("Cargo.toml")).unwrap();
+    let manifest =
+        fs::read_to_string(root().join("crates").join(krate).join("Cargo.toml")).unwrap();
     let manifest: toml::Table = toml::from_str(&manifest).unwrap();
     // Includes the dependencies of single targets.
-    let of_targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values);
+    let of_targets = manifest
+        .get("target")
+        .and_then(toml::Value::as_table)
+        .into_iter()
+        .flat_map(toml::Table::values);
     let tables = std::iter::once(&manifest["dependencies"])
         .chain(of_targets.filter_map(|target| target.get("dependencies")))
         .filter_map(toml::Value::as_table);
@@ -72,16 +77,29 @@ fn invariant_9_crates_depend_one_way() {
     assert_eq!(ours("session"), ["holdpoint-common", "holdpoint-tools"]);
     // The two programs do not depend on each other.
     for program in ["cli", "napi"] {
-        assert_eq!(ours(program), ["holdpoint-common", "holdpoint-session", "holdpoint-tools"], "{program}");
+        assert_eq!(
+            ours(program),
+            ["holdpoint-common", "holdpoint-session", "holdpoint-tools"],
+            "{program}"
+        );
     }
 }
 
 #[test]
 fn invariant_9_common_does_no_io() {
     let io = ["tokio", "actix", "crossbeam-channel", "rustix", "tempfile", "tracing"];
-    let found: Vec<_> = dependencies("common").into_iter().filter(|name| io.contains(&name.as_str())).collect();
+    let found: Vec<_> =
+        dependencies("common").into_iter().filter(|name| io.contains(&name.as_str())).collect();
     assert_eq!(found, Vec::<String>::new());
-    let io = ["std::fs", "std::net", "std::process", "std::thread", "std::env", "println!", "SystemTime::now"];
+    let io = [
+        "std::fs",
+        "std::net",
+        "std::process",
+        "std::thread",
+        "std::env",
+        "println!",
+        "SystemTime::now",
+    ];
     assert_eq!(places("common", &io), Vec::<String>::new());
 }
 
@@ -89,7 +107,8 @@ fn invariant_9_common_does_no_io() {
 fn invariant_9_only_tools_and_session_name_actix() {
     // The daemon's HTTP server is of the actix family but has no actors.
     for (krate, server) in [("common", &[][..]), ("cli", &["actix-web"]), ("napi", &[])] {
-        let found: Vec<_> = dependencies(krate).into_iter().filter(|name| name.starts_with("actix")).collect();
+        let found: Vec<_> =
+            dependencies(krate).into_iter().filter(|name| name.starts_with("actix")).collect();
         assert_eq!(found, server, "{krate}");
     }
 }
@@ -97,7 +116,17 @@ fn invariant_9_only_tools_and_session_name_actix() {
 /// The machine has no clock, no I/O and no tasks.
 #[test]
 fn the_state_machine_does_no_io() {
-    let impure = ["tokio", "actix", "std::time", "std::fs", "std::thread", "SystemTime", "tracing", "Mutex", "async "];
+    let impure = [
+        "tokio",
+        "actix",
+        "std::time",
+        "std::fs",
+        "std::thread",
+        "SystemTime",
+        "tracing",
+        "Mutex",
+        "async ",
+    ];
     for (file, lines) in sources("session").iter().filter(|(file, _)| file.starts_with("state")) {
         for line in lines {
             assert!(!impure.iter().any(|word| line.contains(word)), "{file}: {line}");
@@ -136,11 +165,15 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
     for krate in ["common", "tools", "session", "cli", "napi"] {
         let mut statics = places(krate, &STATICS);
         // Ignores the lifetime `'static`, but not another match on its line.
-        statics.retain(|place| STATICS.iter().any(|word| place.replace("'static ", "").contains(word)));
+        statics.retain(|place| {
+            STATICS.iter().any(|word| place.replace("'static ", "").contains(word))
+        });
         // Patterns and name lists, which are built once and never changed.
         let fixed = ["secrets/", "programs.rs"];
-        let constant = |place: &str| place.contains("LazyLock") || place.contains(": Names = Names::new(");
-        statics.retain(|place| !(fixed.iter().any(|file| place.starts_with(file)) && constant(place)));
+        let constant =
+            |place: &str| place.contains("LazyLock") || place.contains(": Names = Names::new(");
+        statics
+            .retain(|place| !(fixed.iter().any(|file| place.starts_with(file)) && constant(place)));
         // The engine of a Node.js process, which loads the bindings once for each thread.
         let engine = "engine.rs: static PROCESS: Mutex<Process> =";
         statics.retain(|place| !(krate == "napi" && place.starts_with(engine)));

@@ -1,5 +1,11 @@
 //! Tests of the repository: its examples, pages, layers, and the tables that map rows to tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod examples;
 mod layering;

@@ -25,7 +25,8 @@ fn write(path: &Path, text: &str) {
 /// The workspace's test profile, which optimizes dependencies. The holdpoint crates are
 /// dependencies here, so they are excluded.
 fn profile() -> String {
-    let mut manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let mut manifest: toml::Table =
+        fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
     manifest.retain(|key, _| key == "profile");
     manifest["profile"].as_table_mut().unwrap().retain(|key, _| key == "dev");
     let packages = manifest["profile"]["dev"]["package"].as_table_mut().unwrap();
@@ -80,7 +81,11 @@ serde_json = "1"
     assert!(ran.status.success(), "{}\n{out}\n{err}", ran.status);
     assert!(!err.contains("warning: unused"), "{err}");
     let passed = out.split(" passed;").next().and_then(|before| before.rsplit(' ').next());
-    Some(passed.and_then(|passed| passed.parse().ok()).unwrap_or_else(|| panic!("no test ran: {out}")))
+    Some(
+        passed
+            .and_then(|passed| passed.parse().ok())
+            .unwrap_or_else(|| panic!("no test ran: {out}")),
+    )
 }
 
 /// The number of tests in a file.
@@ -97,6 +102,7 @@ fn a_project_can_test_its_tools_with_the_tools_crate_alone() {
 #[test]
 fn a_project_can_test_its_sessions_with_the_session_crate_alone() {
     let tests = include_str!("../outside/session.rs");
-    let further = "tokio = { version = \"1\", default-features = false, features = [\"rt-multi-thread\"] }\n";
+    let further =
+        "tokio = { version = \"1\", default-features = false, features = [\"rt-multi-thread\"] }\n";
     assert!(tests_of("session", tests, further).is_none_or(|passed| passed == count(tests)));
 }

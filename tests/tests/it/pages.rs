@@ -15,7 +15,10 @@ fn files(folder: &Path, kind: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && !name.starts_with('.') && !["node_modules", "target", "dist"].contains(&name.as_str()) {
+        if path.is_dir()
+            && !name.starts_with('.')
+            && !["node_modules", "target", "dist"].contains(&name.as_str())
+        {
             files(&path, kind, found);
         } else if path.extension().is_some_and(|is| is == kind) {
             found.push(path);
@@ -34,7 +37,11 @@ fn pages() -> Vec<(PathBuf, String)> {
 /// The code blocks in the language `kind`.
 fn blocks<'a>(text: &'a str, kind: &str) -> Vec<&'a str> {
     let kind = format!("{kind}\n");
-    text.split("\n```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(kind.as_str())).collect()
+    text.split("\n```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.strip_prefix(kind.as_str()))
+        .collect()
 }
 
 /// The text without code blocks and inline code.
@@ -45,9 +52,9 @@ fn prose(text: &str) -> String {
 
 /// The anchors of a page's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let headings = text
-        .lines()
-        .filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')));
+    let headings = text.lines().filter_map(|line| {
+        line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
+    });
     let anchor = |heading: &str| {
         let kept = heading
             .to_lowercase()
@@ -71,13 +78,22 @@ fn every_link_has_a_target() {
             }
             count += 1;
             let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
-            let target = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
+            let target =
+                if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
             assert!(target.exists(), "{}: {link} leads nowhere", page.display());
             let inside = target.canonicalize().unwrap();
-            assert!(inside.starts_with(root()), "{}: {link} leads out of the project", page.display());
+            assert!(
+                inside.starts_with(root()),
+                "{}: {link} leads out of the project",
+                page.display()
+            );
             if !anchor.is_empty() {
                 let there = anchors(&fs::read_to_string(target).unwrap());
-                assert!(there.contains(anchor), "{}: {link} has no such heading: {there:?}", page.display());
+                assert!(
+                    there.contains(anchor),
+                    "{}: {link} has no such heading: {there:?}",
+                    page.display()
+                );
             }
         }
     }
@@ -89,7 +105,9 @@ fn every_manual_page_is_linked_from_the_index() {
     let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
     let mut pages = Vec::new();
     files(&root().join("docs"), "md", &mut pages);
-    for page in pages.iter().filter(|page| page.parent() == Some(&root().join("docs")) && !page.ends_with("README.md"))
+    for page in pages
+        .iter()
+        .filter(|page| page.parent() == Some(&root().join("docs")) && !page.ends_with("README.md"))
     {
         let name = page.file_name().unwrap().to_str().unwrap();
         assert!(index.contains(&format!("({name})")), "docs/README.md does not name {name}");
@@ -121,9 +139,13 @@ fn the_manual_lists_exactly_the_variables_of_tools() {
     };
     let page = read("docs/sessions.md");
     let (_, page) = page.split_once("## The environment of tools").unwrap();
-    let list: Vec<_> =
-        page.lines().skip_while(|line| !line.starts_with('-')).take_while(|line| !line.is_empty()).collect();
-    let told: BTreeSet<_> = list.join(" ").split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let list: Vec<_> = page
+        .lines()
+        .skip_while(|line| !line.starts_with('-'))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let told: BTreeSet<_> =
+        list.join(" ").split('`').skip(1).step_by(2).map(str::to_owned).collect();
     let prefixes = words("PREFIXES").into_iter().map(|prefix| format!("{prefix}*"));
     assert_eq!(told, words("NAMES").into_iter().chain(prefixes).collect());
     assert!(words("SECRETS").iter().all(|part| page.contains(&format!("`{part}`"))));

@@ -31,7 +31,10 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
             if !["node_modules", "target", "dist"].iter().any(|built| path.ends_with(built)) {
                 sources(&path, found);
             }
-        } else if path.extension().is_some_and(|kind| ["rs", "mjs", "ts", "tsx"].iter().any(|ours| kind == *ours)) {
+        } else if path
+            .extension()
+            .is_some_and(|kind| ["rs", "mjs", "ts", "tsx"].iter().any(|ours| kind == *ours))
+        {
             found.push(fs::read_to_string(&path).unwrap());
         }
     }
@@ -44,19 +47,28 @@ fn tested() -> BTreeSet<String> {
     let mut found = Vec::new();
     sources(&root().join("crates"), &mut found);
     sources(&root().join("tests"), &mut found);
-    let names = found.iter().flat_map(|text| test.captures_iter(text)).map(|name| name[1].to_owned());
-    names.flat_map(|name| row.captures_iter(&name).map(|row| row[1].to_uppercase()).collect::<Vec<_>>()).collect()
+    let names =
+        found.iter().flat_map(|text| test.captures_iter(text)).map(|name| name[1].to_owned());
+    names
+        .flat_map(|name| {
+            row.captures_iter(&name).map(|row| row[1].to_uppercase()).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 #[test]
 fn every_row_is_tested_and_every_test_of_a_row_is_planned() {
     let (planned, tested) = (planned(), tested());
     assert!(planned.len() > 80, "the plan has too few rows: {planned:?}");
-    let held = |(row, figure): &(&String, &Option<String>)| figure.is_some() || tested.contains(*row);
+    let held =
+        |(row, figure): &(&String, &Option<String>)| figure.is_some() || tested.contains(*row);
     let untested: Vec<_> = planned.iter().filter(|row| !held(row)).map(|(row, _)| row).collect();
     let unplanned: Vec<_> = tested.iter().filter(|row| !planned.contains_key(*row)).collect();
     assert!(untested.is_empty(), "no test is named for {untested:?}");
-    assert!(unplanned.is_empty(), "tests are named for {unplanned:?}, which docs/testplan.md does not have");
+    assert!(
+        unplanned.is_empty(),
+        "tests are named for {unplanned:?}, which docs/testplan.md does not have"
+    );
 }
 
 #[test]
@@ -67,6 +79,9 @@ fn every_planned_figure_is_measured() {
         let Some(figure) = figure else { continue };
         let measured = format!(r#"table\.figure(?:_beside)?\([^"]*"{}"#, regex::escape(&figure));
         let measured = Regex::new(&measured).unwrap();
-        assert!(benches.iter().any(|bench| measured.is_match(bench)), "{row}: no benchmark measures `{figure}`");
+        assert!(
+            benches.iter().any(|bench| measured.is_match(bench)),
+            "{row}: no benchmark measures `{figure}`"
+        );
     }
 }

@@ -48,7 +48,8 @@ fn prose(path: &Path) -> String {
         // The text outside the fences is every second part.
         return text.split("\n```").step_by(2).collect::<Vec<_>>().join("\n");
     }
-    let is_comment = |line: &&str| ["//", "/*", "* ", "*/"].iter().any(|start| line.starts_with(start));
+    let is_comment =
+        |line: &&str| ["//", "/*", "* ", "*/"].iter().any(|start| line.starts_with(start));
     text.lines().map(str::trim_start).filter(is_comment).collect::<Vec<_>>().join("\n")
 }
 
@@ -84,6 +85,9 @@ fn comments_and_pages_keep_to_plain_words() {
         worst.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         worst.truncate(10);
         println!("{per_1000:.2} per 1,000 words: {words:?}");
-        assert!(per_1000 <= *limit, "{per_1000:.2} of 1,000 words are {words:?}, the limit is {limit}: {worst:?}");
+        assert!(
+            per_1000 <= *limit,
+            "{per_1000:.2} of 1,000 words are {words:?}, the limit is {limit}: {worst:?}"
+        );
     }
 }

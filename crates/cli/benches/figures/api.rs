@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use holdpoint_common::{Answer, Delta, Fact, ModelSupplies, PolicyMode, ProviderSettings, Supplies, Who};
+use holdpoint_common::{
+    Answer, Delta, Fact, ModelSupplies, PolicyMode, ProviderSettings, Supplies, Who,
+};
 use holdpoint_session::{AttachFrom, Attachment, OpenSession, SessionHandle, Sessions};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 use tempfile::TempDir;
@@ -38,10 +40,16 @@ pub(crate) struct DaemonWorld {
 }
 
 pub(crate) fn measure(table: &Table) {
-    if table.wants("api", &["attach to first event", "ask raised to seen", "answer to call begun"]) {
+    if table.wants("api", &["attach to first event", "ask raised to seen", "answer to call begun"])
+    {
         let world = DaemonWorld::new();
         let attached = world.attach();
-        table.figure_beside(Floor::RoundTrip, "attach to first event", attached.median(), Amount::ms(2));
+        table.figure_beside(
+            Floor::RoundTrip,
+            "attach to first event",
+            attached.median(),
+            Amount::ms(2),
+        );
         table.note("   … p99", attached.p99());
         let (seen, begun) = world.asks();
         table.figure_beside(
@@ -77,16 +85,24 @@ impl DaemonWorld {
         let server = ModelServer::start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         place.succeed(&["daemon", "start"]);
-        let openai = ProviderSettings { api_key: Some("key".to_owned()), base_url: Some(server.base_url()) };
-        let models = ModelSupplies { providers: [("openai".to_owned(), openai)].into(), ..ModelSupplies::default() };
+        let openai =
+            ProviderSettings { api_key: Some("key".to_owned()), base_url: Some(server.base_url()) };
+        let models = ModelSupplies {
+            providers: [("openai".to_owned(), openai)].into(),
+            ..ModelSupplies::default()
+        };
         let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
         let supplies = Supplies { env, models: Some(models), ..Supplies::default() };
-        let sessions = Sessions::remote(place.socket(), &Who::named("figures")).with_supplies(supplies);
+        let sessions =
+            Sessions::remote(place.socket(), &Who::named("figures")).with_supplies(supplies);
         Self { place, server, runtime, sessions, folder: TempDir::new().unwrap() }
     }
 
     pub(crate) async fn open(&self, model: &str, policy: PolicyMode) -> SessionHandle {
-        self.sessions.open(OpenSession::in_folder(self.folder.path()).model(model).policy(policy)).await.unwrap()
+        self.sessions
+            .open(OpenSession::in_folder(self.folder.path()).model(model).policy(policy))
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn watched(&self, model: &str) -> (SessionHandle, Attachment) {
@@ -123,7 +139,10 @@ impl DaemonWorld {
                 seen.push(now.saturating_sub(Duration::from_micros(raised.0 * 1_000 + 500)));
                 let since = Instant::now();
                 client.answer(Answer::Approve { always: false }).await.unwrap();
-                until(&mut client, |event| matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())).await;
+                until(&mut client, |event| {
+                    matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())
+                })
+                .await;
                 begun.push(since.elapsed());
             }
             (Samples::new(seen), Samples::new(begun))
@@ -138,7 +157,11 @@ impl DaemonWorld {
             session.prompt("go").await.unwrap();
             let (mut events, mut bytes, mut batch) = (0, 0, Vec::new());
             loop {
-                assert!(client.next_batch(&mut batch, 256).await > 0, "it lagged: {:?}", client.end());
+                assert!(
+                    client.next_batch(&mut batch, 256).await > 0,
+                    "it lagged: {:?}",
+                    client.end()
+                );
                 for event in batch.drain(..) {
                     match (event.delta(), event.fact()) {
                         (Some(Delta::Text { text, .. }), _) => {
@@ -153,22 +176,36 @@ impl DaemonWorld {
         });
         assert_eq!(bytes, (DELTAS * "tok ".len()) as u64);
         let used = busy(self.place.pid()) - before;
-        table.figure("200,000 deltas to one API client, daemon's CPU", Amount::Time(used), Amount::ms(2_000));
-        table.figure("   … daemon's memory (peak)", Amount::Bytes(self.place.peak()), Amount::mib(40));
+        table.figure(
+            "200,000 deltas to one API client, daemon's CPU",
+            Amount::Time(used),
+            Amount::ms(2_000),
+        );
+        table.figure(
+            "   … daemon's memory (peak)",
+            Amount::Bytes(self.place.peak()),
+            Amount::mib(40),
+        );
         table.note("   … events they came in (µs for one)", Amount::us(events));
     }
 
     /// Measures how a client that never reads slows others, of its own session and of another one.
     fn non_reader(&self, table: &Table) {
         // The first round is a warm-up.
-        let rounds: Vec<_> =
-            (0..=DEAF_ROUNDS).map(|_| (self.two_floods(false), self.two_floods(true))).skip(1).collect();
+        let rounds: Vec<_> = (0..=DEAF_ROUNDS)
+            .map(|_| (self.two_floods(false), self.two_floods(true)))
+            .skip(1)
+            .collect();
         let (without, with): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
         let (without, with) = (Samples::new(without).median(), Samples::new(with).median());
         table.note("2 sessions, 200,000 deltas each, to a client each", without);
         // 95 % of full speed.
         let most = Amount::Times(1.0 / 0.95);
-        table.figure("   … with a client that never reads, of the time without", with.of(without), most);
+        table.figure(
+            "   … with a client that never reads, of the time without",
+            with.of(without),
+            most,
+        );
     }
 
     /// How long two sessions take to stream to their readers, with or without a client of the first
@@ -179,7 +216,8 @@ impl DaemonWorld {
         self.runtime.block_on(async {
             let (first, mut reader) = self.watched(MODEL).await;
             let (second, mut other) = self.watched(MODEL).await;
-            let unread = if deaf { Some(first.attach(AttachFrom::start()).await.unwrap()) } else { None };
+            let unread =
+                if deaf { Some(first.attach(AttachFrom::start()).await.unwrap()) } else { None };
             let since = Instant::now();
             let (one, two) = tokio::join!(first.prompt("go"), second.prompt("go"));
             one.and(two).unwrap();
@@ -243,16 +281,24 @@ impl DaemonWorld {
                     let (mut messages, mut batch) = (0, Vec::new());
                     while messages < FACTS * 2 / 5 {
                         assert!(client.next_batch(&mut batch, 256).await > 0, "{:?}", client.end());
-                        let is_message =
-                            |fact: &Fact| matches!(fact, Fact::PromptAccepted { .. } | Fact::AssistantMessage(_));
-                        messages += batch.drain(..).filter(|event| event.fact().is_some_and(is_message)).count() as u64;
+                        let is_message = |fact: &Fact| {
+                            matches!(fact, Fact::PromptAccepted { .. } | Fact::AssistantMessage(_))
+                        };
+                        messages += batch
+                            .drain(..)
+                            .filter(|event| event.fact().is_some_and(is_message))
+                            .count() as u64;
                     }
                 });
                 (both() - before, since.elapsed())
             })
             .collect();
         let (used, wall): (Vec<_>, Vec<_>) = took.into_iter().unzip();
-        table.figure("replay of 10,000 messages, CPU of both", Samples::new(used).median(), Amount::ms(60));
+        table.figure(
+            "replay of 10,000 messages, CPU of both",
+            Samples::new(used).median(),
+            Amount::ms(60),
+        );
         table.note("   … wall", Samples::new(wall).median());
     }
 }

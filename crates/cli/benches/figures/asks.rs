@@ -17,13 +17,28 @@ const HOLDS_EACH: usize = 25;
 pub(crate) fn measure(table: &Table) {
     if table.wants("asks", &["pause asked, answered, tool awake"]) {
         let pauses = pauses();
-        table.figure_beside(Floor::Hop, "pause asked, answered, tool awake, p50", pauses.median(), Amount::us(60));
-        table.figure_beside(Floor::Hop, "pause asked, answered, tool awake, p99", pauses.p99(), Amount::us(150));
+        table.figure_beside(
+            Floor::Hop,
+            "pause asked, answered, tool awake, p50",
+            pauses.median(),
+            Amount::us(60),
+        );
+        table.figure_beside(
+            Floor::Hop,
+            "pause asked, answered, tool awake, p99",
+            pauses.p99(),
+            Amount::us(150),
+        );
     }
     if table.wants("holds", &["hold to label", "release to next model request"]) {
         let (label, request) = holds();
         table.figure_beside(Floor::Hop, "hold to label", label.median(), Amount::ms(1));
-        table.figure_beside(Floor::Hop, "release to next model request", request.median(), Amount::ms(1));
+        table.figure_beside(
+            Floor::Hop,
+            "release to next model request",
+            request.median(),
+            Amount::ms(1),
+        );
     }
 }
 
@@ -45,7 +60,10 @@ fn pauses() -> Samples {
         let (session, mut client) = world.watched(MODEL).await;
         session.prompt("go").await.unwrap();
         for _ in 0..=PAUSES {
-            until(&mut client, |event| matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(())).await;
+            until(&mut client, |event| {
+                matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(())
+            })
+            .await;
             client.answer(Answer::Resume).await.unwrap();
         }
         turn_finished(&mut client).await;
@@ -68,7 +86,10 @@ fn holds() -> (Samples, Samples) {
             world.server.reply(Reply::calls([("probe", "{}")])).reply(Reply::text(["done"]));
             let (label, released) = world.runtime.block_on(async {
                 session.prompt("go").await.unwrap();
-                until(&mut client, |event| matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())).await;
+                until(&mut client, |event| {
+                    matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())
+                })
+                .await;
                 let since = Instant::now();
                 let labelled = async {
                     hold_is(&mut client, |hold| matches!(hold, Hold::Requested { .. })).await;

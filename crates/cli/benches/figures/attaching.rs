@@ -14,13 +14,20 @@ const PIECES: usize = 170;
 const PIECE: usize = 64 * 1024;
 
 pub(crate) fn measure(table: &Table) {
-    if !table.wants("attaching", &["attach to a long open answer", "hold answered during such an attach"]) {
+    if !table.wants(
+        "attaching",
+        &["attach to a long open answer", "hold answered during such an attach"],
+    ) {
         return;
     }
     let floor = Samples::of(ROUNDS, copied);
     let (attached, held) = attaches();
     table.note("floor: as many bytes copied", floor.median());
-    table.figure("attach to an open answer of 11 MiB: all of it read, p50", attached.median(), times(&floor, 8));
+    table.figure(
+        "attach to an open answer of 11 MiB: all of it read, p50",
+        attached.median(),
+        times(&floor, 8),
+    );
     table.figure("hold answered during such an attach, slowest", held.slowest(), times(&floor, 4));
 }
 

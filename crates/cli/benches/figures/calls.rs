@@ -38,7 +38,10 @@ fn calls() -> Samples {
             server.reply(called.gate(gate).finish("tool_calls"));
         }
         server.reply(Reply::text(["done"]));
-        let program = holdpoint(&folder, MODEL, "go").env("OPENAI_BASE_URL", server.base_url()).spawn().unwrap();
+        let program = holdpoint(&folder, MODEL, "go")
+            .env("OPENAI_BASE_URL", server.base_url())
+            .spawn()
+            .unwrap();
         for (n, gate) in gates.iter().enumerate() {
             drop(server.request(n));
             let since = Instant::now();

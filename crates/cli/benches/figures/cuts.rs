@@ -23,13 +23,26 @@ const FLOODING: usize = 10;
 const FLOOD: &str = "flood 60000000 1";
 
 pub(crate) fn measure(table: &Table) {
-    if table.wants("cuts", &["interrupt to model connection dropped", "interrupt to client notified"]) {
+    if table
+        .wants("cuts", &["interrupt to model connection dropped", "interrupt to client notified"])
+    {
         let (dropped, told) = cuts(&EngineWorld::new());
-        table.figure_beside(Floor::Hop, "interrupt to model connection dropped", dropped.median(), Amount::us(500));
-        table.figure_beside(Floor::Hop, "interrupt to client notified", told.median(), Amount::ms(1));
+        table.figure_beside(
+            Floor::Hop,
+            "interrupt to model connection dropped",
+            dropped.median(),
+            Amount::us(500),
+        );
+        table.figure_beside(
+            Floor::Hop,
+            "interrupt to client notified",
+            told.median(),
+            Amount::ms(1),
+        );
         table.note("interrupt to client notified, p99", told.p99());
     }
-    if table.wants("cuts in a flood", &["interrupt to client notified, ten sessions flooding, p99"]) {
+    if table.wants("cuts in a flood", &["interrupt to client notified, ten sessions flooding, p99"])
+    {
         let (dropped, told) = flooded();
         table.figure_beside(
             Floor::Hop,
@@ -40,7 +53,9 @@ pub(crate) fn measure(table: &Table) {
         table.note("the same, median", told.median());
         table.note("interrupt to connection dropped, ten flooding, p99", dropped.p99());
     }
-    if table.wants("silence", &["interrupt to turn ended, silent model", "silence limit to turn ended"]) {
+    if table
+        .wants("silence", &["interrupt to turn ended, silent model", "silence limit to turn ended"])
+    {
         let interrupted = interrupted(&EngineWorld::new());
         table.figure_beside(
             Floor::Hop,
@@ -113,10 +128,16 @@ fn cuts(world: &EngineWorld) -> (Samples, Samples) {
             world.server.reply(Reply::stream().say("I begin.").hang());
             let (since, seen) = world.runtime.block_on(async {
                 session.prompt("go").await.unwrap();
-                until(&mut client, |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+                until(&mut client, |event| {
+                    matches!(event.delta(), Some(Delta::Text { .. })).then_some(())
+                })
+                .await;
                 let since = Instant::now();
                 let cut = async {
-                    until(&mut client, |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+                    until(&mut client, |event| {
+                        matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())
+                    })
+                    .await;
                     since.elapsed()
                 };
                 let (interrupted, seen) = tokio::join!(session.interrupt(None), cut);
@@ -138,15 +159,16 @@ fn cuts(world: &EngineWorld) -> (Samples, Samples) {
 
 fn flooded() -> (Samples, Samples) {
     let world = EngineWorld::new();
-    let (flooding, clients): (Vec<SessionHandle>, Vec<Attachment>) = world.runtime.block_on(async {
-        let mut flooding = Vec::new();
-        for _ in 0..FLOODING {
-            let (session, client) = world.watched("rehearsal").await;
-            session.prompt(FLOOD).await.unwrap();
-            flooding.push((session, client));
-        }
-        flooding.into_iter().unzip()
-    });
+    let (flooding, clients): (Vec<SessionHandle>, Vec<Attachment>) =
+        world.runtime.block_on(async {
+            let mut flooding = Vec::new();
+            for _ in 0..FLOODING {
+                let (session, client) = world.watched("rehearsal").await;
+                session.prompt(FLOOD).await.unwrap();
+                flooding.push((session, client));
+            }
+            flooding.into_iter().unzip()
+        });
     // The clients read on a thread of their own, like clients in other processes.
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let reading = std::thread::spawn(move || {
@@ -184,7 +206,10 @@ fn flooded() -> (Samples, Samples) {
         })
     });
     let measured = cuts(&world);
-    let still = flooding.iter().filter(|session| session.snapshot().status == SessionStatus::Running).count();
+    let still = flooding
+        .iter()
+        .filter(|session| session.snapshot().status == SessionStatus::Running)
+        .count();
     assert_eq!(still, FLOODING, "they flooded to the end");
     stop.send(true).unwrap();
     let read: Vec<usize> = reading.join().unwrap();

@@ -58,14 +58,29 @@ pub(crate) fn measure(table: &Table) {
             Amount::ms(2_000),
         );
     }
-    if table.wants("stuck stops", &["daemon stop, client, tool and model stuck", "engine stop, tool stuck"]) {
+    if table.wants(
+        "stuck stops",
+        &["daemon stop, client, tool and model stuck", "engine stop, tool stuck"],
+    ) {
         let stopped = Amount::Time(stuck_daemon());
-        table.figure("daemon stop, client, tool and model stuck (t-N6)", stopped, Amount::ms(10_000));
-        table.note_beside(Floor::Spawn, "   … beyond the daemon's limit of 9 s", stopped.beyond(DAEMON_LIMIT));
+        table.figure(
+            "daemon stop, client, tool and model stuck (t-N6)",
+            stopped,
+            Amount::ms(10_000),
+        );
+        table.note_beside(
+            Floor::Spawn,
+            "   … beyond the daemon's limit of 9 s",
+            stopped.beyond(DAEMON_LIMIT),
+        );
         let stopped = Amount::Time(stuck_engine());
         table.figure("engine stop, tool stuck (m-B8)", stopped, Amount::ms(10_000));
         let limit = Limits::default().grace() + 2 * ABANDON_AFTER + SAVE_LATE;
-        table.note_beside(Floor::Hop, "   … beyond the engine's limit of 4.5 s", stopped.beyond(limit));
+        table.note_beside(
+            Floor::Hop,
+            "   … beyond the engine's limit of 4.5 s",
+            stopped.beyond(limit),
+        );
     }
 }
 
@@ -74,7 +89,12 @@ fn running(table: &Table) {
     // From now on, the store exists.
     place.succeed(&["daemon", "start"]);
     let status = Samples::of(100, || place.timed(&["status"]));
-    table.figure_beside(Floor::Spawn, "status of a running daemon, whole process", status.median(), Amount::ms(12));
+    table.figure_beside(
+        Floor::Spawn,
+        "status of a running daemon, whole process",
+        status.median(),
+        Amount::ms(12),
+    );
     table.note("   … p99", status.p99());
 
     let pid = place.pid();
@@ -130,7 +150,8 @@ fn over_remains() -> Samples {
         let watched = pidfd_open(daemon, PidfdFlags::empty()).unwrap();
         kill_process(daemon, Signal::KILL).unwrap();
         wait_all(&[watched]);
-        fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&pid.to_string(), &this)).unwrap();
+        fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&pid.to_string(), &this))
+            .unwrap();
         place.timed(&["daemon", "start"])
     })
 }
@@ -174,7 +195,10 @@ fn stuck_engine() -> Duration {
     world.runtime.block_on(async {
         let (session, mut client) = world.watched(MODEL).await;
         session.prompt("go").await.unwrap();
-        until(&mut client, |event| matches!(event.delta(), Some(Delta::Output { .. })).then_some(())).await;
+        until(&mut client, |event| {
+            matches!(event.delta(), Some(Delta::Output { .. })).then_some(())
+        })
+        .await;
     });
     let since = Instant::now();
     // Stops the engine.
@@ -215,7 +239,12 @@ impl StateDir {
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
-        command.arg("--state-dir").arg(self.0.path()).args(args).stdin(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg("--state-dir")
+            .arg(self.0.path())
+            .args(args)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
         command
     }
 

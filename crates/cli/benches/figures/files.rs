@@ -35,7 +35,12 @@ pub(crate) fn measure(table: &Table) {
             Amount::ms(2_000),
         );
         let cut = cuts(&Bench::new());
-        table.figure_beside(Floor::Hop, "grep cut to call ended, slowest", cut.slowest(), Amount::ms(10_000));
+        table.figure_beside(
+            Floor::Hop,
+            "grep cut to call ended, slowest",
+            cut.slowest(),
+            Amount::ms(10_000),
+        );
     }
 }
 
@@ -68,7 +73,8 @@ fn odd_files(bench: &Bench) -> Vec<Duration> {
 /// How long a tool takes to refuse its input; `None` if it accepts the input.
 fn refused(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> Option<Duration> {
     let since = Instant::now();
-    let is_refused = tool.intent(input, bench.workspace()).is_err() || bench.call(tool, input.clone()).result.is_err();
+    let is_refused = tool.intent(input, bench.workspace()).is_err()
+        || bench.call(tool, input.clone()).result.is_err();
     is_refused.then(|| since.elapsed())
 }
 
@@ -94,7 +100,13 @@ fn source(bytes: usize) -> (String, String) {
     let mut random = 7_u64;
     while text.len() < bytes {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let _ = writeln!(text, "    let value_{} = compute({}, \"{:x}\");", random >> 40, random >> 50, random >> 20);
+        let _ = writeln!(
+            text,
+            "    let value_{} = compute({}, \"{:x}\");",
+            random >> 40,
+            random >> 50,
+            random >> 20
+        );
     }
     let line = text[bytes / 2..].lines().nth(1).unwrap().to_owned();
     (text, line)
@@ -105,7 +117,8 @@ fn edits(table: &Table, bench: &Bench) {
     for (ends, text) in [("", text.clone()), (" with CRLF", text.replace('\n', "\r\n"))] {
         let name = format!("large{ends}");
         fs::write(bench.root().join(&name), &text).unwrap();
-        let edit = |old: &str, new: &str| json!({"path": name, "old_string": old, "new_string": new});
+        let edit =
+            |old: &str, new: &str| json!({"path": name, "old_string": old, "new_string": new});
         let mut edits = [edit(&line, "// gone"), edit("// gone", &line)].into_iter().cycle();
         let mut intents = Vec::new();
         let both = Samples::of(ROUNDS * 2, || {
@@ -113,7 +126,11 @@ fn edits(table: &Table, bench: &Bench) {
             intents.push(intent);
             took
         });
-        table.figure(&format!("edit_file in 10 MiB{ends}: intent and call"), both.median(), Amount::ms(50));
+        table.figure(
+            &format!("edit_file in 10 MiB{ends}: intent and call"),
+            both.median(),
+            Amount::ms(50),
+        );
         table.note("   … of it the intent, with the diff", Samples::new(intents).median());
     }
     let read = json!({"path": "large", "offset": 100, "limit": 200});
@@ -137,7 +154,9 @@ fn searches(table: &Table, bench: &Bench) {
         }
     }
     fs::write(bench.root().join("0/0/one.rs"), "the_needle\n").unwrap();
-    for (what, pattern) in [("a word", "the_needle"), ("an expression", r"value_\d+9999 = .*[a-f]{9}\w*x")] {
+    for (what, pattern) in
+        [("a word", "the_needle"), ("an expression", r"value_\d+9999 = .*[a-f]{9}\w*x")]
+    {
         let mut theirs = Vec::new();
         let ours = Samples::of(ROUNDS, || {
             theirs.extend(ripgrep(bench.root(), pattern));
@@ -148,19 +167,27 @@ fn searches(table: &Table, bench: &Bench) {
             println!("   … no ripgrep to compare with: apt-get install ripgrep");
         } else {
             let theirs = Samples::new(theirs).median();
-            table.figure("   … of ripgrep's own time", ours.median().of(theirs), Amount::Times(1.3));
+            table.figure(
+                "   … of ripgrep's own time",
+                ours.median().of(theirs),
+                Amount::Times(1.3),
+            );
         }
     }
     let glob = json!({"pattern": "**/file_7.rs"});
     note(table, &format!("glob in {FILES} files"), || judged(bench, Glob::new(), &glob).0);
-    note(table, "list_dir of 1,000 entries", || judged(bench, ListDir::new(), &json!({"depth": 2})).0);
+    note(table, "list_dir of 1,000 entries", || {
+        judged(bench, ListDir::new(), &json!({"depth": 2})).0
+    });
 }
 
 /// How long ripgrep takes; `None` if it is not installed.
 fn ripgrep(folder: &Path, pattern: &str) -> Option<Duration> {
     let since = Instant::now();
     let mut command = Command::new("rg");
-    command.args(["--no-config", "--hidden", "--glob", "!.git", "--line-number", pattern]).current_dir(folder);
+    command
+        .args(["--no-config", "--hidden", "--glob", "!.git", "--line-number", pattern])
+        .current_dir(folder);
     command.output().ok().map(|_| since.elapsed())
 }
 

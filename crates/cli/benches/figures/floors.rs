@@ -128,7 +128,8 @@ fn pass_on(streams: &[UnixStream], mut take: impl FnMut(usize, &[u8])) {
     let mut open: Vec<usize> = (0..streams.len()).collect();
     let mut piece = [0; 4096];
     while !open.is_empty() {
-        let mut polled: Vec<_> = open.iter().map(|at| PollFd::new(&streams[*at], PollFlags::IN)).collect();
+        let mut polled: Vec<_> =
+            open.iter().map(|at| PollFd::new(&streams[*at], PollFlags::IN)).collect();
         poll(&mut polled, None).unwrap();
         let ready: Vec<_> = polled.iter().map(|stream| !stream.revents().is_empty()).collect();
         let mut ready = ready.into_iter();
@@ -149,7 +150,8 @@ fn pass_on(streams: &[UnixStream], mut take: impl FnMut(usize, &[u8])) {
 fn hop() -> Samples {
     let (there, hears) = mpsc::channel::<()>();
     let (answers, back) = mpsc::channel();
-    let echo = std::thread::spawn(move || hears.into_iter().for_each(|()| answers.send(()).unwrap()));
+    let echo =
+        std::thread::spawn(move || hears.into_iter().for_each(|()| answers.send(()).unwrap()));
     let hop = Samples::of(5_000, || {
         let since = Instant::now();
         there.send(()).unwrap();

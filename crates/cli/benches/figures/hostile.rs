@@ -24,12 +24,16 @@ const STORM: Duration = Duration::from_secs(5);
 const STATUS: &[u8] = b"GET /v1/status HTTP/1.1\r\nhost: holdpoint\r\ncontent-length: 0\r\n\r\n";
 
 pub(crate) fn measure(table: &Table) {
-    if !table.wants("hostile", &["request too large", "status during a storm", "client killed to detached"]) {
+    if !table.wants(
+        "hostile",
+        &["request too large", "status during a storm", "client killed to detached"],
+    ) {
         return;
     }
     let world = DaemonWorld::new();
     let session = world.runtime.block_on(world.open("rehearsal", PolicyMode::Ask));
-    let prompts = format!("POST /v1/sessions/{}/prompts HTTP/1.1\r\nhost: holdpoint\r\n", session.id());
+    let prompts =
+        format!("POST /v1/sessions/{}/prompts HTTP/1.1\r\nhost: holdpoint\r\n", session.id());
     let declared = format!("{prompts}content-length: {}\r\n\r\n", MOST + 1);
     let chunked = format!("{prompts}transfer-encoding: chunked\r\n\r\n");
     let chunk = [b"100000\r\n", &vec![b' '; 1 << 20][..], b"\r\n"].concat();
@@ -115,7 +119,8 @@ fn killed(world: &DaemonWorld) -> Duration {
     let session = world.runtime.block_on(world.open("rehearsal", PolicyMode::Ask));
     let id = session.id().as_str();
     let clients = || world.runtime.block_on(world.sessions.look(id)).unwrap().clients;
-    let mut client = world.place.command(&["logs", "--follow", id]).stdout(Stdio::null()).spawn().unwrap();
+    let mut client =
+        world.place.command(&["logs", "--follow", id]).stdout(Stdio::null()).spawn().unwrap();
     while clients() == 0 {
         std::thread::yield_now();
     }

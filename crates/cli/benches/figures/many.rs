@@ -28,7 +28,11 @@ pub(crate) fn measure(table: &Table) {
         values.sort_unstable();
         values[values.len() / 2]
     };
-    table.figure("idle session (memory grown over 1,000)", Amount::Bytes(median(0)), Amount::kib(20));
+    table.figure(
+        "idle session (memory grown over 1,000)",
+        Amount::Bytes(median(0)),
+        Amount::kib(20),
+    );
     table.figure_beside(
         Floor::Hop,
         "opening 1,000 sessions, one after the other",
@@ -42,7 +46,8 @@ fn fresh() -> [u64; 3] {
     let output = Command::new(std::env::current_exe().unwrap()).arg(SESSIONS).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let numbers = String::from_utf8(output.stdout).unwrap();
-    let numbers: Vec<u64> = numbers.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let numbers: Vec<u64> =
+        numbers.split_whitespace().map(|number| number.parse().unwrap()).collect();
     numbers.try_into().unwrap()
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, Limits, ModelSettings, PromptId,
-    Timestamp, ToolCall, ToolResult, ToolStatus, Who,
+    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, Limits,
+    ModelSettings, PromptId, Timestamp, ToolCall, ToolResult, ToolStatus, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
 use holdpoint_session::history;
@@ -27,16 +27,27 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("models", &["request of 10,000 messages", "limits checked"]) {
         let facts = facts();
         let request = request(&facts);
-        table.note("bytes of a conversation of 10,000 messages", Amount::kib(request.bytes() / 1024));
+        table.note(
+            "bytes of a conversation of 10,000 messages",
+            Amount::kib(request.bytes() / 1024),
+        );
         let derived = Samples::of(30, || timed(|| history::messages(&facts)));
         table.note("messages derived from 10,000 facts", derived.median());
         for provider in Provider::ALL {
-            let access = Access { key: "k".into(), base_url: "http://127.0.0.1:9".into(), ..Access::default() };
+            let access = Access {
+                key: "k".into(),
+                base_url: "http://127.0.0.1:9".into(),
+                ..Access::default()
+            };
             let model = provider.model("scripted", &access, &ModelSettings::default()).unwrap();
             let built = Samples::of(30, || timed(|| model.stream(&request)));
             let whole = Samples::of(30, || timed(|| model.stream(&self::request(&facts))));
             table.note(&format!("{provider}: request written"), built.median());
-            table.figure(&format!("{provider}: request of 10,000 messages"), whole.median(), Amount::ms(30));
+            table.figure(
+                &format!("{provider}: request of 10,000 messages"),
+                whole.median(),
+                Amount::ms(30),
+            );
         }
         let wide = Bounds { lines: u64::MAX, tokens: u64::MAX };
         let checked = Samples::of(100, || timed(|| wide.allow(&request)));
@@ -71,9 +82,18 @@ fn timed<T>(work: impl FnOnce() -> T) -> Duration {
 fn facts() -> Vec<Arc<Event>> {
     let text = "The quick brown fox jumps over the lazy dog.\n".repeat(5);
     let answer = |calls| {
-        let block =
-            Block { item: ItemId(1), kind: BlockKind::Text, text: text.clone(), signature: None, calls_before: 0 };
-        Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, ..AssistantMessage::default() })
+        let block = Block {
+            item: ItemId(1),
+            kind: BlockKind::Text,
+            text: text.clone(),
+            signature: None,
+            calls_before: 0,
+        };
+        Fact::AssistantMessage(AssistantMessage {
+            blocks: vec![block],
+            calls,
+            ..AssistantMessage::default()
+        })
     };
     let event = |n: usize| {
         let call = CallId(n as u64 / 4 + 1);
@@ -84,11 +104,23 @@ fn facts() -> Vec<Arc<Event>> {
                 text: text.as_str().into(),
                 by: Who::named("figures"),
             },
-            1 => answer(vec![ToolCall { id: call, provider_id: None, name: "shell".into(), input, signature: None }]),
+            1 => answer(vec![ToolCall {
+                id: call,
+                provider_id: None,
+                name: "shell".into(),
+                input,
+                signature: None,
+            }]),
             2 => Fact::ToolFinished(ToolResult::not_run(call, ToolStatus::Ok, text.clone())),
             _ => answer(vec![]),
         };
-        Arc::new(Event { seq: n as u64 + 1, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) })
+        Arc::new(Event {
+            seq: n as u64 + 1,
+            at: Timestamp(0),
+            turn: None,
+            step: None,
+            body: Body::Fact(fact),
+        })
     };
     (0..MESSAGES - 1).map(event).collect()
 }
@@ -108,7 +140,10 @@ fn first_deltas() -> Samples {
         world.server.reply(Reply::stream().gate(&gate).say("so").finish("stop"));
         world.runtime.block_on(async {
             session.prompt("go").await.unwrap();
-            until(&mut client, |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+            until(&mut client, |event| {
+                matches!(event.fact(), Some(Fact::StepStarted)).then_some(())
+            })
+            .await;
         });
         let asked = world.server.requests().len();
         let _ = world.server.request(asked.max(1) - 1);
@@ -117,7 +152,10 @@ fn first_deltas() -> Samples {
         let since = Instant::now();
         gate.open();
         world.runtime.block_on(async {
-            until(&mut client, |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+            until(&mut client, |event| {
+                matches!(event.delta(), Some(Delta::Text { .. })).then_some(())
+            })
+            .await;
             let took = since.elapsed();
             turn_finished(&mut client).await;
             took
@@ -131,11 +169,13 @@ fn large_read() -> Amount {
     let event = format!("data: {}\n\n", openai::delta(&json!({"content": "tok "})));
     let server = ModelServer::start();
     server.reply(Reply::stream().bytes(event.repeat(200_000)).finish("stop"));
-    let access = Access { key: String::new(), base_url: server.url(Wire::OpenAi), ..Access::default() };
+    let access =
+        Access { key: String::new(), base_url: server.url(Wire::OpenAi), ..Access::default() };
     let model = Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let since = Instant::now();
-    let request = ModelRequest { messages: vec![Message::User("go".into())], ..ModelRequest::default() };
+    let request =
+        ModelRequest { messages: vec![Message::User("go".into())], ..ModelRequest::default() };
     let mut stream = model.stream(&request);
     let events = runtime.block_on(async {
         let mut events = 0;

@@ -48,9 +48,17 @@ pub(crate) fn measure(table: &Table) {
             Amount::ms(1_000),
         );
     }
-    if table.wants("neighbours", &["turn beside a flooded session", "turn beside 90 sessions that wait"]) {
+    if table.wants(
+        "neighbours",
+        &["turn beside a flooded session", "turn beside 90 sessions that wait"],
+    ) {
         let flooded = beside_flood(&EngineWorld::new());
-        table.figure_beside(Floor::Hop, "turn beside a flooded session, p99 (t-T2)", flooded.p99(), Amount::ms(100));
+        table.figure_beside(
+            Floor::Hop,
+            "turn beside a flooded session, p99 (t-T2)",
+            flooded.p99(),
+            Amount::ms(100),
+        );
         let waiting = beside_waiting(&EngineWorld::new());
         table.figure_beside(
             Floor::Hop,
@@ -82,7 +90,8 @@ fn after_actor_panic(world: &EngineWorld) -> Duration {
         let (session, mut client) = world.watched(MODEL).await;
         world.server.reply(Reply::stream().say("I begin.").hang()).reply(Reply::text(["done"]));
         session.prompt("go").await.unwrap();
-        until(&mut client, |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+        until(&mut client, |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(()))
+            .await;
         let since = Instant::now();
         session.panic_now().await;
         session.prompt("again").await.unwrap();
@@ -109,7 +118,8 @@ fn beside_flood(world: &EngineWorld) -> Samples {
     let over = AtomicBool::new(false);
     let (took, refused) = std::thread::scope(|scope| {
         let flood = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
             runtime.block_on(join_all((0..FLOODING).map(|_| flood(&flooded, &over))))
         });
         let took = turns(world);
@@ -139,7 +149,10 @@ fn beside_waiting(world: &EngineWorld) -> Samples {
             world.runtime.block_on(async {
                 let (session, mut client) = world.watched(MODEL).await;
                 session.prompt("go").await.unwrap();
-                until(&mut client, |event| matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(())).await;
+                until(&mut client, |event| {
+                    matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(())
+                })
+                .await;
                 (session, client)
             })
         })

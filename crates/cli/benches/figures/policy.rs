@@ -38,7 +38,8 @@ pub(crate) fn measure(table: &Table) {
 }
 
 fn decided(command: String) -> Amount {
-    let rules = |written: &[&str]| written.iter().map(|rule| rule.parse::<Rule>().unwrap()).collect();
+    let rules =
+        |written: &[&str]| written.iter().map(|rule| rule.parse::<Rule>().unwrap()).collect();
     let rules = PolicyRules {
         allow: rules(&[
             "shell(grep)",

@@ -24,7 +24,11 @@ pub(crate) fn measure(table: &Table) {
         let repeats = "setsid bash -c 'trap \"\" PIPE; while sleep 0.01; do echo more; done' & echo $!; sleep 0.1";
         for (what, supervisor, command) in [
             ("supervised", Supervisor::ThisProgram, "setsid sleep 1000 & echo $!"),
-            ("ignoring TERM", Supervisor::ThisProgram, "(trap '' TERM; exec setsid sleep 1000) & echo $!"),
+            (
+                "ignoring TERM",
+                Supervisor::ThisProgram,
+                "(trap '' TERM; exec setsid sleep 1000) & echo $!",
+            ),
             ("unsupervised", Supervisor::None, "setsid sleep 1000 & echo $!; sleep 0.1"),
             ("unsupervised, writing", Supervisor::None, repeats),
         ] {

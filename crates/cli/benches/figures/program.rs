@@ -39,7 +39,12 @@ struct Usage {
 pub(crate) fn measure(table: &Table) {
     if table.wants("start", &["start to first model request"]) {
         let started = start();
-        table.figure_beside(Floor::Spawn, "start to first model request", started.median(), Amount::ms(20));
+        table.figure_beside(
+            Floor::Spawn,
+            "start to first model request",
+            started.median(),
+            Amount::ms(20),
+        );
         table.note("   … p99", started.p99());
     }
     if table.wants("text turn", &["text turn, memory", "text turn, CPU"]) {
@@ -54,7 +59,11 @@ pub(crate) fn measure(table: &Table) {
         let least = (2 * DELTAS * "tok ".len()) as u64;
         assert!(floods.iter().all(|usage| usage.output > least), "all of it was written");
         table.figure("200,000 deltas through run --json, CPU", cpu(&floods), Amount::ms(600));
-        table.figure("200,000 deltas through run --json, memory (peak)", memory(&floods), Amount::mib(40));
+        table.figure(
+            "200,000 deltas through run --json, memory (peak)",
+            memory(&floods),
+            Amount::mib(40),
+        );
         table.note("   … wall", wall(&floods));
     }
     if table.wants("signals", &["second Ctrl+C to run ended", "TERM to run ended, full pipe"]) {
@@ -66,7 +75,11 @@ pub(crate) fn measure(table: &Table) {
             Amount::ms(4_000),
         );
         let ended = full_pipe();
-        table.figure("TERM to run ended, full pipe, slowest (t-P12)", ended.slowest(), Amount::ms(6_000));
+        table.figure(
+            "TERM to run ended, full pipe, slowest (t-P12)",
+            ended.slowest(),
+            Amount::ms(6_000),
+        );
         let beyond = ended.slowest().beyond(SIGNAL_LIMIT);
         table.note_beside(Floor::Kill, "   … beyond the program's limit of 3.5 s", beyond);
     }
@@ -77,8 +90,10 @@ fn second_interrupt() -> Samples {
     let place = StateDir::new();
     place.configure("[limits]\ngrace_ms = 5000\n");
     Samples::of(LEFT, || {
-        let (mut run, mut output) =
-            follow(&place, "trap '' TERM INT HUP; echo U'P'; while true; do sleep 1000 & wait; done");
+        let (mut run, mut output) = follow(
+            &place,
+            "trap '' TERM INT HUP; echo U'P'; while true; do sleep 1000 & wait; done",
+        );
         signal(&run, Signal::INT);
         read_until(&mut output, "turnCut");
         let since = Instant::now();
@@ -107,7 +122,8 @@ fn full_pipe() -> Samples {
 /// Starts a run in this place's daemon and waits until its command has written `UP`.
 fn follow(place: &StateDir, command: &str) -> (Child, BufReader<ChildStdout>) {
     let prompt = format!("shell: {command}");
-    let mut run = place.command(&["run", "--json", "--policy", "all", "--model", "rehearsal", &prompt]);
+    let mut run =
+        place.command(&["run", "--json", "--policy", "all", "--model", "rehearsal", &prompt]);
     let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(run.stdout.take().unwrap());
     read_until(&mut output, "UP");

@@ -24,14 +24,20 @@ pub(crate) fn measure(table: &Table) {
 fn iterations(in_repository: bool) -> Samples {
     let world = EngineWorld::new();
     if in_repository {
-        let made = Command::new("git").args(["init", "-q"]).current_dir(world.folder.path()).status().unwrap();
+        let made = Command::new("git")
+            .args(["init", "-q"])
+            .current_dir(world.folder.path())
+            .status()
+            .unwrap();
         assert!(made.success());
     }
     world.server.answer(|_| Reply::text(["done"]));
     world.runtime.block_on(async {
         let (session, mut client) = world.watched(MODEL).await;
-        let limits = RunLimits { iterations: NonZeroU64::new(ITERATIONS + 1), ..RunLimits::default() };
-        let request = RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::new("never") };
+        let limits =
+            RunLimits { iterations: NonZeroU64::new(ITERATIONS + 1), ..RunLimits::default() };
+        let request =
+            RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::new("never") };
         session.start_run(request).await.unwrap();
         hold_is(&mut client, |hold| matches!(hold, Hold::Standing { .. })).await;
     });

@@ -31,7 +31,11 @@ const ROUNDS: usize = 5;
 pub(crate) fn measure(table: &Table) {
     if table.wants("saving", &["word streamed to saved"]) {
         let saved = streamed();
-        table.figure("word streamed to saved, slowest of 250 (m-B7)", saved.slowest(), Amount::ms(2_000));
+        table.figure(
+            "word streamed to saved, slowest of 250 (m-B7)",
+            saved.slowest(),
+            Amount::ms(2_000),
+        );
         let beyond = saved.slowest().beyond(DRAFT_EVERY);
         table.note_beside(Floor::Sync, "   … beyond the second that a word waits", beyond);
         table.note("   … median", saved.median());
@@ -50,7 +54,11 @@ pub(crate) fn measure(table: &Table) {
         );
         let notified = Samples::of(ROUNDS, in_mid_answer);
         // Most of this is the second that a word waits before it is saved.
-        table.figure("   … while an answer streams, slowest", notified.slowest(), Amount::ms(2_000));
+        table.figure(
+            "   … while an answer streams, slowest",
+            notified.slowest(),
+            Amount::ms(2_000),
+        );
         let refused = read_only();
         table.figure_beside(
             Floor::Spawn,
@@ -90,7 +98,9 @@ fn streamed() -> Samples {
                 saved = draft.iter().filter_map(|event| event.delta()).map(text_of).sum();
                 let mut unsaved = unsaved.borrow_mut();
                 while unsaved.front().is_some_and(|(length, _)| *length <= saved) {
-                    took.extend(unsaved.pop_front().map(|(_, arrived): (_, Instant)| arrived.elapsed()));
+                    took.extend(
+                        unsaved.pop_front().map(|(_, arrived): (_, Instant)| arrived.elapsed()),
+                    );
                 }
             }
             took
@@ -147,11 +157,15 @@ fn in_mid_answer() -> Duration {
     world.runtime.block_on(async {
         let (session, mut client) = world.watched(MODEL).await;
         session.prompt("go").await.unwrap();
-        until(&mut client, |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+        until(&mut client, |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(()))
+            .await;
         let ballast = disk.fill();
         let since = Instant::now();
         gate.open();
-        until(&mut client, |event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(())).await;
+        until(&mut client, |event| {
+            matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(())
+        })
+        .await;
         let took = since.elapsed();
         recover(&ballast, &mut client).await;
         session.close().await.unwrap();

@@ -24,10 +24,15 @@ const IDLE: Duration = Duration::from_secs(10);
 const PASTED: usize = 10 * 1024 * 1024;
 
 pub(crate) fn measure(table: &Table) {
-    if table.wants("screen", &["first paint", "10,000 messages on the screen", "echo", "interrupted on the screen"]) {
+    if table.wants(
+        "screen",
+        &["first paint", "10,000 messages on the screen", "echo", "interrupted on the screen"],
+    ) {
         shown(table);
     }
-    if table.wants("terminal", &["fg to screen drawn", "10 MiB pasted", "detach while a daemon starts"]) {
+    if table
+        .wants("terminal", &["fg to screen drawn", "10 MiB pasted", "detach while a daemon starts"])
+    {
         let place = StateDir::new();
         place.succeed(&["new", "--model", "rehearsal", "--name", "short", "say Hello."]);
         let drawn = resumed(&place);
@@ -39,7 +44,10 @@ pub(crate) fn measure(table: &Table) {
         );
         let pasted = Samples::of(3, || pasted(&place));
         table.figure("10 MiB pasted to shown, slowest (t-Y6)", pasted.slowest(), Amount::ms(2_000));
-        table.note("   … 10 MiB through a terminal to `head`", Samples::of(3, through_terminal).median());
+        table.note(
+            "   … 10 MiB through a terminal to `head`",
+            Samples::of(3, through_terminal).median(),
+        );
         let left = Samples::of(5, || left(&place));
         table.figure_beside(
             Floor::RoundTrip,
@@ -56,7 +64,12 @@ fn shown(table: &Table) {
     place.succeed(&["daemon", "start"]);
 
     let paint = Samples::of(20, || timed(&place, &[], "New session").0);
-    table.figure_beside(Floor::Spawn, "hub: first paint, daemon up", paint.median(), Amount::ms(50));
+    table.figure_beside(
+        Floor::Spawn,
+        "hub: first paint, daemon up",
+        paint.median(),
+        Amount::ms(50),
+    );
     let cold = timed(&place, &["attach", "long"], "done: 1 step").0;
     table.note("10,000 messages, not live yet: opened to the last line", Amount::Time(cold));
     let mut memory = 0;
@@ -83,7 +96,14 @@ fn shown(table: &Table) {
 
     // As long as one argument may be.
     let words = "word ".repeat(20_000);
-    place.succeed(&["new", "--model", "rehearsal", "--name", "talks", &format!("say@1000 {words}")]);
+    place.succeed(&[
+        "new",
+        "--model",
+        "rehearsal",
+        "--name",
+        "talks",
+        &format!("say@1000 {words}"),
+    ]);
     let (_, mut tty) = timed(&place, &["attach", "talks"], "Esc interrupt");
     let before = (busy(tty.pid().into()), Instant::now());
     let mut typed = String::from("› ");
@@ -103,7 +123,12 @@ fn shown(table: &Table) {
         took
     });
     let (used, wall) = (busy(tty.pid().into()) - before.0, before.1.elapsed());
-    table.figure_beside(Floor::RoundTrip, "a key to its echo at 1,000 deltas a second", echo.median(), Amount::ms(10));
+    table.figure_beside(
+        Floor::RoundTrip,
+        "a key to its echo at 1,000 deltas a second",
+        echo.median(),
+        Amount::ms(10),
+    );
     table.note("   … p99", echo.p99());
     table.note("   … CPU in each second then", Amount::Time(used.div_f64(wall.as_secs_f64())));
     let since = Instant::now();
@@ -115,7 +140,14 @@ fn shown(table: &Table) {
     let cuts = Samples::of(20, || {
         turn += 1;
         let name = format!("cut {turn}");
-        place.succeed(&["new", "--model", "rehearsal", "--name", &name, "say@1000 begins\\thang here\nhang"]);
+        place.succeed(&[
+            "new",
+            "--model",
+            "rehearsal",
+            "--name",
+            &name,
+            "say@1000 begins\\thang here\nhang",
+        ]);
         let (_, mut tty) = timed(&place, &["attach", &name], "begins    hang");
         tty.wait_for("Esc interrupt");
         let since = Instant::now();
@@ -123,7 +155,12 @@ fn shown(table: &Table) {
         tty.wait_for("Agent interrupted");
         since.elapsed()
     });
-    table.figure_beside(Floor::RoundTrip, "Esc to `Agent interrupted` on the screen", cuts.median(), Amount::ms(15));
+    table.figure_beside(
+        Floor::RoundTrip,
+        "Esc to `Agent interrupted` on the screen",
+        cuts.median(),
+        Amount::ms(15),
+    );
     table.note("   … while it streams", Amount::Time(first));
 }
 
@@ -135,7 +172,11 @@ fn resumed(place: &StateDir) -> Samples {
     shell.env("PS1", "$ ");
     shell.env("HISTFILE", "");
     let mut tty = Tty::spawn(shell);
-    tty.press(&format!("{} --state-dir {} attach short\r", env!("CARGO_BIN_EXE_holdpoint"), place.folder().display()));
+    tty.press(&format!(
+        "{} --state-dir {} attach short\r",
+        env!("CARGO_BIN_EXE_holdpoint"),
+        place.folder().display()
+    ));
     tty.wait_for("done: 1 step");
     Samples::of(20, || {
         tty.press("\x1a");
@@ -161,7 +202,10 @@ fn pasted(place: &StateDir) -> Duration {
 /// The terminal's own share of a paste.
 fn through_terminal() -> Duration {
     let mut command = CommandBuilder::new("bash");
-    command.args(["-c", &format!("stty raw -echo; echo begins; head -c {PASTED} > /dev/null; echo ends")]);
+    command.args([
+        "-c",
+        &format!("stty raw -echo; echo begins; head -c {PASTED} > /dev/null; echo ends"),
+    ]);
     let mut tty = Tty::spawn(command);
     tty.wait_for("begins");
     let paste = "x".repeat(PASTED);

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{
-    AsksMode, AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PolicyMode, PolicyRules,
-    PromptId, SessionId, SessionSettings, SessionSummary, Timestamp, TurnId, Usage, Who,
+    AsksMode, AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PolicyMode,
+    PolicyRules, PromptId, SessionId, SessionSettings, SessionSummary, Timestamp, TurnId, Usage,
+    Who,
 };
 use holdpoint_session::Engine;
 use holdpoint_session::model::Catalog;
@@ -40,10 +41,18 @@ pub(crate) fn measure(table: &Table) {
         make(folder.path(), "long", FACTS, bytes);
         let [listed, opened, resident] = median(folder.path(), "long");
         let most = if bytes < 1_000 { Amount::ms(1_000) } else { Amount::ms(3_000) };
-        table.figure(&format!("{what} in one session: listed"), Amount::Time(listed), Amount::ms(300));
+        table.figure(
+            &format!("{what} in one session: listed"),
+            Amount::Time(listed),
+            Amount::ms(300),
+        );
         table.figure(&format!("{what} in one session: opened"), Amount::Time(opened), most);
         let resident = u64::try_from(resident.as_nanos()).unwrap_or(u64::MAX);
-        table.figure(&format!("{what} in one session: memory then"), Amount::Bytes(resident), Amount::mib(512));
+        table.figure(
+            &format!("{what} in one session: memory then"),
+            Amount::Bytes(resident),
+            Amount::mib(512),
+        );
     }
 }
 
@@ -56,7 +65,8 @@ fn median(folder: &Path, session: &str) -> [Duration; 3] {
             let output = Command::new(this).arg(STORED).arg(folder).arg(session).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             let numbers = String::from_utf8(output.stdout).unwrap();
-            let numbers: Vec<u64> = numbers.split_whitespace().map(|number| number.parse().unwrap()).collect();
+            let numbers: Vec<u64> =
+                numbers.split_whitespace().map(|number| number.parse().unwrap()).collect();
             numbers.try_into().unwrap()
         })
         .collect();
@@ -109,7 +119,11 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
     let fact = |n: u64| {
         let turn = n / 5 + 1;
         match n % 5 {
-            0 => Fact::PromptAccepted { prompt: PromptId(turn), text: "go".into(), by: Who::named("figures") },
+            0 => Fact::PromptAccepted {
+                prompt: PromptId(turn),
+                text: "go".into(),
+                by: Who::named("figures"),
+            },
             1 => Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
             2 => Fact::StepStarted,
             3 => {
@@ -120,16 +134,31 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
                     signature: None,
                     calls_before: 0,
                 };
-                Fact::AssistantMessage(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() })
+                Fact::AssistantMessage(AssistantMessage {
+                    blocks: vec![block],
+                    ..AssistantMessage::default()
+                })
             }
             _ => {
                 let usage = Usage::default();
-                Fact::TurnFinished { outcome: Outcome::Done, error: None, cause: None, receipt: None, usage }
+                Fact::TurnFinished {
+                    outcome: Outcome::Done,
+                    error: None,
+                    cause: None,
+                    receipt: None,
+                    usage,
+                }
             }
         }
     };
     let event = |seq, fact| {
-        Arc::new(Event { seq, at: Timestamp(1_790_000_000_000 + seq), turn: None, step: None, body: Body::Fact(fact) })
+        Arc::new(Event {
+            seq,
+            at: Timestamp(1_790_000_000_000 + seq),
+            turn: None,
+            step: None,
+            body: Body::Fact(fact),
+        })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -137,7 +166,8 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
         let log = store.create(&id).await.unwrap();
         let first = event(1, Fact::SessionOpened { settings });
         let state = State::open(&first).unwrap();
-        let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, None)) };
+        let summary =
+            SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, None)) };
         log.append(0, vec![first], summary.clone()).await.unwrap();
         for from in (0..facts).step_by(1_000) {
             let page = (from..facts.min(from + 1_000)).map(|n| event(n + 2, fact(n))).collect();

@@ -8,9 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use holdpoint_common::{Config, Event, Fact, Hold, Limits, PolicyMode, Supplies, Who};
 use holdpoint_session::model::Catalog;
-use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, SessionHandle, Sessions, builtin_tools};
+use holdpoint_session::{
+    AttachFrom, Attachment, Engine, OpenSession, SessionHandle, Sessions, builtin_tools,
+};
 use holdpoint_tests::model_server::ModelServer;
-use holdpoint_tools::{Act, Intent, Supervisor, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
+use holdpoint_tools::{
+    Act, Intent, Supervisor, Tool, ToolContext, ToolError, ToolOutcome, Workspace,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
@@ -40,7 +44,9 @@ impl EngineWorld {
     pub(crate) fn with(limits: Limits) -> Self {
         let server = ModelServer::start();
         let (url, probe) = (server.base_url(), Probe::default());
-        let catalog = Catalog::new(&Config::default(), |name| (name == "OPENAI_BASE_URL").then(|| url.clone()));
+        let catalog = Catalog::new(&Config::default(), |name| {
+            (name == "OPENAI_BASE_URL").then(|| url.clone())
+        });
         let tool = probe.clone();
         // Large enough to flood for the whole measurement.
         let limits = Limits { max_sessions: 100, max_answer_bytes: 64 * 1024 * 1024, ..limits };
@@ -74,7 +80,10 @@ impl EngineWorld {
 }
 
 /// Reads until `wanted` returns a value.
-pub(crate) async fn until<T>(client: &mut Attachment, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
+pub(crate) async fn until<T>(
+    client: &mut Attachment,
+    mut wanted: impl FnMut(&Event) -> Option<T>,
+) -> T {
     loop {
         let event = client.next().await.expect("the stream continues");
         if let Some(found) = wanted(&event) {
@@ -85,7 +94,8 @@ pub(crate) async fn until<T>(client: &mut Attachment, mut wanted: impl FnMut(&Ev
 
 /// Reads until the turn has ended.
 pub(crate) async fn turn_finished(client: &mut Attachment) {
-    until(client, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())).await;
+    until(client, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(()))
+        .await;
 }
 
 /// Reads until the hold is as wanted.

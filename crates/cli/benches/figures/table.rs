@@ -25,7 +25,10 @@ pub(crate) struct Samples(Vec<Duration>);
 
 impl Table {
     pub(crate) fn new(filters: Vec<String>, floors: Floors) -> Self {
-        println!("{:<62} {:>10}  {:>10}  {:>6}  {:<4}  of the machine", "figure", "measured", "at most", "ratio", "");
+        println!(
+            "{:<62} {:>10}  {:>10}  {:>6}  {:<4}  of the machine",
+            "figure", "measured", "at most", "ratio", ""
+        );
         Self { filters, floors }
     }
 
@@ -122,7 +125,9 @@ impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Time(time) => write!(f, "{time:.2?}"),
-            Self::Bytes(bytes) if *bytes >= 1024 * 1024 => write!(f, "{:.1} MiB", self.number() / (1024.0 * 1024.0)),
+            Self::Bytes(bytes) if *bytes >= 1024 * 1024 => {
+                write!(f, "{:.1} MiB", self.number() / (1024.0 * 1024.0))
+            }
             Self::Times(times) => write!(f, "{times:.2} times"),
             Self::Bytes(_) => write!(f, "{:.1} KiB", self.number() / 1024.0),
         }
@@ -166,7 +171,11 @@ impl Samples {
 fn bounded(what: &str, measured: Amount, most: Amount) -> String {
     let ratio = measured.number() / most.number();
     let verdict = if ratio <= 1.0 { "ok" } else { "OVER" };
-    format!("{what:<62} {:>10}  {:>10}  {ratio:>6.2}  {verdict:<4}", measured.to_string(), most.to_string())
+    format!(
+        "{what:<62} {:>10}  {:>10}  {ratio:>6.2}  {verdict:<4}",
+        measured.to_string(),
+        most.to_string()
+    )
 }
 
 /// The number of tasks that run or wait for a core. If it exceeds the number of cores, the times

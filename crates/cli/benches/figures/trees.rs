@@ -17,7 +17,8 @@ use crate::table::{Amount, Samples, Table};
 
 // Each command prints the ids of its four processes and waits. The shell assembles the mark, so
 // that only the output contains it.
-pub(crate) const PLAIN: &str = "sleep 1000 & a=$!; sleep 1000 & b=$!; sleep 1000 & echo PI'DS' $$ $a $b $!; wait";
+pub(crate) const PLAIN: &str =
+    "sleep 1000 & a=$!; sleep 1000 & b=$!; sleep 1000 & echo PI'DS' $$ $a $b $!; wait";
 const SETSID: &str = "setsid sleep 1000 & a=$!; setsid sleep 1000 & b=$!; setsid sleep 1000 & c=$!; sleep 0.02; \
                       echo PI'DS' $$ $a $b $c; wait";
 pub(crate) const IGNORING: &str = "trap '' TERM; sleep 1000 & a=$!; setsid sleep 1000 & b=$!; sleep 1000 & \
@@ -27,13 +28,25 @@ const MARK: &str = "PIDS ";
 const GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) fn measure(table: &Table) {
-    if table.wants("trees, interrupted", &["interrupt to plain tree gone", "setsid", "TERM-ignoring"]) {
+    if table
+        .wants("trees, interrupted", &["interrupt to plain tree gone", "setsid", "TERM-ignoring"])
+    {
         let world = EngineWorld::new();
         let (plain, told) = interrupted(&world, PLAIN, 100, Duration::ZERO);
-        table.figure_beside(Floor::Kill, "interrupt to plain tree gone", plain.median(), Amount::ms(3));
+        table.figure_beside(
+            Floor::Kill,
+            "interrupt to plain tree gone",
+            plain.median(),
+            Amount::ms(3),
+        );
         table.note("   … and the client has the receipt", told.median());
         let (setsid, told) = interrupted(&world, SETSID, 100, Duration::ZERO);
-        table.figure_beside(Floor::Kill, "interrupt to setsid tree gone", setsid.median(), Amount::ms(6));
+        table.figure_beside(
+            Floor::Kill,
+            "interrupt to setsid tree gone",
+            setsid.median(),
+            Amount::ms(6),
+        );
         table.note("   … and the client has the receipt", told.median());
         let (ignoring, told) = interrupted(&world, IGNORING, 10, GRACE);
         table.figure_beside(
@@ -64,7 +77,12 @@ pub(crate) fn measure(table: &Table) {
 
 /// The times from an interrupt until the four processes are gone, and until the turn's receipt
 /// arrives.
-fn interrupted(world: &EngineWorld, command: &str, rounds: usize, less: Duration) -> (Samples, Samples) {
+fn interrupted(
+    world: &EngineWorld,
+    command: &str,
+    rounds: usize,
+    less: Duration,
+) -> (Samples, Samples) {
     let mut told = Vec::new();
     let gone = Samples::of(rounds, || {
         let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
@@ -105,8 +123,10 @@ pub(crate) async fn tree_pids(client: &mut Attachment) -> String {
 fn orphaned(command: &str, rounds: usize) -> Samples {
     Samples::of(rounds, || {
         let folder = TempDir::new().unwrap();
-        let mut owner =
-            holdpoint(&folder, "rehearsal", &format!("shell: {command}")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut owner = holdpoint(&folder, "rehearsal", &format!("shell: {command}"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let watched = pidfds(&line_of(owner.stdout.take().unwrap(), MARK));
         let since = Instant::now();
         owner.kill().unwrap();

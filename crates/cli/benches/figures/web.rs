@@ -31,7 +31,8 @@ const BYTES: u64 = 64 * 1024 * 1024;
 
 pub(crate) fn measure(table: &Table) {
     pages(table);
-    let [request, bytes] = ["web: a request, more through the proxy", "web: 64 MiB, more through the proxy"];
+    let [request, bytes] =
+        ["web: a request, more through the proxy", "web: 64 MiB, more through the proxy"];
     if table.wants("proxy", &[request, bytes]) {
         proxy(table, request, bytes);
     }
@@ -60,7 +61,8 @@ fn pages(table: &Table) {
         let bench = Bench::new();
         let mut open = |path: &str| {
             let since = Instant::now();
-            let called = bench.call(make(), json!({"action": "open_page", "url": format!("{server}{path}")}));
+            let called = bench
+                .call(make(), json!({"action": "open_page", "url": format!("{server}{path}")}));
             assert!(called.result.unwrap().output.contains("words"));
             since.elapsed()
         };
@@ -68,7 +70,8 @@ fn pages(table: &Table) {
         nexts.extend((0..PAGES).map(|_| open("/page")));
         // The time to read a page that is loaded: from the answer to its pause to the result.
         let mut read = |path: &str| {
-            let input = json!({"action": "open_page", "url": format!("{server}{path}"), "pause": true});
+            let input =
+                json!({"action": "open_page", "url": format!("{server}{path}"), "pause": true});
             let calling = bench.start(make(), input);
             let _ = calling.wait_asked();
             // A user looks at the page for longer than the browser draws it.
@@ -86,7 +89,8 @@ fn pages(table: &Table) {
         }
         for _ in 0..PAGES {
             asked.store(false, Ordering::SeqCst);
-            let calling = bench.start(make(), json!({"action": "open_page", "url": format!("{server}/silent")}));
+            let calling = bench
+                .start(make(), json!({"action": "open_page", "url": format!("{server}/silent")}));
             while !asked.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
@@ -107,9 +111,10 @@ fn pages(table: &Table) {
 fn serve(silent: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let line =
-        "<p>A paragraph of a page, with a few words in it, <a href='/other'>a link</a>, and some more words.</p>\n";
-    let page = |lines: usize| format!("<!doctype html><title>A page</title><article>{}</article>", line.repeat(lines));
+    let line = "<p>A paragraph of a page, with a few words in it, <a href='/other'>a link</a>, and some more words.</p>\n";
+    let page = |lines: usize| {
+        format!("<!doctype html><title>A page</title><article>{}</article>", line.repeat(lines))
+    };
     let (small, large, markup) = (page(10), page(1_000_000 / line.len()), markup());
     std::thread::spawn(move || {
         let mut kept = Vec::new();
@@ -132,7 +137,10 @@ fn serve(silent: Arc<AtomicBool>) -> String {
                 "/markup" => &markup,
                 _ => &small,
             };
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n", page.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n",
+                page.len()
+            );
             let _ = write!(&stream, "{head}connection: close\r\n\r\n{page}");
         }
     });
@@ -142,8 +150,9 @@ fn serve(silent: Arc<AtomicBool>) -> String {
 /// A page of 1 MB like those of real sites, with more markup and scripts than words, in front of
 /// the text and around it.
 fn markup() -> String {
-    let head: String =
-        (0..200).map(|n| format!("<script>let a{n} = {{b: '{}'}}</script>\n", "c".repeat(400))).collect();
+    let head: String = (0..200)
+        .map(|n| format!("<script>let a{n} = {{b: '{}'}}</script>\n", "c".repeat(400)))
+        .collect();
     let item = |n| {
         format!(
             "<li class='menu__item menu__item--{n}'><div class='menu__inner' data-id='{n}'><a class='menu__link' \
@@ -160,7 +169,9 @@ fn markup() -> String {
              </div></section>\n"
         )
     };
-    let mut page = format!("<!doctype html><head><title>A site</title>{head}</head><header>{menu}</header><main>");
+    let mut page = format!(
+        "<!doctype html><head><title>A site</title>{head}</head><header>{menu}</header><main>"
+    );
     for n in 0.. {
         if page.len() > 1_000_000 {
             break;
@@ -200,12 +211,17 @@ impl ProxyClient {
     fn ask(&mut self, length: u64) -> Duration {
         let since = Instant::now();
         let server = self.server;
-        write!(self.stream.get_mut(), "GET http://{server}/{length} HTTP/1.1\r\nhost: {server}\r\n\r\n").unwrap();
+        write!(
+            self.stream.get_mut(),
+            "GET http://{server}/{length} HTTP/1.1\r\nhost: {server}\r\n\r\n"
+        )
+        .unwrap();
         let mut line = String::new();
         while self.stream.read_line(&mut line).unwrap() > 2 {
             line.clear();
         }
-        let taken = std::io::copy(&mut self.stream.by_ref().take(length), &mut std::io::sink()).unwrap();
+        let taken =
+            std::io::copy(&mut self.stream.by_ref().take(length), &mut std::io::sink()).unwrap();
         assert_eq!(taken, length);
         since.elapsed()
     }
@@ -226,7 +242,8 @@ fn serve_by_length() -> SocketAddr {
                     if !head.ends_with("\r\n\r\n") {
                         continue;
                     }
-                    let path = head.split(' ').nth(1).and_then(|url| url.rsplit('/').next()).unwrap();
+                    let path =
+                        head.split(' ').nth(1).and_then(|url| url.rsplit('/').next()).unwrap();
                     let length: usize = path.parse().unwrap();
                     let said = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
                     let said = [said.into_bytes(), vec![b'x'; length]].concat();

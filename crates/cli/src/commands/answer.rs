@@ -3,7 +3,9 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use clap_complete::engine::ArgValueCompleter;
-use holdpoint_common::{Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, Question, QuestionReply, SessionId};
+use holdpoint_common::{
+    Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, Question, QuestionReply, SessionId,
+};
 use holdpoint_session::Sessions;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
@@ -95,11 +97,19 @@ pub(crate) fn deny(args: &Deny, folders: &Folders, ui: &mut Ui) -> Result<i32, C
     answer("deny", &args.ask, false, &|_| Ok(Answer::Deny { reason: reason.cloned() }), folders, ui)
 }
 
-pub(crate) fn continue_tool(args: &Continue, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+pub(crate) fn continue_tool(
+    args: &Continue,
+    folders: &Folders,
+    ui: &mut Ui,
+) -> Result<i32, CliError> {
     answer("continue", &args.ask, false, &|_| Ok(Answer::Resume), folders, ui)
 }
 
-pub(crate) fn answer_question(args: &AnswerArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+pub(crate) fn answer_question(
+    args: &AnswerArgs,
+    folders: &Folders,
+    ui: &mut Ui,
+) -> Result<i32, CliError> {
     if args.skip {
         return answer("answer", &args.ask, false, &|_| Ok(Answer::Cancel), folders, ui);
     }
@@ -141,8 +151,11 @@ fn answer(
                 }
                 if let Some(ask) = ask.filter(|_| ask_back && io::stdin().is_terminal()) {
                     if !ui.err_is_terminal() {
-                        let message = "the ask can't be shown first: standard error is not a terminal";
-                        return Err(CliError::usage(message).hint("`--yes` approves without showing it"));
+                        let message =
+                            "the ask can't be shown first: standard error is not a terminal";
+                        return Err(
+                            CliError::usage(message).hint("`--yes` approves without showing it")
+                        );
                     }
                     if !confirm(ask, &answer, ui)? {
                         return not_answered(ui);
@@ -179,8 +192,10 @@ fn require_whole_id(id: &AskId, session: &SessionId) -> Result<(), CliError> {
         return Ok(());
     }
     let whole = AskId { session: session.clone(), ..id.clone() };
-    Err(CliError::usage(format!("`{id}` is not an ask id: ask ids start with the full id of their session"))
-        .hint(format!("did you mean {whole}? `holdpoint inbox` lists the open asks")))
+    Err(CliError::usage(format!(
+        "`{id}` is not an ask id: ask ids start with the full id of their session"
+    ))
+    .hint(format!("did you mean {whole}? `holdpoint inbox` lists the open asks")))
 }
 
 /// The first open ask of a session.
@@ -191,8 +206,11 @@ async fn first_of(what: &str, sessions: &Sessions) -> Result<Ask, CliError> {
             .hint("`holdpoint inbox` lists the open asks"));
     };
     if !io::stdin().is_terminal() {
-        let message = format!("`{what}` is a session, and its ask can't be shown first without a terminal");
-        return Err(CliError::usage(message).hint(format!("give the id of the ask instead: {}", ask.id)));
+        let message =
+            format!("`{what}` is a session, and its ask can't be shown first without a terminal");
+        return Err(
+            CliError::usage(message).hint(format!("give the id of the ask instead: {}", ask.id))
+        );
     }
     Ok(ask.clone())
 }
@@ -224,7 +242,9 @@ fn other_kind(ask: &Ask) -> CliError {
     let (kind, command) = match &ask.request {
         AskRequest::Question(_) => ("a question", format!("`holdpoint answer {id} ANSWER`")),
         AskRequest::Pause(pause) => match pause.kind {
-            PauseKind::Confirm => ("a Confirm", format!("`holdpoint approve {id}` or `holdpoint deny {id}`")),
+            PauseKind::Confirm => {
+                ("a Confirm", format!("`holdpoint approve {id}` or `holdpoint deny {id}`"))
+            }
             PauseKind::Continue => ("a Continue", format!("`holdpoint continue {id}`")),
         },
     };
@@ -236,11 +256,11 @@ fn reply(ask: &Ask, given: &[String], own_words: bool) -> Result<Answer, CliErro
     let AskRequest::Question(request) = &ask.request else { return Err(other_kind(ask)) };
     let (answers, questions) = (given.len(), request.questions.len());
     if answers != questions {
-        let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+        let count =
+            |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
         let what = format!("{} for {}", count(answers, "answer"), count(questions, "question"));
-        return Err(
-            CliError::usage(what).hint("give one answer for each question, in order: `holdpoint show` lists them")
-        );
+        return Err(CliError::usage(what)
+            .hint("give one answer for each question, in order: `holdpoint show` lists them"));
     }
     let answers = request.questions.iter().zip(given).map(|(question, given)| {
         let answer = if own_words { given.clone() } else { resolve_answer(question, given)? };
@@ -257,7 +277,9 @@ fn resolve_answer(question: &Question, given: &str) -> Result<String, CliError> 
         return Err(CliError::usage(format!("the answer to `{header}` is empty"))
             .hint("give an answer, or decline to answer with `--skip`"));
     }
-    if let Some(option) = given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?)) {
+    if let Some(option) =
+        given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?))
+    {
         return Ok(option.label.clone());
     }
     let is_number = given.bytes().all(|byte| byte.is_ascii_digit());

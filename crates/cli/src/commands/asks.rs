@@ -41,7 +41,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let (session, saved) = block_on(changed)?;
     show_resolved(&args.session.session, &session, ui)?;
     match args.json {
-        true => ui.json(&json!({ "session": session.settings.id, "asks": asks, "saved": saved }))?,
+        true => {
+            ui.json(&json!({ "session": session.settings.id, "asks": asks, "saved": saved }))?
+        }
         false => ui.print(&format!("{}{}\n", asks_mode(asks), unless_saved(saved)))?,
     }
     Ok(0)

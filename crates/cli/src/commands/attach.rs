@@ -38,15 +38,22 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     if all && !args.plain && !args.stream.json && tui::can_be_shown() {
         return tui::show(Some(args.stream.session()), folders, ui);
     }
-    let terminal = if args.stream.json { None } else { KeyTerminal::find().filter(|_| ui.err_is_terminal()) };
-    let leaving = signals::watch(SignalAction::Detaches, terminal.clone())
-        .map_err(|error| CliError::failed(format!("signal handlers can't be installed: {error}")))?;
+    let terminal =
+        if args.stream.json { None } else { KeyTerminal::find().filter(|_| ui.err_is_terminal()) };
+    let leaving = signals::watch(SignalAction::Detaches, terminal.clone()).map_err(|error| {
+        CliError::failed(format!("signal handlers can't be installed: {error}"))
+    })?;
     block_on(async {
         let session = sessions(folders, "attach").await?.get(args.stream.session()).await?;
         let id = session.id().clone();
         let left = leaving.clone();
         let view = View::transcript(args.stream.json, terminal.is_some());
-        let followed = FollowRequest { session, from: args.stream.from(), daemon: Some(folders), answers: true };
+        let followed = FollowRequest {
+            session,
+            from: args.stream.from(),
+            daemon: Some(folders),
+            answers: true,
+        };
         let ended = Follower::attach(followed, terminal, leaving, view, ui).await?.watch().await?;
         if ended == FollowEnd::Stopped {
             return Err(CliError::stopped(format!(
@@ -56,7 +63,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         if !args.stream.json {
             let what = match ended {
                 FollowEnd::Closed => "the session was closed".to_owned(),
-                _ => format!("detached; the session keeps running. Return with `holdpoint attach {id}`"),
+                _ => format!(
+                    "detached; the session keeps running. Return with `holdpoint attach {id}`"
+                ),
             };
             ui.line(Tone::Dim, &what)?;
             ui.flush()?;

@@ -77,7 +77,10 @@ fn masked(config: Config) -> Config {
         let base_url = provider.base_url.as_deref().map(without_password);
         (name, ProviderSettings { api_key, base_url })
     };
-    Config { providers: config.providers.into_iter().map(mask).collect::<BTreeMap<_, _>>(), ..config }
+    Config {
+        providers: config.providers.into_iter().map(mask).collect::<BTreeMap<_, _>>(),
+        ..config
+    }
 }
 
 /// A URL without the parts that may be secret: the user and password, and everything after a `?` or
@@ -99,7 +102,8 @@ mod tests {
 
     #[test]
     fn no_secret_is_shown() {
-        let text = "[providers.openai]\napi_key = 'sk-1'\nbase_url = 'https://me:pw@host:8/v1?k=@x'";
+        let text =
+            "[providers.openai]\napi_key = 'sk-1'\nbase_url = 'https://me:pw@host:8/v1?k=@x'";
         let shown = masked(Config::parse(text).unwrap());
         let provider = &shown.providers["openai"];
         assert_eq!(provider.api_key.as_deref(), Some("***"));

@@ -73,10 +73,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         })?,
         None if args.detached => detached(args, folders)?,
         None => {
-            daemon::run(folders, &Options { patient: false, idle_stop: args.idle_stop }, |status| {
-                // The daemon serves even if the output has no reader.
-                let _ = ui.print(&daemon_lines(status));
-            })?;
+            daemon::run(
+                folders,
+                &Options { patient: false, idle_stop: args.idle_stop },
+                |status| {
+                    // The daemon serves even if the output has no reader.
+                    let _ = ui.print(&daemon_lines(status));
+                },
+            )?;
         }
     }
     Ok(0)

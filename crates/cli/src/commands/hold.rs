@@ -60,7 +60,8 @@ fn carry_out(what: &Targets, holds: bool, folders: &Folders, ui: &mut Ui) -> Res
             what.sessions.open(&sessions, &mut faults, ui).await?
         };
         for session in found {
-            let (name, before) = (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
+            let (name, before) =
+                (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
             let now = match if holds { session.hold().await } else { session.release().await } {
                 Ok(now) => now,
                 Err(error) if what.sessions.is_gone_under_all(&error) => continue,

@@ -24,7 +24,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let asked = async { Ok::<_, CliError>(control_sessions(folders, "inbox").await?.inbox().await?) };
+    let asked =
+        async { Ok::<_, CliError>(control_sessions(folders, "inbox").await?.inbox().await?) };
     let asks = block_on(asked)?;
     if args.json {
         ui.json(&Inbox { asks })?;

@@ -45,8 +45,12 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let name = session.snapshot().settings.name.clone();
             let came = match found {
                 Ok(Interruption::NotRunning) => Ok((nothing_ran(&session.snapshot()), None)),
-                Ok(Interruption::RunEnded) => Ok(("Agent interrupted; the run is over".to_owned(), None)),
-                Ok(Interruption::Interrupting(_)) if args.no_wait => Ok(("interrupting".to_owned(), None)),
+                Ok(Interruption::RunEnded) => {
+                    Ok(("Agent interrupted; the run is over".to_owned(), None))
+                }
+                Ok(Interruption::Interrupting(_)) if args.no_wait => {
+                    Ok(("interrupting".to_owned(), None))
+                }
                 Ok(Interruption::Interrupting(turn)) => {
                     turn.end().await.map(|end| ("Agent interrupted".to_owned(), Some(end)))
                 }
@@ -62,10 +66,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             };
             let saved = is_saved(&sessions, session.id()).await;
             if args.json {
-                ui.json(&json!({ "session": session.id(), "what": what, "end": end, "saved": saved }))?;
+                ui.json(
+                    &json!({ "session": session.id(), "what": what, "end": end, "saved": saved }),
+                )?;
                 continue;
             }
-            let receipt = end.and_then(|end| end.receipt).map(|receipt| format!(": {receipt}")).unwrap_or_default();
+            let receipt = end
+                .and_then(|end| end.receipt)
+                .map(|receipt| format!(": {receipt}"))
+                .unwrap_or_default();
             let (name, receipt) = (prose_line(&name), prose_line(&receipt));
             ui.print(&format!("{name}: {what}{receipt}{}\n", unless_saved(saved)))?;
         }

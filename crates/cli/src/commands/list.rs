@@ -32,7 +32,9 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let wanted = args.filter.test()?;
-    let mut listed = block_on(async { Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?) })?;
+    let mut listed = block_on(async {
+        Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?)
+    })?;
     let all = listed.len();
     listed.retain(|session| wanted(session) && (session.live || !args.live));
     if args.json {
@@ -51,7 +53,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// Lists the sessions when the program is run without a command, and without a terminal for its
 /// screen.
 pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let listed = block_on(async { Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?) })?;
+    let listed = block_on(async {
+        Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?)
+    })?;
     print(&listed, folders, ui)?;
     let hint = "hint: on a terminal, this shows the screen; `holdpoint --help` lists every command";
     ui.line(Tone::Dim, hint)?;
@@ -69,7 +73,11 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
         return Ok(());
     }
     let rows: Vec<_> = listed.iter().map(row).collect();
-    ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows, ui.columns()))?;
+    ui.print(&table(
+        ["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"],
+        &rows,
+        ui.columns(),
+    ))?;
     for session in listed.iter().filter(|session| !session.gaps.is_empty()) {
         ui.line(Tone::Warning, &format!("damaged: {}", damage(session)))?;
     }

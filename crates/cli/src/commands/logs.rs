@@ -25,8 +25,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let mut leaving = signals::watch(SignalAction::Detaches, None)
-        .map_err(|error| CliError::failed(format!("signal handlers can't be installed: {error}")))?;
+    let mut leaving = signals::watch(SignalAction::Detaches, None).map_err(|error| {
+        CliError::failed(format!("signal handlers can't be installed: {error}"))
+    })?;
     if !args.stream.json {
         ui.lines_to_stdout();
     }
@@ -38,20 +39,27 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         if !args.follow {
             let id = found.settings.id.clone();
             if sessions.list().await?.iter().any(|session| session.id == id && !session.live) {
-                return saved::show(&sessions, &id, args.stream.from(), &mut leaving, view, ui).await.map(|()| 0);
+                return saved::show(&sessions, &id, args.stream.from(), &mut leaving, view, ui)
+                    .await
+                    .map(|()| 0);
             }
         }
         let session = sessions.get(args.stream.session()).await?;
         let id = session.id().clone();
-        let followed = FollowRequest { session, from: args.stream.from(), daemon: Some(folders), answers: false };
+        let followed = FollowRequest {
+            session,
+            from: args.stream.from(),
+            daemon: Some(folders),
+            answers: false,
+        };
         let follower = Follower::attach(followed, None, leaving, view, ui).await?;
         if !args.follow {
             return follower.past().await.map(|()| 0);
         }
         match follower.watch().await? {
-            FollowEnd::Stopped => {
-                Err(CliError::stopped(format!("`holdpoint logs -f {id}` starts it again and continues")))
-            }
+            FollowEnd::Stopped => Err(CliError::stopped(format!(
+                "`holdpoint logs -f {id}` starts it again and continues"
+            ))),
             _ => Ok(0),
         }
     })

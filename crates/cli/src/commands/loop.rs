@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ArgGroup;
-use holdpoint_common::{AsksMode, Config, RUN_ITERATIONS, RunLimits, TaskError, TaskRequest, Tasks};
+use holdpoint_common::{
+    AsksMode, Config, RUN_ITERATIONS, RunLimits, TaskError, TaskRequest, Tasks,
+};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::{Catalog, DefaultModel};
 use holdpoint_session::{AttachFrom, RunRequest};
@@ -91,8 +93,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let DefaultModel { name: model, why } = args.open.model(&catalog);
     check_prompt(&model, &request.goal)?;
     // An ask may be answered from anywhere, at any later time.
-    let (asks, asks_why) =
-        args.open.asks(&config).unwrap_or((AsksMode::Wait, "any client can answer: see `holdpoint inbox`"));
+    let (asks, asks_why) = args
+        .open
+        .asks(&config)
+        .unwrap_or((AsksMode::Wait, "any client can answer: see `holdpoint inbox`"));
     let open = args.open.session(&config, &model, asks)?;
     let patience = config.limits.grace() + signals::EXIT_MARGIN;
     let answers = asks == AsksMode::Wait && !args.json;
@@ -101,7 +105,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let session = sessions.open(open).await?;
         let settings = session.snapshot().settings.clone();
         ui.line(Tone::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
-        ui.line(Tone::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
+        ui.line(
+            Tone::Dim,
+            &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)),
+        )?;
         ui.line(Tone::Dim, &format!("asks: {asks} ({asks_why})"))?;
         if args.detach {
             if let Err(error) = session.start_run(request).await {
@@ -114,15 +121,18 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         }
         ui.flush()?;
         let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());
-        let signalled = SignalAction::Interrupts { session: session.clone(), patience, hang_up: false };
-        let leaving = signals::watch(signalled, terminal.clone())
-            .map_err(|error| CliError::failed(format!("signal handlers can't be installed: {error}")))?;
+        let signalled =
+            SignalAction::Interrupts { session: session.clone(), patience, hang_up: false };
+        let leaving = signals::watch(signalled, terminal.clone()).map_err(|error| {
+            CliError::failed(format!("signal handlers can't be installed: {error}"))
+        })?;
         let view = match args.json {
             true => View::Json,
             false => View::Iterations(Box::new(Iterations::new(answers && terminal.is_some()))),
         };
         let id = session.id().clone();
-        let followed = FollowRequest { session, from: AttachFrom::start(), daemon: Some(folders), answers };
+        let followed =
+            FollowRequest { session, from: AttachFrom::start(), daemon: Some(folders), answers };
         let ended = match Follower::attach(followed, terminal, leaving, view, ui).await {
             Ok(follower) => follower.run(Begin::Run(request)).await,
             Err(error) => Err(error),
@@ -148,26 +158,32 @@ impl Args {
             tokens: NonZeroU64::new(self.max_tokens),
             time_ms: time.and_then(NonZeroU64::new),
         };
-        Ok(RunRequest { goal: self.goal(config.limits.max_prompt_bytes)?, tasks, limits, hold_at: config.hold_at })
+        Ok(RunRequest {
+            goal: self.goal(config.limits.max_prompt_bytes)?,
+            tasks,
+            limits,
+            hold_at: config.hold_at,
+        })
     }
 
     /// Reads and checks the goal, before a session is opened for it.
     fn goal(&self, most: usize) -> Result<String, CliError> {
         let goal = match (&self.goal, &self.spec) {
             (Some(goal), _) => goal.clone(),
-            (None, Some(file)) if file == Path::new("-") => read_stdin(most)
-                .map_err(|error| CliError::usage(format!("the goal can't be read from standard input: {error}")))?,
+            (None, Some(file)) if file == Path::new("-") => read_stdin(most).map_err(|error| {
+                CliError::usage(format!("the goal can't be read from standard input: {error}"))
+            })?,
             (None, Some(file)) => read(file)?,
             (None, None) => String::new(),
         };
         if goal.trim().is_empty() {
-            return Err(CliError::usage("the goal is empty").hint("give it with --goal TEXT or --spec FILE"));
+            return Err(CliError::usage("the goal is empty")
+                .hint("give it with --goal TEXT or --spec FILE"));
         }
         if goal.len() > most {
             let what = format!("the goal has {} bytes; the limit is {most}", goal.len());
-            return Err(
-                CliError::usage(what).hint("`max_prompt_bytes` under [limits] in the configuration sets the limit")
-            );
+            return Err(CliError::usage(what)
+                .hint("`max_prompt_bytes` under [limits] in the configuration sets the limit"));
         }
         Ok(goal)
     }
@@ -176,8 +192,12 @@ impl Args {
 /// The tasks of a file, checked against the limits of a session.
 fn first_tasks(file: &Path) -> Result<Vec<String>, CliError> {
     let titles = tasks_of(&read(file)?);
-    let add = |titles: &[String]| Tasks::default().decide(TaskRequest::Add { titles: titles.to_vec() }, None);
-    let wrong = |error: TaskError, title: &str| CliError::usage(format!("{}: {error}{title}", file.display()));
+    let add = |titles: &[String]| {
+        Tasks::default().decide(TaskRequest::Add { titles: titles.to_vec() }, None)
+    };
+    let wrong = |error: TaskError, title: &str| {
+        CliError::usage(format!("{}: {error}{title}", file.display()))
+    };
     for title in &titles {
         add(std::slice::from_ref(title))
             .map_err(|error| wrong(error, &format!(": {}", prose_line(&shorten(title)))))?;
@@ -187,7 +207,8 @@ fn first_tasks(file: &Path) -> Result<Vec<String>, CliError> {
 }
 
 fn read(file: &Path) -> Result<String, CliError> {
-    fs::read_to_string(file).map_err(|error| CliError::usage(format!("{} can't be read: {error}", file.display())))
+    fs::read_to_string(file)
+        .map_err(|error| CliError::usage(format!("{} can't be read: {error}", file.display())))
 }
 
 /// The tasks of a text, one per line, without list markers. Headings and completed items are left
@@ -199,7 +220,9 @@ fn tasks_of(text: &str) -> Vec<String> {
 fn task(line: &str) -> Option<String> {
     let numbered = line.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let item = ["- ", "* ", "+ "].into_iter().find_map(|mark| line.strip_prefix(mark));
-    let item = item.or_else(|| numbered.strip_prefix(". ").filter(|_| numbered.len() < line.len())).unwrap_or(line);
+    let item = item
+        .or_else(|| numbered.strip_prefix(". ").filter(|_| numbered.len() < line.len()))
+        .unwrap_or(line);
     if item.starts_with("[x]") || item.starts_with("[X]") {
         return None;
     }
@@ -213,7 +236,8 @@ mod tests {
 
     #[test]
     fn tasks_are_read_from_plain_lines_and_lists() {
-        let text = "# Plan\n\nplain\n- dash\n * star\n- [ ] open\n- [x] done\n2. second\n2 apples\n-\n";
+        let text =
+            "# Plan\n\nplain\n- dash\n * star\n- [ ] open\n- [x] done\n2. second\n2 apples\n-\n";
         assert_eq!(tasks_of(text), ["plain", "dash", "star", "open", "second", "2 apples", "-"]);
     }
 }

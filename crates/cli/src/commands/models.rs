@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use holdpoint_session::folders::Folders;
-use holdpoint_session::model::{Catalog, Message, Model, ModelError, ModelEvent, ModelRequest, ProviderSetup};
+use holdpoint_session::model::{
+    Catalog, Message, Model, ModelError, ModelEvent, ModelRequest, ProviderSetup,
+};
 
 use crate::commands::config::without_password;
 use crate::error::CliError;
@@ -43,7 +45,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let name = args.model.as_deref().unwrap_or(&default.name);
         return check(&*catalog.get(name)?, ui);
     }
-    let width = catalog.providers().iter().map(|setup| setup.default_model.len()).max().unwrap_or_default();
+    let width =
+        catalog.providers().iter().map(|setup| setup.default_model.len()).max().unwrap_or_default();
     for setup in catalog.providers() {
         ui.print(&line(&setup, width))?;
     }
@@ -62,7 +65,9 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
     let key = match (&setup.key_from, setup.provider.key_variable()) {
         (Some(from), _) => format!("key: {from}"),
         // The server at this address may need no key.
-        (None, Some(variable)) if setup.base_url_from.is_some() => format!("without a key ({variable})"),
+        (None, Some(variable)) if setup.base_url_from.is_some() => {
+            format!("without a key ({variable})")
+        }
         (None, Some(variable)) => format!("no key ({variable})"),
         (None, None) => "needs no key".to_owned(),
     };
@@ -73,8 +78,17 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
 fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
     let begun = Instant::now();
     block_on(async {
-        let silent = || CliError::failed(format!("{} did not answer in {} s", model.name(), CHECK_TIMEOUT.as_secs()));
-        tokio::time::timeout(CHECK_TIMEOUT, answers(model)).await.map_err(|_| silent())?.map_err(CliError::from)
+        let silent = || {
+            CliError::failed(format!(
+                "{} did not answer in {} s",
+                model.name(),
+                CHECK_TIMEOUT.as_secs()
+            ))
+        };
+        tokio::time::timeout(CHECK_TIMEOUT, answers(model))
+            .await
+            .map_err(|_| silent())?
+            .map_err(CliError::from)
     })?;
     let name = prose_line(model.name());
     ui.print(&format!("{name} answers ({:.1} s)\n", begun.elapsed().as_secs_f64()))?;
@@ -84,9 +98,11 @@ fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
 /// Waits for the first output of a model.
 async fn answers(model: &dyn Model) -> Result<(), ModelError> {
     let asked = Message::User("Reply with the word ok and nothing else.".to_owned());
-    let mut events = model.stream(&ModelRequest { messages: vec![asked], ..ModelRequest::default() });
+    let mut events =
+        model.stream(&ModelRequest { messages: vec![asked], ..ModelRequest::default() });
     while let Some(event) = events.next().await {
-        if matches!(event?, ModelEvent::Text(_) | ModelEvent::Thought(_) | ModelEvent::OutputLimit) {
+        if matches!(event?, ModelEvent::Text(_) | ModelEvent::Thought(_) | ModelEvent::OutputLimit)
+        {
             return Ok(());
         }
     }

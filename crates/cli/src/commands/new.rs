@@ -37,7 +37,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let config = folders.config()?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
-    let prompt = args.prompt.as_deref().map(|prompt| read_prompt_for(&model, Some(prompt), &config, "holdpoint new"));
+    let prompt = args
+        .prompt
+        .as_deref()
+        .map(|prompt| read_prompt_for(&model, Some(prompt), &config, "holdpoint new"));
     let prompt = prompt.transpose()?;
     let asks = args.open.asks(&config).map_or(AsksMode::Wait, |(asks, _)| asks);
     let open = args.open.session(&config, &model, asks)?;

@@ -75,11 +75,12 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 impl Explain {
     fn carry_out(&self, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
         let config = folders.config()?;
-        let policy =
-            policy::build_policy(self.policy.mode(&config), &self.policy.rules(&config))?.protecting(folders.all());
+        let policy = policy::build_policy(self.policy.mode(&config), &self.policy.rules(&config))?
+            .protecting(folders.all());
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
         let root = cwd.canonicalize().map_err(|error| {
-            CliError::usage(format!("{}: {error}", cwd.display())).hint("set the folder to work in with --cwd")
+            CliError::usage(format!("{}: {error}", cwd.display()))
+                .hint("set the folder to work in with --cwd")
         })?;
         if self.subject.trim().is_empty() {
             return Err(CliError::usage("nothing to explain: the command is empty")
@@ -103,7 +104,10 @@ impl Explain {
 }
 
 fn as_json(judgement: &Judgement) -> Value {
-    let parts = judgement.parts.iter().map(|part| json!({"what": part.what, "verdict": part.verdict, "why": part.why}));
+    let parts = judgement
+        .parts
+        .iter()
+        .map(|part| json!({"what": part.what, "verdict": part.verdict, "why": part.why}));
     let parts: Vec<_> = parts.collect();
     json!({"verdict": judgement.verdict, "why": judgement.why(), "parts": parts})
 }

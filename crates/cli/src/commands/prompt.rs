@@ -42,7 +42,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 && session.snapshot().hold.shown() == HoldShown::Standing;
             let error = CliError::from(error);
             if stands {
-                error.hint(format!("the session is held: `holdpoint release {}` releases it", session.id()))
+                error.hint(format!(
+                    "the session is held: `holdpoint release {}` releases it",
+                    session.id()
+                ))
             } else {
                 error
             }

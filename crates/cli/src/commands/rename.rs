@@ -38,7 +38,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let (session, saved) = block_on(renamed)?;
     show_resolved(&args.session.session, &session, ui)?;
     match args.json {
-        true => ui.json(&json!({ "session": session.settings.id, "name": args.name, "saved": saved }))?,
+        true => {
+            ui.json(&json!({ "session": session.settings.id, "name": args.name, "saved": saved }))?
+        }
         false => ui.print(&format!("renamed{}\n", unless_saved(saved)))?,
     }
     Ok(0)

@@ -53,13 +53,19 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 Ok((what.to_owned(), id.clone(), name.clone(), ask))
             }
             // The rest of a damaged session has no asks.
-            Err(SessionError::Damaged { session, .. }) => Ok((what.to_owned(), session, what.to_owned(), None)),
+            Err(SessionError::Damaged { session, .. }) => {
+                Ok((what.to_owned(), session, what.to_owned(), None))
+            }
             Err(error) => Err(error),
         };
         for (what, id, name, ask) in faults.find(&args.sessions, ui, look).await {
             if let Some(ask) = ask.filter(|_| !args.force) {
                 let waits = CliError::failed(format!("it has an open ask ({ask})"));
-                faults.add(&what, waits.hint("answer the ask, or delete the session anyway with --force"), ui);
+                faults.add(
+                    &what,
+                    waits.hint("answer the ask, or delete the session anyway with --force"),
+                    ui,
+                );
                 continue;
             }
             // Deletes by the given name, so that an ambiguous name is an error.
@@ -74,7 +80,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         old.retain(|session| !session.live && now.since(session.since) >= older);
         for session in &old {
             if let Some(ask) = session.waits_for.as_ref().filter(|_| !args.force) {
-                ui.line(Tone::Warning, &format!("{}: kept, it has an open ask ({})", session.id, ask.id))?;
+                ui.line(
+                    Tone::Warning,
+                    &format!("{}: kept, it has an open ask ({})", session.id, ask.id),
+                )?;
                 continue;
             }
             match sessions.delete(session.id.as_str()).await {

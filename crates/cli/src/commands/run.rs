@@ -80,8 +80,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     // Dropped last: the engine ends everything that still runs.
     let engine = args.in_process.then(|| {
         let browsers = web::browsers(&config, folders)?;
-        let engine = Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
-        Ok::<_, CliError>(engine.own_folders(folders.all()).supervisor(Supervisor::ThisProgram).start()?)
+        let engine =
+            Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
+        Ok::<_, CliError>(
+            engine.own_folders(folders.all()).supervisor(Supervisor::ThisProgram).start()?,
+        )
     });
     let engine = engine.transpose()?;
     block_on(async {
@@ -92,13 +95,20 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let session = sessions.open(open).await?;
         let hang_up = args.in_process;
         let signalled = SignalAction::Interrupts { session: session.clone(), patience, hang_up };
-        let leaving = signals::watch(signalled, asks.terminal.clone())
-            .map_err(|error| CliError::failed(format!("signal handlers can't be installed: {error}")))?;
+        let leaving = signals::watch(signalled, asks.terminal.clone()).map_err(|error| {
+            CliError::failed(format!("signal handlers can't be installed: {error}"))
+        })?;
         let settings = session.snapshot().settings.clone();
         if !args.in_process {
-            ui.line(Tone::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
+            ui.line(
+                Tone::Dim,
+                &format!("session: {} ({})", prose_line(&settings.name), settings.id),
+            )?;
         }
-        ui.line(Tone::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
+        ui.line(
+            Tone::Dim,
+            &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)),
+        )?;
         ui.line(Tone::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
         ui.flush()?;
         let answers = asks.mode == AsksMode::Wait && asks.terminal.is_some();
@@ -129,7 +139,9 @@ impl Args {
         };
         let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());
         match terminal {
-            terminal if mode != AsksMode::Wait || terminal.is_some() => AsksChoice { mode, why, terminal },
+            terminal if mode != AsksMode::Wait || terminal.is_some() => {
+                AsksChoice { mode, why, terminal }
+            }
             _ => AsksChoice {
                 mode,
                 why: if self.in_process {

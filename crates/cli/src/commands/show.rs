@@ -44,7 +44,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.json(&*snapshot)?;
         return Ok(0);
     }
-    let lines: String = lines(&snapshot, is_live).iter().map(|(name, what)| said(name, what)).collect();
+    let lines: String =
+        lines(&snapshot, is_live).iter().map(|(name, what)| said(name, what)).collect();
     ui.print(&lines)?;
     ui.lines_to_stdout();
     for ask in &snapshot.asks {
@@ -68,7 +69,14 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("session", format!("{} ({})", settings.name, settings.id)),
         ("title", snapshot.title.clone()),
-        ("status", format!("{saved}{} for {}", doing(&SessionSummary::from(snapshot)), age(snapshot.since))),
+        (
+            "status",
+            format!(
+                "{saved}{} for {}",
+                doing(&SessionSummary::from(snapshot)),
+                age(snapshot.since)
+            ),
+        ),
         ("folder", settings.workspace.clone()),
         ("model", settings.model.clone()),
         ("asks", settings.asks.to_string()),
@@ -79,8 +87,9 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     }
     if let Some(run) = &snapshot.run {
         lines.push(("goal", run.settings.goal.clone()));
-        let wait =
-            run.waits_until.map(|until| format!("; after a failure, the next iteration begins in {}", to_go(until)));
+        let wait = run.waits_until.map(|until| {
+            format!("; after a failure, the next iteration begins in {}", to_go(until))
+        });
         lines.push(("run", so_far(&run.progress) + &wait.unwrap_or_default()));
     }
     if let Some(last) = &snapshot.last_run {
@@ -90,14 +99,32 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         let why = last.error.clone().or_else(|| last.cause.as_ref().map(ToString::to_string));
         lines.push((
             "last turn",
-            [Some(last.outcome.to_string()), why].into_iter().flatten().collect::<Vec<_>>().join(": "),
+            [Some(last.outcome.to_string()), why]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(": "),
         ));
     }
-    lines.extend(snapshot.tasks.iter().map(|task| ("task", format!("{} {}: {}", task.id, task.state, task.title))));
+    lines.extend(
+        snapshot
+            .tasks
+            .iter()
+            .map(|task| ("task", format!("{} {}: {}", task.id, task.state, task.title))),
+    );
     lines.extend(snapshot.notes.iter().map(|note| ("note", note.text.clone())));
-    lines.extend(snapshot.queue.iter().map(|queued| ("queued", format!("prompt {}: {}", queued.prompt, queued.text))));
-    lines
-        .extend(snapshot.jobs.iter().map(|job| ("job", format!("{} for {}: {}", job.id, age(job.since), job.command))));
+    lines.extend(
+        snapshot
+            .queue
+            .iter()
+            .map(|queued| ("queued", format!("prompt {}: {}", queued.prompt, queued.text))),
+    );
+    lines.extend(
+        snapshot
+            .jobs
+            .iter()
+            .map(|job| ("job", format!("{} for {}: {}", job.id, age(job.since), job.command))),
+    );
     lines.push(("used", used(&snapshot.usage)));
     if let Some(context) = &snapshot.context {
         lines.push(("context", format!("{} of {} tokens", context.tokens, context.limit)));
@@ -108,7 +135,8 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         lines.push(("damaged", snapshot.gaps.to_string()));
     }
     if !snapshot.saved {
-        let reason = snapshot.not_saved.as_deref().unwrap_or("the newest events are only in memory");
+        let reason =
+            snapshot.not_saved.as_deref().unwrap_or("the newest events are only in memory");
         lines.push(("saved", format!("no: {reason}")));
     }
     lines
@@ -130,6 +158,10 @@ fn to_go(then: Timestamp) -> String {
 
 fn used(usage: &Usage) -> String {
     let about = if usage.estimated { "about " } else { "" };
-    let cost = usage.cost.map(|cost| format!(", cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();
-    format!("{about}{} tokens in ({} cached), {} out{cost}", usage.input, usage.cached, usage.output)
+    let cost =
+        usage.cost.map(|cost| format!(", cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();
+    format!(
+        "{about}{} tokens in ({} cached), {} out{cost}",
+        usage.input, usage.cached, usage.output
+    )
 }

@@ -57,7 +57,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             }
         }
         (Some(daemon), true) => ui.print(&format!("{:#}\n", json!(daemon.status)))?,
-        (None, false) => ui.print("The daemon is not running. A command that needs it starts it.\n")?,
+        (None, false) => {
+            ui.print("The daemon is not running. A command that needs it starts it.\n")?
+        }
         (None, true) => ui.print(&format!("{:#}\n", json!({ "pid": null })))?,
     }
     Ok(if daemon.is_some() { 0 } else { NOT_RUNNING })
@@ -72,12 +74,26 @@ async fn damaged(daemon: &Daemon) -> Vec<String> {
             damaged.map(summaries::session::damage).collect()
         }
         Ok(Err(error)) => vec![format!("unknown, because the sessions can't be listed: {error}")],
-        Err(_) => vec![format!("unknown, because the sessions were not listed within {} s", LIST.as_secs())],
+        Err(_) => vec![format!(
+            "unknown, because the sessions were not listed within {} s",
+            LIST.as_secs()
+        )],
     }
 }
 
 fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
-    let DaemonStatus { version, api, pid, socket, data, sessions, connections, clients, queued_prompts, .. } = status;
+    let DaemonStatus {
+        version,
+        api,
+        pid,
+        socket,
+        data,
+        sessions,
+        connections,
+        clients,
+        queued_prompts,
+        ..
+    } = status;
     let up = Timestamp::from(SystemTime::now()).since(status.since);
     let up = humantime::format_duration(Duration::from_secs(up.as_secs()));
     let mut lines = vec![
@@ -91,14 +107,19 @@ fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
     let idle = live.saturating_sub(*busy);
     let busy = match busy {
         0 => "0 busy".to_owned(),
-        busy => format!("{busy} busy ({running} running, {waiting} waiting for an answer, {held} held)"),
+        busy => {
+            format!("{busy} busy ({running} running, {waiting} waiting for an answer, {held} held)")
+        }
     };
     lines.push(format!("sessions  {live} of {most} live: {idle} idle, {busy}"));
     lines.push(format!("queued    {queued_prompts} prompts"));
     let many = if *connections == 1 { "connection" } else { "connections" };
     lines.push(format!("clients   {clients} attached, {connections} {many}"));
     if let Some(seconds) = status.idle_stop_s {
-        lines.push(format!("stops     when idle for {}", humantime::format_duration(Duration::from_secs(seconds))));
+        lines.push(format!(
+            "stops     when idle for {}",
+            humantime::format_duration(Duration::from_secs(seconds))
+        ));
     }
     if !status.saved {
         lines.push("not saved: new events can't be written to the disk; see the log".to_owned());

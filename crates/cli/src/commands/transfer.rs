@@ -78,7 +78,8 @@ pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i3
 }
 
 pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let unreadable = |error: io::Error| CliError::usage(format!("{}: {error}", args.file.display()));
+    let unreadable =
+        |error: io::Error| CliError::usage(format!("{}: {error}", args.file.display()));
     let mut text: Box<dyn BufRead + Send> = match args.file.to_str() {
         Some("-") => Box::new(BufReader::with_capacity(CHUNK, io::stdin())),
         _ => Box::new(BufReader::with_capacity(CHUNK, File::open(&args.file).map_err(unreadable)?)),
@@ -91,7 +92,9 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
         };
         let imported = sessions.import(&mut *text).await.map_err(|error| match error {
             // The daemon has found the error in the text.
-            ImportError::Session(error @ SessionError::Request(RequestError::Malformed { .. })) => wrong(&error),
+            ImportError::Session(error @ SessionError::Request(RequestError::Malformed { .. })) => {
+                wrong(&error)
+            }
             ImportError::Session(error) => error.into(),
             ImportError::Io(error) => unreadable(error),
             error => wrong(&error),
@@ -101,11 +104,16 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
     let SessionSettings { id, workspace, .. } = &*session.settings;
     let there = Path::new(workspace).is_dir();
     match args.json {
-        true => ui.json(&json!({ "session": id, "workspace": workspace, "workspaceMissing": !there }))?,
+        true => {
+            ui.json(&json!({ "session": id, "workspace": workspace, "workspaceMissing": !there }))?
+        }
         false => ui.print(&format!("{id}\n"))?,
     }
     if !there {
-        let what = format!("its folder {} does not exist: its tools fail until it does", prose_line(workspace));
+        let what = format!(
+            "its folder {} does not exist: its tools fail until it does",
+            prose_line(workspace)
+        );
         ui.line(Tone::Warning, &what)?;
         ui.flush()?;
     }

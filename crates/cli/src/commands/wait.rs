@@ -81,11 +81,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let ask = last.asks.first().map(|ask| &ask.id);
         if args.json {
             let (session, status) = (&last.settings.id, last.status);
-            ui.json(&json!({ "session": session, "status": status, "ask": ask, "timedOut": !seen }))?;
+            ui.json(
+                &json!({ "session": session, "status": status, "ask": ask, "timedOut": !seen }),
+            )?;
         } else {
             let status = match (ask, &last.hold) {
                 (Some(ask), _) => format!("{} (ask {ask})", last.status),
-                (None, Hold::Standing { cause: cause @ HoldCause::User { .. }, .. }) => cause.to_string(),
+                (None, Hold::Standing { cause: cause @ HoldCause::User { .. }, .. }) => {
+                    cause.to_string()
+                }
                 (None, Hold::Standing { cause, .. }) => format!("held ({cause})"),
                 (None, Hold::Off | Hold::Requested { .. }) => last.status.to_string(),
             };
@@ -117,10 +121,13 @@ async fn wait(
         match watch(&all, what, last, &mut breaks).await {
             Ok(WatchEnd::Met) => return Ok(()),
             Ok(WatchEnd::Stopped) | Err(SessionError::Stopped) => {}
-            Ok(WatchEnd::Broke) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
+            Ok(WatchEnd::Broke)
+            | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 breaks += 1;
                 if breaks > BREAKS {
-                    return Err(CliError::failed("the sessions can't be watched: the connection keeps breaking"));
+                    return Err(CliError::failed(
+                        "the sessions can't be watched: the connection keeps breaking",
+                    ));
                 }
             }
             Err(error) => return Err(error.into()),
@@ -128,7 +135,11 @@ async fn wait(
         // A stopped daemon has removed its sockets and stays stopped. A crashed one has left them
         // and is restarted.
         let died = folders.sockets()?.iter().any(|socket| socket.exists());
-        all = if died { control_sessions(folders, "wait").await? } else { next_daemons(folders).await? };
+        all = if died {
+            control_sessions(folders, "wait").await?
+        } else {
+            next_daemons(folders).await?
+        };
     }
 }
 

@@ -21,8 +21,9 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::{self, ServiceConfig};
 use holdpoint_common::api::{
-    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest,
-    PromptRequest, ReleaseRequest, RenameRequest, RequestError, RunRequest, ToggleRequest, Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
+    InterruptRequest, PromptRequest, ReleaseRequest, RenameRequest, RequestError, RunRequest,
+    ToggleRequest, Verb,
 };
 
 pub(super) use self::body::read_ahead;
@@ -34,16 +35,23 @@ fn resources() -> Vec<Resource> {
     vec![
         Resource::at("/status").get("Get the status of the daemon.", process::status),
         Resource::at("/openapi.json").get("Get this description.", process::openapi),
-        Resource::at("/stop")
-            .post("Stop the daemon. Running turns are interrupted; sessions stay saved.", process::stop),
+        Resource::at("/stop").post(
+            "Stop the daemon. Running turns are interrupted; sessions stay saved.",
+            process::stop,
+        ),
         Resource::at("/events").get("Watch all sessions for changes.", events::watch),
-        Resource::at("/asks").get("List the open asks of all sessions, live and saved.", sessions::inbox),
-        Resource::at(AnswerRequest::PATH).post("Answer an ask. The first valid answer wins.", verbs::answer),
+        Resource::at("/asks")
+            .get("List the open asks of all sessions, live and saved.", sessions::inbox),
+        Resource::at(AnswerRequest::PATH)
+            .post("Answer an ask. The first valid answer wins.", verbs::answer),
         Resource::at("/sessions")
             .get("List all sessions, live and saved.", sessions::list)
             .post("Open a new session.", sessions::open),
         Resource::at("/sessions/{what}")
-            .get("Get the current snapshot of a session. A saved session stays saved.", sessions::look)
+            .get(
+                "Get the current snapshot of a session. A saved session stays saved.",
+                sessions::look,
+            )
             .delete("Delete a session that is not live.", sessions::delete),
         Resource::at("/sessions/{what}/open")
             .post("Open a saved session, with supplies from the client.", sessions::reopen),
@@ -51,14 +59,18 @@ fn resources() -> Vec<Resource> {
         Resource::at("/import").post("Import an exported session.", transfer::import),
         Resource::at("/sessions/{id}/events")
             .get("Attach to a session. Closing the connection detaches.", events::attach),
-        Resource::verb::<AsksRequest>("Change the asks mode of a session. It also answers the open asks.")
-            .get("List the open asks of a session.", sessions::asks),
+        Resource::verb::<AsksRequest>(
+            "Change the asks mode of a session. It also answers the open asks.",
+        )
+        .get("List the open asks of a session.", sessions::asks),
         Resource::verb::<PromptRequest>("Send a prompt to a session."),
         Resource::verb::<RunRequest>("Start a run, which works towards a goal in iterations."),
         Resource::at(InterruptRequest::PATH)
             .post("Interrupt the open turn, and the run that it is part of.", verbs::interrupt),
-        Resource::at("/sessions/{id}/turns/{turn}")
-            .get("Wait for the end of a turn and get it; `null` if there is no such turn.", verbs::turn_end),
+        Resource::at("/sessions/{id}/turns/{turn}").get(
+            "Wait for the end of a turn and get it; `null` if there is no such turn.",
+            verbs::turn_end,
+        ),
         Resource::verb::<HoldRequest>("Hold a session at its next boundary."),
         Resource::verb::<ReleaseRequest>("Release a held session."),
         Resource::verb::<ToggleRequest>(
@@ -74,9 +86,12 @@ fn resources() -> Vec<Resource> {
 /// Registers every path with the server.
 pub(super) fn routes(config: &mut ServiceConfig) {
     let unknown = |request: HttpRequest| async move {
-        Err::<HttpResponse, _>(ApiError::from(RequestError::UnknownPath { path: request.path().to_owned() }))
+        Err::<HttpResponse, _>(ApiError::from(RequestError::UnknownPath {
+            path: request.path().to_owned(),
+        }))
     };
-    let scope =
-        resources().into_iter().fold(web::scope("/v1"), |scope, resource| scope.service(resource.into_service()));
+    let scope = resources()
+        .into_iter()
+        .fold(web::scope("/v1"), |scope, resource| scope.service(resource.into_service()));
     config.service(scope).default_service(web::to(unknown));
 }

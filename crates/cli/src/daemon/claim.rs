@@ -129,7 +129,8 @@ impl Sockets {
         let mut listeners = Vec::new();
         for socket in files.iter_mut().filter(|socket| !*over && socket.is_removed()) {
             let path = socket.path.display();
-            let folder = socket.path.parent().map_or(Ok(()), folders::make_folder).map_err(CliError::from);
+            let folder =
+                socket.path.parent().map_or(Ok(()), folders::make_folder).map_err(CliError::from);
             match folder.and_then(|()| listen(socket.path.clone())) {
                 Ok((file, listener)) => {
                     tracing::warn!(socket = %path, "the socket was removed and is created again");
@@ -186,7 +187,9 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let new = folder.join("sock");
     // A process that was killed here has left them.
     for left in [fs::remove_file(&new), fs::remove_dir(&folder)] {
-        left.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+        left.or_else(
+            |error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) },
+        )?;
     }
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let listener = UnixListener::bind(&new)?;
@@ -254,10 +257,13 @@ fn remove_stale(path: &Path) -> Result<(), CliError> {
             .hint("it is left unchanged: check it and move it away"));
     }
     match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(failed)
+        }
         Err(error) => Err(failed(error)),
-        Ok(_) => Err(CliError::failed(format!("another program listens on {shown}"))
-            .hint("it may be a daemon with another data folder: set another folder with --state-dir")),
+        Ok(_) => Err(CliError::failed(format!("another program listens on {shown}")).hint(
+            "it may be a daemon with another data folder: set another folder with --state-dir",
+        )),
     }
 }
 
@@ -320,7 +326,8 @@ mod tests {
         // Runs in a process of its own: the other tests start processes, each of which has the open
         // lock until it executes its program.
         if std::env::var_os("HOLDPOINT_ALONE").is_none() {
-            let name = "daemon::claim::tests::t_n1_looking_who_has_the_lock_keeps_nobody_from_taking_it";
+            let name =
+                "daemon::claim::tests::t_n1_looking_who_has_the_lock_keeps_nobody_from_taking_it";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
             let ran = alone.args(["--exact", name]).env("HOLDPOINT_ALONE", "1").output().unwrap();
             let said = String::from_utf8_lossy(&ran.stdout);

@@ -41,13 +41,17 @@ impl Daemon {
     /// # Errors
     /// Fails if there is a daemon that can't be reached or does not answer.
     pub(crate) async fn find(folders: &Folders) -> Result<Option<Self>, CliError> {
-        let silent = |what: String| CliError::failed(what).hint("`holdpoint daemon restart` replaces it");
+        let silent =
+            |what: String| CliError::failed(what).hint("`holdpoint daemon restart` replaces it");
         for socket in folders.sockets()? {
             return match tokio::time::timeout(STATUS_TIMEOUT, ask(&socket)).await {
                 Ok(Ok(status)) => Ok(Some(Self { status: status?, socket })),
                 Ok(Err(error)) if has_no_listener(&error) => continue,
                 Ok(Err(error)) => Err(silent(format!("the daemon does not answer: {error}"))),
-                Err(_) => Err(silent(format!("the daemon has not answered for {} s", STATUS_TIMEOUT.as_secs()))),
+                Err(_) => Err(silent(format!(
+                    "the daemon has not answered for {} s",
+                    STATUS_TIMEOUT.as_secs()
+                ))),
             };
         }
         Ok(None)
@@ -79,7 +83,11 @@ impl Daemon {
 
     /// Adds the hint about a damaged store to an error about a missing session, which may be lost.
     pub(crate) async fn explain(folders: &Folders, error: CliError) -> CliError {
-        if error.misses_session() && Self::found_damage(folders).await { error.in_damaged_store() } else { error }
+        if error.misses_session() && Self::found_damage(folders).await {
+            error.in_damaged_store()
+        } else {
+            error
+        }
     }
 
     /// Finds the daemon of these folders, or starts it. This program must be able to speak to it.
@@ -93,7 +101,10 @@ impl Daemon {
 
     /// Like [`connect_or_start`](Self::connect_or_start). If `idle` is given, a daemon started by
     /// this call stops after being idle for that long.
-    pub(crate) async fn connect_or_start_with(folders: &Folders, idle: Option<Duration>) -> Result<Self, CliError> {
+    pub(crate) async fn connect_or_start_with(
+        folders: &Folders,
+        idle: Option<Duration>,
+    ) -> Result<Self, CliError> {
         for _ in 0..TRIES {
             if let Some(daemon) = Self::find(folders).await? {
                 daemon.check(folders)?;
@@ -112,11 +123,15 @@ impl Daemon {
     /// none.
     pub(crate) fn outdated(&self, config: &Config) -> Option<String> {
         let theirs = &self.status.config;
-        let changed =
-            config.daemon_parts().into_iter().filter(|(key, ours)| theirs.get(key).is_some_and(|is| is != ours));
-        let changed: Vec<_> =
-            changed.map(|(key, ours)| if ours.is_object() { format!("[{key}]") } else { key }).collect();
-        (!changed.is_empty()).then(|| format!("changed since the daemon read it: {}", changed.join(", ")))
+        let changed = config
+            .daemon_parts()
+            .into_iter()
+            .filter(|(key, ours)| theirs.get(key).is_some_and(|is| is != ours));
+        let changed: Vec<_> = changed
+            .map(|(key, ours)| if ours.is_object() { format!("[{key}]") } else { key })
+            .collect();
+        (!changed.is_empty())
+            .then(|| format!("changed since the daemon read it: {}", changed.join(", ")))
     }
 
     /// Checks that this program can speak to the daemon, and that the daemon is the one of these
@@ -128,8 +143,9 @@ impl Daemon {
         let DaemonStatus { version, api, pid, data, .. } = &self.status;
         if *api != API_VERSION {
             let ours = env!("CARGO_PKG_VERSION");
-            let what =
-                format!("the daemon (pid {pid}) is holdpoint {version}, which this version ({ours}) can't talk to");
+            let what = format!(
+                "the daemon (pid {pid}) is holdpoint {version}, which this version ({ours}) can't talk to"
+            );
             return Err(CliError::failed(what).hint(match *api < API_VERSION {
                 true => "`holdpoint daemon restart` starts the daemon of this version; running turns are interrupted",
                 false => "use the newer holdpoint that started it",
@@ -139,8 +155,10 @@ impl Daemon {
             return Ok(());
         }
         let (socket, ours) = (self.socket.display(), folders.data().display());
-        Err(CliError::failed(format!("the daemon (pid {pid}) on {socket} keeps its sessions in {data}, not in {ours}"))
-            .hint("set another folder with --state-dir"))
+        Err(CliError::failed(format!(
+            "the daemon (pid {pid}) on {socket} keeps its sessions in {data}, not in {ours}"
+        ))
+        .hint("set another folder with --state-dir"))
     }
 }
 
@@ -150,7 +168,9 @@ async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError>
     let code = response.status();
     let body = response.whole(STATUS).await?;
     Ok(match code {
-        StatusCode::OK => serde_json::from_slice(&body).map_err(|error| not_our_daemon(socket, &error)),
+        StatusCode::OK => {
+            serde_json::from_slice(&body).map_err(|error| not_our_daemon(socket, &error))
+        }
         StatusCode::FORBIDDEN => {
             Err(CliError::failed(format!("the daemon at {} serves another user", socket.display()))
                 .hint("set another folder with --state-dir"))
@@ -168,8 +188,11 @@ async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError>
 
 /// The error for a listener that is not a daemon of ours.
 fn not_our_daemon(socket: &Path, why: &dyn std::fmt::Display) -> CliError {
-    CliError::failed(format!("the program listening on {} is not a holdpoint daemon: {why}", socket.display()))
-        .hint("set another folder with --state-dir")
+    CliError::failed(format!(
+        "the program listening on {} is not a holdpoint daemon: {why}",
+        socket.display()
+    ))
+    .hint("set another folder with --state-dir")
 }
 
 /// Whether the socket has no listener, or lost it.

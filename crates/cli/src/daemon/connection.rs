@@ -94,7 +94,9 @@ impl Connections {
     /// Records a new connection and its peer, for all its requests. It can't be refused here.
     pub(super) fn note(&self, io: &dyn Any, extensions: &mut Extensions) {
         peer::note(io, extensions);
-        let socket = io.downcast_ref::<UnixStream>().and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
+        let socket = io
+            .downcast_ref::<UnixStream>()
+            .and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
         let before = self.0.open.fetch_add(1, Ordering::Relaxed);
         let refused = socket.is_none() || !self.has_room();
         let connection = Arc::new(Connection {
@@ -124,11 +126,14 @@ impl Connections {
     /// cut: the oldest that never had one, else the one with the oldest response.
     fn has_room(&self) -> bool {
         let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
-        served.retain(|connection| connection.upgrade().is_some_and(|connection| !connection.is_cut()));
+        served.retain(|connection| {
+            connection.upgrade().is_some_and(|connection| !connection.is_cut())
+        });
         if served.len().saturating_sub(self.0.streams.load(Ordering::Relaxed)) < MOST_OTHERS {
             return true;
         }
-        let idle = served.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_idle());
+        let idle =
+            served.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_idle());
         let first = idle.min_by_key(|connection| connection.answered.load(Ordering::Relaxed));
         first.inspect(|connection| connection.cut()).is_some()
     }
@@ -148,8 +153,9 @@ impl Connection {
     pub(super) fn stream(self: &Arc<Self>) -> Option<StreamPlace> {
         let connections = self.open.clone();
         let streams = &connections.0.streams;
-        let taken =
-            streams.try_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < MOST_STREAMS).then(|| open + 1));
+        let taken = streams.try_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+            (open < MOST_STREAMS).then(|| open + 1)
+        });
         taken.ok()?;
         Some(StreamPlace(connections))
     }
@@ -160,7 +166,8 @@ impl Connection {
 
     /// Whether no request is being answered or waits to be read.
     fn is_idle(&self) -> bool {
-        let unread = || self.socket.as_ref().and_then(|socket| ioctl_fionread(socket).ok()).unwrap_or(0);
+        let unread =
+            || self.socket.as_ref().and_then(|socket| ioctl_fionread(socket).ok()).unwrap_or(0);
         !self.busy.load(Ordering::Relaxed) && unread() == 0
     }
 }
@@ -217,7 +224,10 @@ impl MessageBody for TrackedBody {
         self.body.size()
     }
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+    fn poll_next(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
         Pin::new(&mut self.get_mut().body).poll_next(context)
     }
 }
@@ -230,7 +240,8 @@ pub(super) async fn admit<B: MessageBody>(
     if request.conn_data::<Arc<Connection>>().is_some_and(|connection| !connection.refused) {
         return Ok(next.call(request).await?.map_into_left_body());
     }
-    let refused = ApiError::from(RequestError::TooManyConnections { limit: MOST_OTHERS }).closing_response();
+    let refused =
+        ApiError::from(RequestError::TooManyConnections { limit: MOST_OTHERS }).closing_response();
     Ok(request.into_response(refused).map_into_right_body())
 }
 
@@ -278,7 +289,10 @@ mod tests {
         for place in [2, 7, MOST_OTHERS - 1, MOST_OTHERS - 2] {
             let (more, theirs) = connect(&connections);
             more.busy.store(true, Ordering::Relaxed);
-            assert!(!more.refused && all[place].1.read(&mut [0]).await.unwrap() == 0, "{place} is cut");
+            assert!(
+                !more.refused && all[place].1.read(&mut [0]).await.unwrap() == 0,
+                "{place} is cut"
+            );
             all.push((more, theirs));
         }
         assert!(connect(&connections).0.refused);

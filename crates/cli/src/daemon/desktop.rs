@@ -45,8 +45,14 @@ impl Desktops {
     /// the latest client, if any.
     pub(super) fn current(&self) -> Option<Variables> {
         let clients = self.lock();
-        let has_display = |client: &&Client| client.desktop.iter().any(|(name, _)| name.ends_with("DISPLAY"));
-        clients.iter().rev().find(has_display).or_else(|| clients.back()).map(|client| client.desktop.clone())
+        let has_display =
+            |client: &&Client| client.desktop.iter().any(|(name, _)| name.ends_with("DISPLAY"));
+        clients
+            .iter()
+            .rev()
+            .find(has_display)
+            .or_else(|| clients.back())
+            .map(|client| client.desktop.clone())
     }
 
     fn add(&self, client: Client) {

@@ -47,7 +47,9 @@ impl<E: Into<SessionError>> From<E> for ApiError {
         let error = error.into();
         let hint = match &error {
             SessionError::ModelSetup { hint, .. } => Some(hint.clone()),
-            SessionError::UnknownEvent { .. } => Some("leave out `after` to begin with the first event".to_owned()),
+            SessionError::UnknownEvent { .. } => {
+                Some("leave out `after` to begin with the first event".to_owned())
+            }
             SessionError::Request(error) => error.hint().map(str::to_owned),
             _ => None,
         };
@@ -64,13 +66,17 @@ impl fmt::Display for ApiError {
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
         match &self.error {
-            SessionError::UnknownSession { .. } | SessionError::UnknownEvent { .. } => StatusCode::NOT_FOUND,
+            SessionError::UnknownSession { .. } | SessionError::UnknownEvent { .. } => {
+                StatusCode::NOT_FOUND
+            }
             SessionError::Ambiguous { .. }
             | SessionError::Inexact { .. }
             | SessionError::NameTaken { .. }
             | SessionError::Live { .. }
             | SessionError::NotLive { .. } => StatusCode::CONFLICT,
-            SessionError::TooManySessions { .. } | SessionError::TooManyClients { .. } => StatusCode::TOO_MANY_REQUESTS,
+            SessionError::TooManySessions { .. } | SessionError::TooManyClients { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             SessionError::Workspace { .. }
             | SessionError::ModelSetup { .. }
             | SessionError::Model { .. }
@@ -88,7 +94,8 @@ impl ResponseError for ApiError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        HttpResponse::build(self.status_code()).json(ErrorBody::new(self.error.clone(), self.hint.clone()))
+        HttpResponse::build(self.status_code())
+            .json(ErrorBody::new(self.error.clone(), self.hint.clone()))
     }
 }
 
@@ -103,9 +110,11 @@ fn status_of_refusal(refused: &Refused) -> StatusCode {
         | Refused::TurnOpen
         | Refused::Answer(AnswerError::AlreadyAnswered { .. }) => StatusCode::CONFLICT,
         Refused::Answer(AnswerError::Unknown { .. }) => StatusCode::NOT_FOUND,
-        Refused::EmptyPrompt | Refused::EmptyGoal | Refused::Task(_) | Refused::Name(_) | Refused::Answer(_) => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        Refused::EmptyPrompt
+        | Refused::EmptyGoal
+        | Refused::Task(_)
+        | Refused::Name(_)
+        | Refused::Answer(_) => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 

@@ -110,9 +110,16 @@ impl StopSubscription {
 }
 
 impl Host {
-    pub(super) fn new(engine: &Engine, browsers: Browsers, store: Sqlite, limits: Limits, about: About) -> Self {
+    pub(super) fn new(
+        engine: &Engine,
+        browsers: Browsers,
+        store: Sqlite,
+        limits: Limits,
+        about: About,
+    ) -> Self {
         Self {
-            sessions: engine.sessions(Who { name: "daemon".to_owned(), pid: Some(std::process::id()) }),
+            sessions: engine
+                .sessions(Who { name: "daemon".to_owned(), pid: Some(std::process::id()) }),
             load: engine.load_meter(),
             store,
             limits,
@@ -129,5 +136,6 @@ impl Host {
 
 /// The daemon's own environment, without variables that are not UTF-8.
 fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

@@ -37,7 +37,8 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
     };
     let path = folder.join("daemon.log");
     let rolling = RotatingFile::open(&path, FILE_SIZE)?;
-    let builder = NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
+    let builder =
+        NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
     let (writer, guard) = builder.finish(rolling);
     let lost = writer.error_counter();
     crate::log::write(levels, writer);
@@ -65,7 +66,10 @@ struct RotatingFile {
 impl RotatingFile {
     fn open(path: &Path, most: u64) -> Result<Self, CliError> {
         let file = folders::open(path, OpenOptions::new().append(true))?;
-        let size = file.metadata().map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?.len();
+        let size = file
+            .metadata()
+            .map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?
+            .len();
         Ok(Self { path: path.to_owned(), file, size, most })
     }
 
@@ -123,7 +127,10 @@ mod tests {
             names.push(entry.file_name().into_string().unwrap());
         }
         names.sort();
-        assert_eq!(names, ["daemon.1.log", "daemon.2.log", "daemon.3.log", "daemon.4.log", "daemon.log"]);
+        assert_eq!(
+            names,
+            ["daemon.1.log", "daemon.2.log", "daemon.3.log", "daemon.4.log", "daemon.log"]
+        );
     }
 
     #[test]
@@ -131,9 +138,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("daemon.log");
         let mut log = RotatingFile::open(&path, FILE_SIZE).unwrap();
-        log.write_all(b"key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789AB\nINFO forged \x1b[2J\n").unwrap();
+        log.write_all(b"key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789AB\nINFO forged \x1b[2J\n")
+            .unwrap();
         let text = std::fs::read_to_string(path).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");
-        assert!(text.contains("characters masked") && !text.contains("uvwxyz") && !text.contains('\u{1b}'), "{text}");
+        assert!(
+            text.contains("characters masked")
+                && !text.contains("uvwxyz")
+                && !text.contains('\u{1b}'),
+            "{text}"
+        );
     }
 }

@@ -25,7 +25,10 @@ pub(super) async fn give_back(load: LoadMeter) {
         let since = Instant::now();
         // Fails only in a runtime that is stopping, which returns everything.
         let _ = tokio::task::spawn_blocking(heap::give_back).await;
-        tracing::debug!(took_us = since.elapsed().as_micros(), "freed memory was returned to the system");
+        tracing::debug!(
+            took_us = since.elapsed().as_micros(),
+            "freed memory was returned to the system"
+        );
     }
 }
 

@@ -36,12 +36,19 @@ struct Notified {
 /// Runs `command` for every ask raised at or after `since`, as soon as its session shows it, until
 /// the engine stops. The command receives the daemon's environment with the current one of
 /// `desktops`.
-pub(super) async fn notify_asks(sessions: Sessions, command: String, since: Timestamp, desktops: Arc<Desktops>) {
+pub(super) async fn notify_asks(
+    sessions: Sessions,
+    command: String,
+    since: Timestamp,
+    desktops: Arc<Desktops>,
+) {
     let mut watch = loop {
         match sessions.watch().await {
             Ok(watch) => break watch,
             Err(SessionError::Stopped) => return,
-            Err(error) => tracing::error!(%error, "no notifications until the sessions can be read"),
+            Err(error) => {
+                tracing::error!(%error, "no notifications until the sessions can be read")
+            }
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     };
@@ -68,7 +75,8 @@ pub(super) async fn notify_asks(sessions: Sessions, command: String, since: Time
         }
         let (open, is_open) = watch::channel(true);
         notified.insert(session.id.clone(), Notified { ask: ask.id.clone(), open });
-        let (command, places, desktops) = (Arc::clone(&command), Arc::clone(&places), Arc::clone(&desktops));
+        let (command, places, desktops) =
+            (Arc::clone(&command), Arc::clone(&places), Arc::clone(&desktops));
         tokio::spawn(async move {
             // The semaphore is never closed.
             let _place = places.acquire().await;
@@ -76,22 +84,34 @@ pub(super) async fn notify_asks(sessions: Sessions, command: String, since: Time
             if is_open.has_changed().is_err() || !*is_open.borrow() {
                 return;
             }
-            match run(notify_command(&command, &session, &ask, desktops.current()), tokio::time::sleep(COMMAND_TIMEOUT))
-                .await
+            match run(
+                notify_command(&command, &session, &ask, desktops.current()),
+                tokio::time::sleep(COMMAND_TIMEOUT),
+            )
+            .await
             {
                 Ok(Some(status)) if status.success() => {}
-                Ok(Some(status)) => tracing::warn!(%status, session = %session.id, "the command of `notify` failed"),
+                Ok(Some(status)) => {
+                    tracing::warn!(%status, session = %session.id, "the command of `notify` failed")
+                }
                 Ok(None) => {
                     tracing::warn!(session = %session.id, "the command of `notify` took too long and was ended")
                 }
-                Err(error) => tracing::warn!(%error, session = %session.id, "the command of `notify` can't be run"),
+                Err(error) => {
+                    tracing::warn!(%error, session = %session.id, "the command of `notify` can't be run")
+                }
             }
         });
     }
 }
 
 /// Builds the command for an ask of this session.
-fn notify_command(command: &str, session: &SessionSummary, ask: &Ask, desktop: Option<Variables>) -> Command {
+fn notify_command(
+    command: &str,
+    session: &SessionSummary,
+    ask: &Ask,
+    desktop: Option<Variables>,
+) -> Command {
     let mut shell = Command::new("sh");
     if let Some(desktop) = desktop {
         // Variables of two desktops must not be mixed. The runtime folder is the same on all of a
@@ -127,7 +147,10 @@ fn fitting(line: &str) -> String {
 
 /// Runs the command; `None` if the time is up first. Its processes are then killed, as they are
 /// when the daemon stops.
-async fn run(mut command: Command, time: impl Future<Output = ()>) -> io::Result<Option<ExitStatus>> {
+async fn run(
+    mut command: Command,
+    time: impl Future<Output = ()>,
+) -> io::Result<Option<ExitStatus>> {
     let mut child = command.process_group(0).spawn()?;
     let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).map(Group);
     tokio::select! {

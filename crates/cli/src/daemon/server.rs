@@ -42,9 +42,14 @@ struct Connected(Open);
 impl Servers {
     /// Starts to serve. Clients that connected earlier wait in a listener's queue. Must be called
     /// in a tokio runtime; the worker has a thread and a runtime of its own.
-    pub(super) fn start(&mut self, listeners: Vec<Listener>, host: &Data<Host>) -> io::Result<Server> {
+    pub(super) fn start(
+        &mut self,
+        listeners: Vec<Listener>,
+        host: &Data<Host>,
+    ) -> io::Result<Server> {
         let open = Open::default();
-        let (sockets, listeners) = listeners.into_iter().map(|Listener { path, listener }| (path, listener)).unzip();
+        let (sockets, listeners) =
+            listeners.into_iter().map(|Listener { path, listener }| (path, listener)).unzip();
         let server = start(listeners, host, open.clone())?;
         self.0.push(Running { handle: server.handle(), sockets, open });
         Ok(server)
@@ -60,7 +65,9 @@ impl Servers {
         let over: Vec<_> = self.0.extract_if(.., is_over).collect();
         match self.start(listeners, host) {
             Ok(server) => _ = tokio::spawn(server),
-            Err(error) => tracing::error!(%error, "a socket that was created again can't be served"),
+            Err(error) => {
+                tracing::error!(%error, "a socket that was created again can't be served")
+            }
         }
         join_all(over.iter().map(|server| server.handle.stop(true))).await;
     }
@@ -94,7 +101,9 @@ fn start(listeners: Vec<UnixListener>, host: &Data<Host>, open: Open) -> io::Res
     let app = move || {
         let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
         let app = app.wrap(from_fn(connection::note_request));
-        app.wrap(from_fn(api::read_ahead)).wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
+        app.wrap(from_fn(api::read_ahead))
+            .wrap(from_fn(connection::admit))
+            .wrap(from_fn(peer::only_ours))
     };
     let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(LAST_WORDS_S);
     // A client that closes its end is gone. It reads no response, and a stream would notice it only

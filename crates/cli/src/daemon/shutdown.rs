@@ -75,7 +75,10 @@ pub(super) async fn idle_for(host: &Host, patience: Duration) {
     loop {
         let load = host.load.load().await.unwrap_or_default();
         let busy = load.sessions.busy + load.clients + host.connections.open() > 0;
-        let quiet_since = host.since.max(host.connections.last_closed()).max(load.last_change.unwrap_or_default());
+        let quiet_since = host
+            .since
+            .max(host.connections.last_closed())
+            .max(load.last_change.unwrap_or_default());
         let left = patience.saturating_sub(Timestamp::from(SystemTime::now()).since(quiet_since));
         match busy {
             true => tokio::time::sleep(patience).await,
@@ -101,7 +104,9 @@ pub(super) async fn lost(host: &Host, claim: &Claim, mut serve: impl AsyncFnMut(
         }
         tokio::time::sleep(CHECK_INTERVAL).await;
     }
-    tracing::warn!("the data folder and the sockets are gone: no client can find this daemon any more");
+    tracing::warn!(
+        "the data folder and the sockets are gone: no client can find this daemon any more"
+    );
     idle_for(host, LOST_TIMEOUT).await;
 }
 

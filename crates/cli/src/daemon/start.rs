@@ -32,8 +32,14 @@ const READY: &str = "ready";
 /// The variables that a daemon inherits besides [`environment::DESKTOP`]: for its folders, its log,
 /// and the certificates of the `notify` command. Clients send all others for the sessions they
 /// open.
-const ENVIRONMENT: [&str; 6] =
-    ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", holdpoint_session::levels::VARIABLE];
+const ENVIRONMENT: [&str; 6] = [
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    holdpoint_session::levels::VARIABLE,
+];
 
 /// Starts a daemon, unless one can be reached by the time this command has the lock. Blocks until
 /// the daemon serves.
@@ -72,7 +78,10 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
 
 /// Returns the first line that a daemon writes; empty if the daemon ends first. If there is no line
 /// in time, fails with the error of `late`.
-fn first_line(words: impl io::Read + Send + 'static, late: impl FnOnce() -> CliError) -> Result<String, CliError> {
+fn first_line(
+    words: impl io::Read + Send + 'static,
+    late: impl FnOnce() -> CliError,
+) -> Result<String, CliError> {
     let (sender, receiver) = mpsc::sync_channel(1);
     // A read has no timeout. If the time runs out, the thread ends with the daemon.
     let read = move || {
@@ -151,8 +160,10 @@ fn start_lock(folders: &Folders) -> Result<std::fs::File, CliError> {
         Err(_) => {
             claim::check_free(folders)?;
             let seconds = START_TIMEOUT.as_secs();
-            Err(CliError::failed(format!("another command has been starting the daemon for {seconds} s"))
-                .hint(format!("it holds the lock {}", path.display())))
+            Err(CliError::failed(format!(
+                "another command has been starting the daemon for {seconds} s"
+            ))
+            .hint(format!("it holds the lock {}", path.display())))
         }
     }
 }

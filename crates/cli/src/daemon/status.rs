@@ -29,7 +29,13 @@ pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
         queued_prompts: load.queued_prompts,
         saved: load.saved,
         browsers: host.browsers.running().into_iter().map(browser).collect(),
-        damaged: host.store.salvaged().iter().map(damage).chain(host.store.salvage_error()).collect(),
+        damaged: host
+            .store
+            .salvaged()
+            .iter()
+            .map(damage)
+            .chain(host.store.salvage_error())
+            .collect(),
     }
 }
 
@@ -43,7 +49,9 @@ fn damage(salvaged: &Salvaged) -> String {
     let Salvaged { kept_at, whole, relisted, damaged } = salvaged;
     let kept_at = kept_at.display();
     if whole.is_empty() && relisted.is_empty() && damaged.is_empty() {
-        return format!("the database was damaged and is kept as {kept_at}: no session can be read from it");
+        return format!(
+            "the database was damaged and is kept as {kept_at}: no session can be read from it"
+        );
     }
     let lost = match damaged.is_empty() {
         true => "no other session can be read from it".to_owned(),
@@ -54,8 +62,12 @@ fn damage(salvaged: &Salvaged) -> String {
     };
     let relisted = match relisted.len() {
         0 => String::new(),
-        sessions => format!(", {sessions} are listed again from their facts, which seem to be complete"),
+        sessions => {
+            format!(", {sessions} are listed again from their facts, which seem to be complete")
+        }
     };
     let whole = whole.len();
-    format!("the database was damaged and is kept as {kept_at}: {whole} sessions are complete{relisted}, {lost}")
+    format!(
+        "the database was damaged and is kept as {kept_at}: {whole} sessions are complete{relisted}, {lost}"
+    )
 }

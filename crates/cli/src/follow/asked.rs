@@ -16,14 +16,21 @@ pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Re
     let tool = prose_line(ask.request.tool_name());
     match &ask.request {
         AskRequest::Pause(pause) => {
-            let hint = if keys && pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
+            let hint = if keys && pause.kind == PauseKind::Continue {
+                " (Press Enter to continue)"
+            } else {
+                ""
+            };
             ui.line(Tone::Strong, &format!("⏸ {tool}: {}{hint}", prose_line(&pause.message)))?;
             pause.details.iter().try_for_each(|details| behind_bar(details.split('\n'), ui))?;
         }
         AskRequest::Question(request) => {
             ui.line(Tone::Strong, &format!("⏸ {tool} asks"))?;
             if !keys {
-                request.questions.iter().try_for_each(|question| show_question(question, None, ui))?;
+                request
+                    .questions
+                    .iter()
+                    .try_for_each(|question| show_question(question, None, ui))?;
             }
         }
     }
@@ -75,7 +82,10 @@ fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io
             description => format!(" - {}", prose_line(description)),
         };
         let chosen = form.map_or("", |form| ask_keys::chosen(form, &option.label));
-        ui.line(Tone::Plain, &format!("  {number}. {}{chosen}{description}", prose_line(&option.label)))?;
+        ui.line(
+            Tone::Plain,
+            &format!("  {number}. {}{chosen}{description}", prose_line(&option.label)),
+        )?;
     }
     Ok(())
 }

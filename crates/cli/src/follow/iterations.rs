@@ -49,14 +49,19 @@ impl Iterations {
         if *outcome == Outcome::Interrupted {
             end.cause.iter().try_for_each(|remark| put(remark, ui))?;
         }
-        let (Some(iteration), Some(seconds)) = (self.open.take(), end.seconds) else { return Ok(()) };
+        let (Some(iteration), Some(seconds)) = (self.open.take(), end.seconds) else {
+            return Ok(());
+        };
         let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
         let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
         let counts = self.steps.tasks().counts();
         let counts = if counts.is_empty() { String::new() } else { format!("{counts}, ") };
         let tokens = usage.total();
         let tone = if *outcome == Outcome::Done { Tone::Plain } else { Tone::Warning };
-        ui.line(tone, &format!("#{iteration} {outcome}{why}: {counts}{tokens} tokens, {seconds:.1} s"))
+        ui.line(
+            tone,
+            &format!("#{iteration} {outcome}{why}: {counts}{tokens} tokens, {seconds:.1} s"),
+        )
     }
 
     /// Whether the progress line changes with time: the run is working and the line is shown.
@@ -66,8 +71,15 @@ impl Iterations {
     }
 
     /// Shows the progress of the run, if the terminal can show it on one line.
-    pub(crate) fn progress(&self, snapshot: &Snapshot, now: Timestamp, ui: &mut Ui) -> io::Result<()> {
-        let Some(run) = snapshot.run.as_ref().filter(|_| snapshot.asks.is_empty()) else { return Ok(()) };
+    pub(crate) fn progress(
+        &self,
+        snapshot: &Snapshot,
+        now: Timestamp,
+        ui: &mut Ui,
+    ) -> io::Result<()> {
+        let Some(run) = snapshot.run.as_ref().filter(|_| snapshot.asks.is_empty()) else {
+            return Ok(());
+        };
         let seconds = run.progress.worked(now).as_secs();
         let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
         let state = match &snapshot.hold {
@@ -76,8 +88,10 @@ impl Iterations {
             Hold::Standing { .. } => "⏸ PAUSED".to_owned(),
         };
         let counts = TaskCounts::from_tasks(&snapshot.tasks);
-        let (bar, counts) = if counts.is_empty() { Default::default() } else { (bar(counts), counts.to_string()) };
-        let (iteration, tokens) = (run.progress.iteration, format!("{} tokens", run.progress.tokens));
+        let (bar, counts) =
+            if counts.is_empty() { Default::default() } else { (bar(counts), counts.to_string()) };
+        let (iteration, tokens) =
+            (run.progress.iteration, format!("{} tokens", run.progress.tokens));
         let (iteration, number) = (format!("Iteration #{iteration}"), format!("#{iteration}"));
         // From the longest form to the shortest. Each part is shown whole or not at all.
         let ways: [&[&str]; 6] = [
@@ -88,7 +102,9 @@ impl Iterations {
             &[&number, &state],
             &[&state],
         ];
-        let text = |way: &[&str]| way.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
+        let text = |way: &[&str]| {
+            way.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ")
+        };
         ui.progress(&ways.map(text))
     }
 }
@@ -97,7 +113,13 @@ impl Iterations {
 fn is_shown(body: &Body) -> bool {
     match body {
         Body::Delta(delta) => {
-            matches!(delta, Delta::Retrying { .. } | Delta::Gap { .. } | Delta::NotSaved { .. } | Delta::SavedAgain)
+            matches!(
+                delta,
+                Delta::Retrying { .. }
+                    | Delta::Gap { .. }
+                    | Delta::NotSaved { .. }
+                    | Delta::SavedAgain
+            )
         }
         Body::Fact(fact) => matches!(
             fact,

@@ -54,7 +54,9 @@ impl Follower<'_> {
     /// When to stop reading keys that were read for an ask: it has closed, and the user has stopped
     /// typing for it.
     pub(super) fn keys_end(&self) -> Option<Instant> {
-        self.after.end().filter(|_| self.keys.is_some() && self.form.is_none() && !self.is_at_terminal())
+        self.after
+            .end()
+            .filter(|_| self.keys.is_some() && self.form.is_none() && !self.is_at_terminal())
     }
 
     /// Stops reading keys.
@@ -66,8 +68,12 @@ impl Follower<'_> {
     /// that the shell does not receive them.
     pub(super) async fn end_keys(&mut self) {
         let latest = Instant::now() + TYPES_ON;
-        while self.keys.is_some() && self.leaving.code().is_none_or(|code| code == super::state::INTERRUPTED) {
-            let Some(end) = self.after.end().map(|end| end.min(latest)).filter(|end| *end > Instant::now()) else {
+        while self.keys.is_some()
+            && self.leaving.code().is_none_or(|code| code == super::state::INTERRUPTED)
+        {
+            let Some(end) =
+                self.after.end().map(|end| end.min(latest)).filter(|end| *end > Instant::now())
+            else {
                 break;
             };
             tokio::select! {
@@ -163,8 +169,9 @@ impl Follower<'_> {
             Pressed::Interrupt => self.interrupt().await?,
             Pressed::Answer(answer) => {
                 let (session, ask) = (self.session.clone(), form.ask().id.clone());
-                let answered =
-                    self.unless_left(true, async move { session.answer(&ask, answer).await.map(drop) }).await;
+                let answered = self
+                    .unless_left(true, async move { session.answer(&ask, answer).await.map(drop) })
+                    .await;
                 let Some(form) = &mut self.form else { return Ok(()) };
                 match answered {
                     None | Some(Ok(())) => {}
@@ -177,7 +184,9 @@ impl Follower<'_> {
                         form.show(Instant::now());
                     }
                     // The event stream ends as well, and is reopened.
-                    Some(Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
+                    Some(Err(
+                        SessionError::Unreachable { .. } | SessionError::Disconnected { .. },
+                    )) => {
                         form.reopen(Instant::now());
                     }
                     Some(Err(error)) => return Err(error.into()),
@@ -189,26 +198,37 @@ impl Follower<'_> {
 
     /// Interrupts the followed turn or run, as INT does; without one, the turn that is open.
     async fn interrupt(&mut self) -> Result<(), CliError> {
-        let turn = if self.course.is_left_at_will() { self.session.snapshot().turn } else { self.course.turn() };
+        let turn = if self.course.is_left_at_will() {
+            self.session.snapshot().turn
+        } else {
+            self.course.turn()
+        };
         let session = self.session.clone();
         match self.unless_left(false, async move { session.interrupt(turn).await }).await {
             // Following ends with the work, unless it lasts until the user leaves. A turn that has
             // not begun is interrupted when it begins.
-            Some(Ok(Interruption::Interrupting(_) | Interruption::RunEnded | Interruption::NotRunning))
-                if !self.course.is_left_at_will() =>
-            {
+            Some(Ok(
+                Interruption::Interrupting(_) | Interruption::RunEnded | Interruption::NotRunning,
+            )) if !self.course.is_left_at_will() => {
                 self.leaving.interrupted();
                 Ok(())
             }
             // The event stream ends as well, and is reopened.
-            None | Some(Ok(_) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => Ok(()),
+            None
+            | Some(
+                Ok(_) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }),
+            ) => Ok(()),
             Some(Err(error)) => Err(error.into()),
         }
     }
 
     /// Waits for the reply to a request, because a daemon that hangs does not reply. Returns `None`
     /// if the user leaves, or presses Esc while `interrupts` is set.
-    async fn unless_left<T>(&mut self, interrupts: bool, sent: impl Future<Output = T>) -> Option<T> {
+    async fn unless_left<T>(
+        &mut self,
+        interrupts: bool,
+        sent: impl Future<Output = T>,
+    ) -> Option<T> {
         let mut sent = std::pin::pin!(sent);
         let mut later = Vec::new();
         let done = loop {
@@ -246,6 +266,8 @@ pub(super) async fn continues(terminal: Option<&KeyTerminal>) {
 fn key_of(input: &Input) -> Key {
     match input {
         Input::Key(key) => form_key(key),
-        Input::Paste(_) | Input::Focus(_) | Input::Other | Input::Continued | Input::Foreground => Key::Other,
+        Input::Paste(_) | Input::Focus(_) | Input::Other | Input::Continued | Input::Foreground => {
+            Key::Other
+        }
     }
 }

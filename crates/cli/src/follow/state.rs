@@ -1,7 +1,8 @@
 //! The course of the followed work: where it ends, and with which exit code.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskId, AskRequest, CutCause, Event, Fact, Outcome, PauseKind, PromptId, RunEnd, TurnId,
+    Answer, AnsweredBy, AskId, AskRequest, CutCause, Event, Fact, Outcome, PauseKind, PromptId,
+    RunEnd, TurnId,
 };
 
 use crate::error::FAILED;
@@ -49,7 +50,15 @@ pub(super) struct FollowState {
 
 impl FollowState {
     pub(super) fn new(until: Until) -> Self {
-        Self { until, turn: None, begun_at: 0, confirms: Vec::new(), denied_unseen: false, ended: None, ended_at: 0 }
+        Self {
+            until,
+            turn: None,
+            begun_at: 0,
+            confirms: Vec::new(),
+            denied_unseen: false,
+            ended: None,
+            ended_at: 0,
+        }
     }
 
     /// Whether the session is followed until the user leaves.
@@ -74,15 +83,19 @@ impl FollowState {
                 (self.turn, self.begun_at) = (Some(*turn), event.seq);
             }
             Fact::AskRaised { ask } => {
-                if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
+                if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm)
+                {
                     self.confirms.push(ask.id.clone());
                 }
             }
             Fact::AskAnswered { ask, answer, by } => {
-                let unseen = matches!(by, AnsweredBy::Setting { .. }) && matches!(answer, Answer::Deny { .. });
+                let unseen = matches!(by, AnsweredBy::Setting { .. })
+                    && matches!(answer, Answer::Deny { .. });
                 self.denied_unseen |= unseen && self.confirms.contains(ask);
             }
-            Fact::TurnFinished { outcome, cause, .. } if event.turn.is_some() && event.turn == self.turn => {
+            Fact::TurnFinished { outcome, cause, .. }
+                if event.turn.is_some() && event.turn == self.turn =>
+            {
                 self.ended = Some(match cause {
                     Some(CutCause::Shutdown) => FollowEnd::Stopped,
                     // These were not requested, so they count as failures.
@@ -90,13 +103,17 @@ impl FollowState {
                     _ => FollowEnd::Turn(*outcome),
                 });
             }
-            Fact::RunFinished { end, .. } if self.until == Until::Run => self.ended = Some(FollowEnd::Run(*end)),
+            Fact::RunFinished { end, .. } if self.until == Until::Run => {
+                self.ended = Some(FollowEnd::Run(*end))
+            }
             // A handed-back prompt starts no turn.
             Fact::PromptReturned { prompt, .. } if self.is_its_prompt(*prompt) => {
                 self.ended = Some(FollowEnd::Turn(Outcome::Interrupted));
             }
             // A session closed in the past was opened again.
-            Fact::SessionClosed { .. } if event.seq > replayed_to => self.ended = Some(FollowEnd::Closed),
+            Fact::SessionClosed { .. } if event.seq > replayed_to => {
+                self.ended = Some(FollowEnd::Closed)
+            }
             _ => {}
         }
         if self.ended.is_some() {
@@ -107,7 +124,11 @@ impl FollowState {
     /// The exit code. `signal` is the code of the signal that ended the work, if one did.
     pub(super) fn code(&self, signal: Option<i32>) -> i32 {
         match self.ended {
-            Some(FollowEnd::Turn(Outcome::Done) | FollowEnd::Run(RunEnd::Done)) if self.denied_unseen => DENIED_UNSEEN,
+            Some(FollowEnd::Turn(Outcome::Done) | FollowEnd::Run(RunEnd::Done))
+                if self.denied_unseen =>
+            {
+                DENIED_UNSEEN
+            }
             Some(FollowEnd::Turn(Outcome::Done) | FollowEnd::Run(RunEnd::Done)) => 0,
             Some(
                 FollowEnd::Turn(Outcome::Interrupted)
@@ -115,9 +136,11 @@ impl FollowState {
                 | FollowEnd::Closed
                 | FollowEnd::Left,
             ) => signal.unwrap_or(INTERRUPTED),
-            Some(FollowEnd::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | FollowEnd::Stopped) | None => {
-                FAILED
-            }
+            Some(
+                FollowEnd::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit)
+                | FollowEnd::Stopped,
+            )
+            | None => FAILED,
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, HoldCause, ItemId,
-    ItemKind, Kept, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
+    Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold,
+    HoldCause, ItemId, ItemKind, Kept, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::prose;
 
@@ -123,7 +123,9 @@ impl StepView {
                 ui.thought(text)
             }
             Delta::Output { item, text } => self.output(*item, text, ui),
-            Delta::ItemSoFar { item, kind: ItemKind::Output, so_far } => self.catch_up(*item, so_far, ui),
+            Delta::ItemSoFar { item, kind: ItemKind::Output, so_far } => {
+                self.catch_up(*item, so_far, ui)
+            }
             Delta::ItemSoFar { item, kind, so_far } => {
                 self.caught_up.insert(*item);
                 self.rest(*item, *kind, &so_far.head, ui)
@@ -141,7 +143,10 @@ impl StepView {
             Fact::ToolStarted { call } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.started = true;
-                    ui.line(Tone::Strong, &format!("● {}{}", call.number(self.many), title(&call.call)))?;
+                    ui.line(
+                        Tone::Strong,
+                        &format!("● {}{}", call.number(self.many), title(&call.call)),
+                    )?;
                 }
             }
             Fact::ToolFinished(result) => self.finished(result, ui)?,
@@ -154,7 +159,9 @@ impl StepView {
             // Not for `approve`, which denies a Confirm that a rule may deny: the advice at the end
             // of the turn does not fit there.
             Fact::AskAnswered {
-                answer: Answer::Deny { .. }, by: AnsweredBy::Setting { asks: AsksMode::Deny }, ..
+                answer: Answer::Deny { .. },
+                by: AnsweredBy::Setting { asks: AsksMode::Deny },
+                ..
             } => {
                 self.denied_unseen = true;
             }
@@ -195,7 +202,10 @@ impl StepView {
         self.many = message.calls.len() > 1;
         for (before, call) in message.calls.iter().enumerate() {
             let (call, number) = (call.clone(), before + 1);
-            self.calls.insert(call.id, Call { call, number, started: false, came: 0, line: String::new() });
+            self.calls.insert(
+                call.id,
+                Call { call, number, started: false, came: 0, line: String::new() },
+            );
         }
         Ok(())
     }
@@ -261,8 +271,11 @@ impl StepView {
         if !call.line.is_empty() {
             call.put_line(many, ui)?;
         }
-        let which =
-            if call.started { call.number(many) } else { format!("{}{}: ", call.number(many), title(&call.call)) };
+        let which = if call.started {
+            call.number(many)
+        } else {
+            format!("{}{}: ", call.number(many), title(&call.call))
+        };
         let text = result_text(result.status, &sum_up(&result.result));
         if text.is_empty() {
             return Ok(());

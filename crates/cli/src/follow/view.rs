@@ -25,7 +25,11 @@ impl View {
 
     /// Like [`View::steps`], but also shows the prompts of other clients.
     pub(crate) fn transcript(json: bool, asks_elsewhere: bool) -> Self {
-        if json { Self::Json } else { Self::Steps(Box::new(StepView::new(asks_elsewhere).with_prompts())) }
+        if json {
+            Self::Json
+        } else {
+            Self::Steps(Box::new(StepView::new(asks_elsewhere).with_prompts()))
+        }
     }
 
     pub(crate) fn show(&mut self, event: &Arc<Event>, ui: &mut Ui) -> io::Result<()> {
@@ -55,7 +59,9 @@ impl View {
     /// Shows the progress of the session, if this view has a progress line.
     pub(super) fn progress(&self, snapshot: &Snapshot, ui: &mut Ui) -> io::Result<()> {
         match self {
-            Self::Iterations(iterations) => iterations.progress(snapshot, Timestamp::from(SystemTime::now()), ui),
+            Self::Iterations(iterations) => {
+                iterations.progress(snapshot, Timestamp::from(SystemTime::now()), ui)
+            }
             Self::Json | Self::Steps(_) => Ok(()),
         }
     }

@@ -17,7 +17,11 @@ pub(super) fn receipt_text(receipt: &Receipt) -> Option<String> {
         let pids: Vec<_> = processes.left.iter().map(u32::to_string).collect();
         format!("could not end pid {}", pids.join(", "))
     });
-    let found = [counted(asks.len(), "ask", "released"), counted(prompts.len(), "prompt", "handed back"), left];
+    let found = [
+        counted(asks.len(), "ask", "released"),
+        counted(prompts.len(), "prompt", "handed back"),
+        left,
+    ];
     let found: Vec<_> = found.into_iter().flatten().collect();
     (!found.is_empty()).then(|| found.join(", "))
 }
@@ -32,7 +36,9 @@ mod tests {
     fn zero_counts_are_omitted_and_the_rest_matches_the_receipt() {
         assert_eq!(receipt_text(&Receipt::default()), None);
         for most in 1..3 {
-            for (asks, prompts, left) in [(most, 0, 0), (0, most, 0), (0, 0, most), (most, most, most)] {
+            for (asks, prompts, left) in
+                [(most, 0, 0), (0, most, 0), (0, 0, most), (most, most, most)]
+            {
                 let receipt = Receipt {
                     tools: vec![],
                     processes: EndedProcesses { left: vec![7; left], ..EndedProcesses::default() },
@@ -41,12 +47,19 @@ mod tests {
                     uncounted: false,
                 };
                 let rest = receipt_text(&receipt).unwrap();
-                assert_eq!(receipt.to_string(), format!("0 tools stopped, 0 processes ended, {rest}"));
+                assert_eq!(
+                    receipt.to_string(),
+                    format!("0 tools stopped, 0 processes ended, {rest}")
+                );
             }
         }
         let crashed = Receipt { uncounted: true, ..Receipt::default() };
-        assert_eq!(receipt_text(&crashed).unwrap(), "no tool was running, processes were not counted");
-        let stopped = StoppedTool { call: CallId(1), name: "shell".to_owned(), how: StopHow::Returned };
+        assert_eq!(
+            receipt_text(&crashed).unwrap(),
+            "no tool was running, processes were not counted"
+        );
+        let stopped =
+            StoppedTool { call: CallId(1), name: "shell".to_owned(), how: StopHow::Returned };
         let receipt = Receipt { tools: vec![stopped], ..Receipt::default() };
         assert_eq!(receipt_text(&receipt), Some(receipt.to_string()));
     }

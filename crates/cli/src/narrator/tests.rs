@@ -9,9 +9,12 @@ pub(crate) fn own() -> u32 {
 
 /// The events of a session with each kind of remark.
 pub(crate) fn story() -> Vec<Event> {
-    let bodies = include_str!("story.jsonl").lines().map(|line| line.replace("OWN", &own().to_string()));
-    let bodies = bodies.map(|line| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}")));
-    let event = |(seq, body)| Event { seq, at: Timestamp(seq * 1000), turn: None, step: None, body };
+    let bodies =
+        include_str!("story.jsonl").lines().map(|line| line.replace("OWN", &own().to_string()));
+    let bodies = bodies
+        .map(|line| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}")));
+    let event =
+        |(seq, body)| Event { seq, at: Timestamp(seq * 1000), turn: None, step: None, body };
     (1..).zip(bodies).map(event).collect()
 }
 

@@ -21,7 +21,10 @@ pub(crate) enum ScreenSignal {
 ///
 /// # Errors
 /// Fails if the handler or its thread can't be set up.
-pub(crate) fn watch(terminal: ScreenTerminal, react: impl Fn(ScreenSignal) + Send + 'static) -> io::Result<()> {
+pub(crate) fn watch(
+    terminal: ScreenTerminal,
+    react: impl Fn(ScreenSignal) + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT])?;
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {

@@ -29,7 +29,9 @@ impl Clock {
         self.to = at;
         match fact {
             Fact::AskRaised { .. } => self.asks += 1,
-            Fact::AskAnswered { .. } | Fact::AskClosed { .. } => self.asks = self.asks.saturating_sub(1),
+            Fact::AskAnswered { .. } | Fact::AskClosed { .. } => {
+                self.asks = self.asks.saturating_sub(1)
+            }
             Fact::HoldChanged { hold } => self.held = matches!(hold, Hold::Standing { .. }),
             _ => {}
         }
@@ -52,8 +54,16 @@ mod tests {
         let mut clock = Clock::begun(Timestamp(1_000));
         let mut tick = |at, fact| clock.tick(Timestamp(at), &fact);
         let (by, since) = (Who::named("test"), Timestamp(2_000));
-        tick(2_000, Fact::HoldChanged { hold: Hold::Requested { cause: HoldCause::User { by: by.clone() }, since } });
-        tick(3_000, Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::User { by }, since } });
+        tick(
+            2_000,
+            Fact::HoldChanged {
+                hold: Hold::Requested { cause: HoldCause::User { by: by.clone() }, since },
+            },
+        );
+        tick(
+            3_000,
+            Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::User { by }, since } },
+        );
         tick(60_000, Fact::HoldChanged { hold: Hold::Off });
         tick(61_000, Fact::StepStarted);
         tick(90_000, Fact::SessionRestored { cause: RestoreCause::Restart });

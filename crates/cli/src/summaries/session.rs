@@ -2,7 +2,9 @@
 
 use std::time::SystemTime;
 
-use holdpoint_common::{Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp};
+use holdpoint_common::{
+    Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp,
+};
 use holdpoint_tools::shown::prose_line;
 
 use crate::table::span;

@@ -117,10 +117,17 @@ impl Decoder {
     pub(crate) fn flush_pending(&mut self, inputs: &mut Vec<Input>) {
         match std::mem::take(&mut self.state) {
             State::Ground => {}
-            State::Escape { twice } => (0..=usize::from(twice)).for_each(|_| inputs.push(plain(KeyCode::Esc))),
-            State::Sequence { kind, parameters, escapes: 1 } if parameters.is_empty() => inputs.push(alt(kind)),
+            State::Escape { twice } => {
+                (0..=usize::from(twice)).for_each(|_| inputs.push(plain(KeyCode::Esc)))
+            }
+            State::Sequence { kind, parameters, escapes: 1 } if parameters.is_empty() => {
+                inputs.push(alt(kind))
+            }
             State::Text { kind, length: 0, escape: false } => inputs.push(alt(kind)),
-            State::Character { .. } | State::Sequence { .. } | State::Mouse(_) | State::Text { .. } => {
+            State::Character { .. }
+            | State::Sequence { .. }
+            | State::Mouse(_)
+            | State::Text { .. } => {
                 inputs.push(Input::Other);
             }
             State::Paste { text, .. } => inputs.push(pasted(text)),
@@ -133,17 +140,24 @@ impl Decoder {
             State::Character { bytes, length } if byte & 0xc0 == 0x80 => {
                 bytes.push(byte);
                 if bytes.len() == *length {
-                    let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
+                    let character =
+                        std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
                     self.state = State::Ground;
                     match character {
-                        Some(introducer @ '\u{80}'..='\u{9f}') => self.introduced(introducer as u8, inputs),
-                        Some(character) if !character.is_control() => inputs.push(plain(KeyCode::Char(character))),
+                        Some(introducer @ '\u{80}'..='\u{9f}') => {
+                            self.introduced(introducer as u8, inputs)
+                        }
+                        Some(character) if !character.is_control() => {
+                            inputs.push(plain(KeyCode::Char(character)))
+                        }
                         _ => inputs.push(Input::Other),
                     }
                 }
             }
             // Ctrl+C acts in the middle of any input but a paste.
-            State::Sequence { .. } | State::Text { .. } if byte == CANCEL => self.abandon(byte, inputs),
+            State::Sequence { .. } | State::Text { .. } if byte == CANCEL => {
+                self.abandon(byte, inputs)
+            }
             State::Character { .. } => self.abandon(byte, inputs),
             State::Escape { .. } if byte == CANCEL => {
                 self.flush_pending(inputs);
@@ -158,10 +172,13 @@ impl Decoder {
                 // The function keys of the Linux console.
                 b'[' if *kind == b'[' && parameters.is_empty() => parameters.push(byte),
                 0x40..=0x7e => {
-                    let (kind, parameters, alt) = (*kind, std::mem::take(parameters), *escapes == 2);
+                    let (kind, parameters, alt) =
+                        (*kind, std::mem::take(parameters), *escapes == 2);
                     self.state = State::Ground;
                     match (kind, &parameters[..], byte) {
-                        (b'[', b"200", b'~') => self.state = State::Paste { text: Vec::new(), ended: false },
+                        (b'[', b"200", b'~') => {
+                            self.state = State::Paste { text: Vec::new(), ended: false }
+                        }
                         (b'[', b"", b'M') => self.state = State::Mouse(3),
                         _ => inputs.push(sequence(kind, &parameters, byte, alt)),
                     }
@@ -234,7 +251,9 @@ impl Decoder {
     fn introduced(&mut self, control: u8, inputs: &mut Vec<Input>) {
         self.state = match control - 0x40 {
             kind @ (b'[' | b'O') => State::Sequence { kind, parameters: Vec::new(), escapes: 0 },
-            kind @ (b']' | b'P' | b'X' | b'^' | b'_') => State::Text { kind, length: 1, escape: false },
+            kind @ (b']' | b'P' | b'X' | b'^' | b'_') => {
+                State::Text { kind, length: 1, escape: false }
+            }
             _ => {
                 inputs.push(Input::Other);
                 State::Ground
@@ -248,13 +267,19 @@ impl Decoder {
             inputs.push(plain(KeyCode::Esc));
         }
         self.state = match byte {
-            b'[' | b'O' => State::Sequence { kind: byte, parameters: Vec::new(), escapes: 1 + u8::from(twice) },
-            b']' | b'P' | b'X' | b'^' | b'_' => State::Text { kind: byte, length: 0, escape: false },
+            b'[' | b'O' => {
+                State::Sequence { kind: byte, parameters: Vec::new(), escapes: 1 + u8::from(twice) }
+            }
+            b']' | b'P' | b'X' | b'^' | b'_' => {
+                State::Text { kind: byte, length: 0, escape: false }
+            }
             0x1b => State::Escape { twice: true },
             // Alt with a character of several bytes is never bound.
             0x80.. => return self.abandon(byte, inputs),
             _ => {
-                inputs.push(single_byte(byte).map_or(Input::Other, |key| with(key, KeyModifiers::ALT)));
+                inputs.push(
+                    single_byte(byte).map_or(Input::Other, |key| with(key, KeyModifiers::ALT)),
+                );
                 State::Ground
             }
         };
@@ -274,12 +299,16 @@ fn alt(character: u8) -> Input {
 }
 
 fn pasted(text: Vec<u8>) -> Input {
-    Input::Paste(String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Input::Paste(
+        String::from_utf8(text)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    )
 }
 
 /// The key of a single byte.
 fn single_byte(byte: u8) -> Option<KeyEvent> {
-    let control = |letter: u8| KeyEvent::new(KeyCode::Char(char::from(letter)), KeyModifiers::CONTROL);
+    let control =
+        |letter: u8| KeyEvent::new(KeyCode::Char(char::from(letter)), KeyModifiers::CONTROL);
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
     Some(match byte {
         b'\r' => plain(KeyCode::Enter),
@@ -299,7 +328,9 @@ fn sequence(kind: u8, parameters: &[u8], last: u8, alt: bool) -> Input {
     let key = match (kind, parameters, last) {
         (b'[', b"", b'I') => return Input::Focus(true),
         (b'[', b"", b'O') => return Input::Focus(false),
-        (b'[', b"[", b'A'..=b'E') => Some(KeyEvent::new(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE)),
+        (b'[', b"[", b'A'..=b'E') => {
+            Some(KeyEvent::new(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))
+        }
         (b'[', ..) => csi_key(parameters, last),
         _ => ss3_key(parameters, last),
     };
@@ -310,12 +341,15 @@ fn sequence(kind: u8, parameters: &[u8], last: u8, alt: bool) -> Input {
 /// The key of an `ESC O` sequence. The last parameter holds the modifiers.
 fn ss3_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     let number = std::str::from_utf8(parameters).ok()?.rsplit(';').next()?;
-    let modifiers = if number.is_empty() { KeyModifiers::NONE } else { modifiers_of(number.parse().ok()?) };
+    let modifiers =
+        if number.is_empty() { KeyModifiers::NONE } else { modifiers_of(number.parse().ok()?) };
     let code = match last {
         b'M' => KeyCode::Enter,
         b'P'..=b'S' => KeyCode::F(last - b'P' + 1),
         // urxvt's arrows with Ctrl.
-        b'a'..=b'd' => return Some(KeyEvent::new(cursor(last.to_ascii_uppercase())?, KeyModifiers::CONTROL)),
+        b'a'..=b'd' => {
+            return Some(KeyEvent::new(cursor(last.to_ascii_uppercase())?, KeyModifiers::CONTROL));
+        }
         // The keypad in application mode.
         b'j'..=b'y' => KeyCode::Char(char::from(last - b'j' + b'*')),
         _ => cursor(last)?,
@@ -343,11 +377,13 @@ fn csi_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     let text = std::str::from_utf8(parameters).ok()?;
     let mut numbers = Vec::new();
     for part in text.split(';') {
-        let part =
-            part.split(':').map(|number| if number.is_empty() { Ok(None) } else { number.parse::<u32>().map(Some) });
+        let part = part.split(':').map(|number| {
+            if number.is_empty() { Ok(None) } else { number.parse::<u32>().map(Some) }
+        });
         numbers.push(part.collect::<Result<Vec<_>, _>>().ok()?);
     }
-    let number = |at: usize, sub: usize| numbers.get(at).and_then(|part| part.get(sub)).copied().flatten();
+    let number =
+        |at: usize, sub: usize| numbers.get(at).and_then(|part| part.get(sub)).copied().flatten();
     // Event type 3 is a key release.
     if number(1, 1) == Some(3) {
         return None;
@@ -374,10 +410,18 @@ fn csi_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     };
     let code = match code {
         // Terminals have always sent these chords as the plain keys.
-        KeyCode::Char('[') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Esc, NO)),
-        KeyCode::Char('h') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Backspace, NO)),
-        KeyCode::Char('i') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Tab, NO)),
-        KeyCode::Char('m') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Enter, NO)),
+        KeyCode::Char('[') if modifiers == KeyModifiers::CONTROL => {
+            return Some(KeyEvent::new(KeyCode::Esc, NO));
+        }
+        KeyCode::Char('h') if modifiers == KeyModifiers::CONTROL => {
+            return Some(KeyEvent::new(KeyCode::Backspace, NO));
+        }
+        KeyCode::Char('i') if modifiers == KeyModifiers::CONTROL => {
+            return Some(KeyEvent::new(KeyCode::Tab, NO));
+        }
+        KeyCode::Char('m') if modifiers == KeyModifiers::CONTROL => {
+            return Some(KeyEvent::new(KeyCode::Enter, NO));
+        }
         KeyCode::Tab if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
         KeyCode::Char(letter) if modifiers.contains(KeyModifiers::SHIFT) => {
             let shifted = number(0, 1).and_then(char::from_u32).filter(|_| last == b'u');
@@ -399,12 +443,17 @@ fn modifiers_of(number: u32) -> KeyModifiers {
         KeyModifiers::HYPER,
         KeyModifiers::META,
     ];
-    all.into_iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0).map(|(_, modifier)| modifier).collect()
+    all.into_iter()
+        .enumerate()
+        .filter(|(bit, _)| bits & (1 << bit) != 0)
+        .map(|(_, modifier)| modifier)
+        .collect()
 }
 
 /// The keys that are numbered before a `~`.
 fn numbered(number: u32) -> Option<KeyCode> {
-    let function = |first: u32, of: u8| u8::try_from(number - first).ok().map(|place| KeyCode::F(of + place));
+    let function =
+        |first: u32, of: u8| u8::try_from(number - first).ok().map(|place| KeyCode::F(of + place));
     match number {
         1 | 7 => Some(KeyCode::Home),
         2 => Some(KeyCode::Insert),
@@ -427,7 +476,9 @@ fn code_point(number: u32) -> Option<KeyCode> {
         9 => KeyCode::Tab,
         8 | 127 => KeyCode::Backspace,
         57_399..=57_408 => KeyCode::Char(char::from_digit(number - 57_399, 10)?),
-        57_409..=57_413 => KeyCode::Char(char::from(*b"./*-+".get(usize::try_from(number - 57_409).ok()?)?)),
+        57_409..=57_413 => {
+            KeyCode::Char(char::from(*b"./*-+".get(usize::try_from(number - 57_409).ok()?)?))
+        }
         57_415 => KeyCode::Char('='),
         57_417 => KeyCode::Left,
         57_418 => KeyCode::Right,
@@ -441,7 +492,9 @@ fn code_point(number: u32) -> Option<KeyCode> {
         57_426 => KeyCode::Delete,
         // The rest of the private area is modifiers and media keys.
         57_344..=63_743 => return None,
-        number => KeyCode::Char(char::from_u32(number).filter(|character| !character.is_control())?),
+        number => {
+            KeyCode::Char(char::from_u32(number).filter(|character| !character.is_control())?)
+        }
     })
 }
 

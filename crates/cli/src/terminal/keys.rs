@@ -47,7 +47,10 @@ impl KeyTerminal {
 
     /// Starts reading. `take` is called with each input and the time it was read. A background
     /// process is stopped until it is in the foreground.
-    pub(crate) fn keys(&self, take: impl FnMut(Input, Instant) + Send + 'static) -> io::Result<Keys> {
+    pub(crate) fn keys(
+        &self,
+        take: impl FnMut(Input, Instant) + Send + 'static,
+    ) -> io::Result<Keys> {
         self.take_keys()?;
         // From here on, dropping `keys` restores the terminal.
         let mut keys = Keys { reader: None, terminal: self.clone() };
@@ -148,7 +151,8 @@ mod tests {
     fn m_b10_a_left_terminal_is_not_switched_to_key_mode_again() {
         let pair = native_pty_system().openpty(PtySize::default()).unwrap();
         let path = pair.master.tty_name().unwrap();
-        let tty = Arc::new(rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+        let tty =
+            Arc::new(rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
         let terminal = KeyTerminal { tty, modes: Arc::default(), continued: Arc::default() };
         let modes = || format!("{:?}", tcgetattr(&*terminal.tty).unwrap());
         let before = modes();

@@ -5,7 +5,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr,
+};
 
 /// The modes of a terminal before this process changed them.
 #[derive(Debug, Default)]
@@ -22,7 +24,11 @@ impl Modes {
     ///
     /// # Errors
     /// Fails if the terminal is gone.
-    pub(super) fn change(&mut self, tty: impl AsFd, change: impl FnOnce(&mut Termios)) -> io::Result<()> {
+    pub(super) fn change(
+        &mut self,
+        tty: impl AsFd,
+        change: impl FnOnce(&mut Termios),
+    ) -> io::Result<()> {
         if self.is_closed {
             return Ok(());
         }
@@ -72,7 +78,8 @@ fn line_mode(mut found: Termios) -> Termios {
     if !found.local_modes.contains(LocalModes::ICANON) {
         found.input_modes |= InputModes::ICRNL | InputModes::IXON;
         found.output_modes |= OutputModes::OPOST;
-        found.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+        found.local_modes |=
+            LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
     }
     found
 }

@@ -77,7 +77,11 @@ enum Ready {
     Gone,
 }
 
-fn read(tty: &OwnedFd, woken: &UnixStream, mut take: impl FnMut(Input, Instant)) -> io::Result<Ended> {
+fn read(
+    tty: &OwnedFd,
+    woken: &UnixStream,
+    mut take: impl FnMut(Input, Instant),
+) -> io::Result<Ended> {
     let mut decoder = Decoder::new(Instant::now());
     let waits = Waits::new(tty, woken)?;
     let (mut bytes, mut inputs) = ([0; 4096], Vec::new());
@@ -174,11 +178,14 @@ impl<'a> Waits<'a> {
 
     /// Polls both descriptors for up to `within`; the wake-up has priority.
     fn ready(&self, within: Option<Timespec>) -> rustix::io::Result<Option<Ready>> {
-        let mut fds = [PollFd::new(self.tty, PollFlags::IN), PollFd::new(self.woken, PollFlags::IN)];
+        let mut fds =
+            [PollFd::new(self.tty, PollFlags::IN), PollFd::new(self.woken, PollFlags::IN)];
         Ok(match poll(&mut fds, within.as_ref())? {
             0 => None,
             _ if !fds[1].revents().is_empty() => Some(Ready::Woken),
-            _ if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => Some(Ready::Gone),
+            _ if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => {
+                Some(Ready::Gone)
+            }
             _ => Some(Ready::Input),
         })
     }

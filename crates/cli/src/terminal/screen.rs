@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use crossterm::Command;
 use crossterm::cursor::{Hide, SetCursorStyle, Show};
-use crossterm::event::{DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange};
+use crossterm::event::{
+    DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange,
+};
 use crossterm::style::ResetColor;
 use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use rustix::process::{Signal, kill_current_process_group};
@@ -62,8 +64,12 @@ enum Lent {
 
 impl ScreenTerminal {
     pub(crate) fn new(tty: OwnedFd) -> Self {
-        let shared =
-            Shared { tty: tty.into(), writing: Mutex::default(), modes: Mutex::default(), lent: Mutex::default() };
+        let shared = Shared {
+            tty: tty.into(),
+            writing: Mutex::default(),
+            modes: Mutex::default(),
+            lent: Mutex::default(),
+        };
         Self(Arc::new(shared))
     }
 
@@ -88,7 +94,13 @@ impl ScreenTerminal {
         }
         // A screen that was killed may have left its frame in the alternate buffer.
         let clear = &Clear(ClearType::All);
-        for command in [&EnterAlternateScreen as &dyn Ansi, clear, &Hide, &EnableBracketedPaste, &EnableFocusChange] {
+        for command in [
+            &EnterAlternateScreen as &dyn Ansi,
+            clear,
+            &Hide,
+            &EnableBracketedPaste,
+            &EnableFocusChange,
+        ] {
             command.put(&mut codes);
         }
         if first && reports_modifiers() {
@@ -316,7 +328,10 @@ mod tests {
             let other = again(thread);
             let mut program = CommandBuilder::new(other.get_program());
             program.args(other.get_args());
-            other.get_envs().filter_map(|(name, value)| Some((name, value?))).for_each(|(n, v)| program.env(n, v));
+            other
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?)))
+                .for_each(|(n, v)| program.env(n, v));
             program.env("RUST_BACKTRACE", "0");
             let mut tty = Tty::spawn(program);
             if *thread == "frame" {

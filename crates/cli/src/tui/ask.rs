@@ -132,7 +132,9 @@ impl StartedForms {
     /// Creates the view of an ask, with the form as the user left it if there is one.
     pub(crate) fn view(&mut self, ask: &Ask, now: Instant) -> AskView {
         let begun = self.0.iter().position(|begun| begun.ask().id == ask.id);
-        AskView::new(begun.map_or_else(|| AskForm::new(ask.clone(), now), |at| self.0.swap_remove(at)))
+        AskView::new(
+            begun.map_or_else(|| AskForm::new(ask.clone(), now), |at| self.0.swap_remove(at)),
+        )
     }
 
     /// Keeps the started form of an ask that is still open but no longer shown.

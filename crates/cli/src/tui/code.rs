@@ -80,7 +80,10 @@ mod tests {
     /// The text shown in this colour.
     fn shown_in(lines: &[Line<'_>], colour: Color) -> Vec<String> {
         let spans = lines.iter().flat_map(|line| &line.spans);
-        spans.filter(|span| span.style.fg == Some(colour)).map(|span| span.content.to_string()).collect()
+        spans
+            .filter(|span| span.style.fg == Some(colour))
+            .map(|span| span.content.to_string())
+            .collect()
     }
 
     #[test]
@@ -92,7 +95,10 @@ mod tests {
         assert_eq!(shown_in(&coloured, Color::Green), ["\"漢字\""]);
         assert_eq!(shown_in(&coloured, Color::Cyan), ["12"]);
         for language in ["python", "bash", "json", "ts", "toml", "diff", "sh title=x", "c++"] {
-            assert!(self::highlight(language, &lines("+ for \"x\": 1 # [a]\n[b]\nc = 1")).is_some(), "{language}");
+            assert!(
+                self::highlight(language, &lines("+ for \"x\": 1 # [a]\n[b]\nc = 1")).is_some(),
+                "{language}"
+            );
         }
     }
 
@@ -105,14 +111,39 @@ mod tests {
 
     #[test]
     fn highlighting_keeps_all_text() {
-        let pieces =
-            ["\"", "'", "\\", "/*", "*/", "//", "#", "\n", " ", "fn", "漢", "👩‍👩‍👧", "${", "`", "<!--", "r#\"", "0x", "="];
-        let languages = ["rs", "py", "js", "ts", "sh", "html", "css", "md", "json", "yaml", "rb", "php", "sql", "diff"];
+        let pieces = [
+            "\"",
+            "'",
+            "\\",
+            "/*",
+            "*/",
+            "//",
+            "#",
+            "\n",
+            " ",
+            "fn",
+            "漢",
+            "👩‍👩‍👧",
+            "${",
+            "`",
+            "<!--",
+            "r#\"",
+            "0x",
+            "=",
+        ];
+        let languages = [
+            "rs", "py", "js", "ts", "sh", "html", "css", "md", "json", "yaml", "rb", "php", "sql",
+            "diff",
+        ];
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..500 {
-            let text: String = (0..random.usize(1..40)).map(|_| pieces[random.usize(..pieces.len())]).collect();
+            let text: String =
+                (0..random.usize(1..40)).map(|_| pieces[random.usize(..pieces.len())]).collect();
             let code = lines(&text);
-            let Some(coloured) = highlight(languages[random.usize(..languages.len())], &code) else { continue };
+            let Some(coloured) = highlight(languages[random.usize(..languages.len())], &code)
+            else {
+                continue;
+            };
             let shown: Vec<_> = coloured.iter().map(ToString::to_string).collect();
             assert_eq!(shown, code);
         }

@@ -97,7 +97,11 @@ impl Hub {
     /// The time until a shown age changes. Ages are shown in their largest unit.
     pub(crate) fn next_age(&self, now: Timestamp) -> Option<Duration> {
         let asked = |session: &SessionSummary| session.waits_for.as_ref().map(|ask| ask.since);
-        let since = self.sessions.values().flat_map(|session| [Some(session.since), asked(session)]).flatten();
+        let since = self
+            .sessions
+            .values()
+            .flat_map(|session| [Some(session.since), asked(session)])
+            .flatten();
         let left = since.map(|since| {
             let age = now.since(since);
             let unit = match age.as_secs() {
@@ -113,8 +117,11 @@ impl Hub {
 
     /// The sessions with an open ask, the longest wait first.
     pub(crate) fn waiting(&self) -> Vec<&SessionSummary> {
-        let mut waiting: Vec<_> = self.sessions.values().filter(|session| session.waits_for.is_some()).collect();
-        waiting.sort_by_key(|session| (session.waits_for.as_ref().map(|ask| ask.since), session.id.clone()));
+        let mut waiting: Vec<_> =
+            self.sessions.values().filter(|session| session.waits_for.is_some()).collect();
+        waiting.sort_by_key(|session| {
+            (session.waits_for.as_ref().map(|ask| ask.since), session.id.clone())
+        });
         waiting
     }
 
@@ -125,7 +132,8 @@ impl Hub {
         let id = shown.map(|ask| &ask.session).or(self.followed_session.as_ref())?.clone();
         let session = self.sessions.get(&id);
         let first = session.and_then(|session| session.waits_for.as_ref());
-        let works = first.is_none() && session.is_some_and(|session| session.status == SessionStatus::Running);
+        let works = first.is_none()
+            && session.is_some_and(|session| session.status == SessionStatus::Running);
         let is_same = match shown {
             Some(shown) => first.is_some_and(|ask| ask.id == *shown),
             None => works,
@@ -160,13 +168,18 @@ impl Hub {
     /// How many asks of all sessions are open.
     pub(crate) fn count_asks(&self) -> usize {
         // Older daemons and logs do not report the number of asks.
-        self.sessions.values().map(|session| session.asks.max(usize::from(session.waits_for.is_some()))).sum()
+        self.sessions
+            .values()
+            .map(|session| session.asks.max(usize::from(session.waits_for.is_some())))
+            .sum()
     }
 
     /// The session that Resume opens: the newest one with a turn in this folder, else in any
     /// folder.
     pub(crate) fn resumable(&self) -> Option<&SessionSummary> {
-        let said = |session: &&SessionSummary| session.last_turn.is_some() || session.status != SessionStatus::Idle;
+        let said = |session: &&SessionSummary| {
+            session.last_turn.is_some() || session.status != SessionStatus::Idle
+        };
         let newest = |session: &&SessionSummary| (session.workspace == self.folder, session.since);
         self.sessions.values().filter(said).max_by_key(newest)
     }
@@ -176,23 +189,33 @@ impl Hub {
         let wanted = self.filter.to_lowercase();
         let fits = |session: &&SessionSummary| {
             let SessionSummary { id, name, title, workspace, model, .. } = session;
-            [id.as_str(), name, title, workspace, model].iter().any(|text| text.to_lowercase().contains(&wanted))
+            [id.as_str(), name, title, workspace, model]
+                .iter()
+                .any(|text| text.to_lowercase().contains(&wanted))
         };
-        let mut rows: Vec<_> =
-            self.waiting().into_iter().filter(fits).map(|session| Row::Waiting(session.id.clone())).collect();
+        let mut rows: Vec<_> = self
+            .waiting()
+            .into_iter()
+            .filter(fits)
+            .map(|session| Row::Waiting(session.id.clone()))
+            .collect();
         if self.filter.is_empty() {
             rows.extend(self.resumable().map(|session| Row::Resume(session.id.clone())));
             rows.push(Row::New);
         }
         let mut listed: Vec<_> = self.sessions.values().filter(fits).collect();
-        listed.sort_by(|a, b| (b.live, b.since).cmp(&(a.live, a.since)).then_with(|| a.id.cmp(&b.id)));
+        listed.sort_by(|a, b| {
+            (b.live, b.since).cmp(&(a.live, a.since)).then_with(|| a.id.cmp(&b.id))
+        });
         rows.extend(listed.into_iter().map(|session| Row::Session(session.id.clone())));
         if self.filter.is_empty() {
             rows.push(Row::Quit);
         } else {
             // A typed name counts more than age or urgency.
             rows.sort_by_key(|row| {
-                row.session().and_then(|id| self.get(id)).map(|session| rank(&session.name, &wanted))
+                row.session()
+                    .and_then(|id| self.get(id))
+                    .map(|session| rank(&session.name, &wanted))
             });
         }
         rows

@@ -37,8 +37,18 @@ pub(crate) struct Binding {
 const TABLE: [(Action, &str, &[&str], &str); 14] = [
     (Action::Hold, "hold", &["ctrl+x p"], "hold at the next boundary, or release"),
     (Action::Steps, "steps", &["ctrl+v", "ctrl+x v"], "show or hide tool calls and thoughts"),
-    (Action::Open, "open", &["ctrl+o", "ctrl+x o"], "open or fold all tool calls, or the chosen one"),
-    (Action::Earlier, "earlier", &["ctrl+up", "alt+up"], "choose the previous tool call; Enter opens it"),
+    (
+        Action::Open,
+        "open",
+        &["ctrl+o", "ctrl+x o"],
+        "open or fold all tool calls, or the chosen one",
+    ),
+    (
+        Action::Earlier,
+        "earlier",
+        &["ctrl+up", "alt+up"],
+        "choose the previous tool call; Enter opens it",
+    ),
     (Action::Later, "later", &["ctrl+down", "alt+down"], "choose the next tool call"),
     (Action::Detach, "detach", &["ctrl+x d"], "detach; the session keeps running"),
     (Action::Sessions, "sessions", &["ctrl+x s"], "show all sessions"),
@@ -104,7 +114,12 @@ pub(crate) struct Keymap {
 impl Default for Keymap {
     fn default() -> Self {
         let chords = |keys: &[&str]| keys.iter().filter_map(|keys| Chord::parse(keys)).collect();
-        let binding = |(action, name, keys, does)| Binding { action, name, chords: chords(keys), description: does };
+        let binding = |(action, name, keys, does)| Binding {
+            action,
+            name,
+            chords: chords(keys),
+            description: does,
+        };
         Self { bindings: TABLE.into_iter().map(binding).collect() }
     }
 }
@@ -118,13 +133,18 @@ impl Keymap {
     pub(crate) fn with_overrides(keys: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut map = Self::default();
         for (name, keys) in keys {
-            let chord = Chord::parse(keys).ok_or_else(|| format!("tui.keys.{name}: `{keys}` is not a valid key"))?;
+            let chord = Chord::parse(keys)
+                .ok_or_else(|| format!("tui.keys.{name}: `{keys}` is not a valid key"))?;
             if RESERVED_KEYS.into_iter().any(|kept| Press::parse(kept) == Some(chord.first)) {
                 return Err(format!("tui.keys.{name}: {} is reserved", chord.first));
             }
-            let names = || map.bindings.iter().map(|binding| binding.name).collect::<Vec<_>>().join(", ");
+            let names =
+                || map.bindings.iter().map(|binding| binding.name).collect::<Vec<_>>().join(", ");
             if !map.bindings.iter().any(|binding| binding.name == name) {
-                return Err(format!("tui.keys.{name}: unknown action; the actions are {}", names()));
+                return Err(format!(
+                    "tui.keys.{name}: unknown action; the actions are {}",
+                    names()
+                ));
             }
             for binding in &mut map.bindings {
                 if binding.name == name {
@@ -137,13 +157,19 @@ impl Keymap {
 
     /// Checks that no chord hides another.
     fn check(&self) -> Result<(), String> {
-        let all: Vec<_> =
-            self.bindings.iter().flat_map(|b| b.chords.iter().map(move |chord| (b.name, chord))).collect();
+        let all: Vec<_> = self
+            .bindings
+            .iter()
+            .flat_map(|b| b.chords.iter().map(move |chord| (b.name, chord)))
+            .collect();
         for (at, (name, chord)) in all.iter().enumerate() {
             for (other, taken) in &all[..at] {
-                let hidden = chord.first == taken.first && (chord.second.is_none() || taken.second.is_none());
+                let hidden = chord.first == taken.first
+                    && (chord.second.is_none() || taken.second.is_none());
                 if chord == taken || hidden {
-                    return Err(format!("tui.keys: {name} ({chord}) conflicts with {other} ({taken})"));
+                    return Err(format!(
+                        "tui.keys: {name} ({chord}) conflicts with {other} ({taken})"
+                    ));
                 }
             }
         }
@@ -156,7 +182,9 @@ impl Keymap {
         for binding in &self.bindings {
             for chord in &binding.chords {
                 match (prefix, chord.second) {
-                    (None, None) if chord.first == press => return KeyMeaning::Action(binding.action),
+                    (None, None) if chord.first == press => {
+                        return KeyMeaning::Action(binding.action);
+                    }
                     (None, Some(_)) if chord.first == press => return KeyMeaning::Prefix(press),
                     // With or without Ctrl, because the user may still hold it down.
                     (Some(first), Some(second))
@@ -174,13 +202,17 @@ impl Keymap {
     /// The first chord of an action, as the configuration writes it.
     pub(crate) fn key(&self, action: Action) -> String {
         let binding = self.bindings.iter().find(|binding| binding.action == action);
-        binding.and_then(|binding| binding.chords.first()).map(ToString::to_string).unwrap_or_default()
+        binding
+            .and_then(|binding| binding.chords.first())
+            .map(ToString::to_string)
+            .unwrap_or_default()
     }
 
     /// The key that triggers `action` after `prefix`, if one does.
     pub(crate) fn key_after_prefix(&self, prefix: Press, action: Action) -> Option<String> {
         let binding = self.bindings.iter().find(|binding| binding.action == action)?;
-        let chord = binding.chords.iter().find(|chord| chord.first == prefix && chord.second.is_some())?;
+        let chord =
+            binding.chords.iter().find(|chord| chord.first == prefix && chord.second.is_some())?;
         chord.second.map(|second| second.to_string())
     }
 
@@ -192,7 +224,11 @@ impl Keymap {
 impl Press {
     fn from_event(key: &KeyEvent) -> Self {
         // The character already includes Shift.
-        let kept = if matches!(key.code, KeyCode::Char(_)) { KeyModifiers::SHIFT } else { KeyModifiers::NONE };
+        let kept = if matches!(key.code, KeyCode::Char(_)) {
+            KeyModifiers::SHIFT
+        } else {
+            KeyModifiers::NONE
+        };
         Self { code: key.code, modifiers: key.modifiers.difference(kept) }
     }
 
@@ -216,7 +252,9 @@ impl Press {
             (Some(character), None) => KeyCode::Char(character),
             _ if rest == "up" => KeyCode::Up,
             _ if rest == "down" => KeyCode::Down,
-            _ => KeyCode::F(rest.strip_prefix('f')?.parse().ok().filter(|number| (1..=12).contains(number))?),
+            _ => KeyCode::F(
+                rest.strip_prefix('f')?.parse().ok().filter(|number| (1..=12).contains(number))?,
+            ),
         };
         // A lone character is typed, and a lone arrow moves the cursor.
         let typed = modifiers.is_empty() && !matches!(code, KeyCode::F(_));
@@ -229,9 +267,10 @@ impl Chord {
         let mut keys = text.split_whitespace();
         let first = Press::parse(keys.next()?)?;
         let second = match keys.next() {
-            Some(key) if key.chars().count() == 1 => {
-                Some(Press { code: KeyCode::Char(key.chars().next()?), modifiers: KeyModifiers::NONE })
-            }
+            Some(key) if key.chars().count() == 1 => Some(Press {
+                code: KeyCode::Char(key.chars().next()?),
+                modifiers: KeyModifiers::NONE,
+            }),
             Some(key) => Some(Press::parse(key)?),
             None => None,
         };
@@ -288,7 +327,10 @@ mod tests {
             panic!("no prefix")
         };
         for modifiers in [KeyModifiers::NONE, KeyModifiers::CONTROL] {
-            assert_eq!(map.find(Some(prefix), &press('p', modifiers)), KeyMeaning::Action(Action::Hold));
+            assert_eq!(
+                map.find(Some(prefix), &press('p', modifiers)),
+                KeyMeaning::Action(Action::Hold)
+            );
         }
         assert_eq!(map.find(Some(prefix), &press('z', KeyModifiers::NONE)), KeyMeaning::Nothing);
         assert_eq!(map.find(None, &press('p', KeyModifiers::NONE)), KeyMeaning::Nothing);
@@ -296,11 +338,15 @@ mod tests {
 
     #[test]
     fn keys_are_remapped_and_invalid_bindings_are_refused() {
-        let with =
-            |name: &str, keys: &str| Keymap::with_overrides(&BTreeMap::from([(name.to_owned(), keys.to_owned())]));
+        let with = |name: &str, keys: &str| {
+            Keymap::with_overrides(&BTreeMap::from([(name.to_owned(), keys.to_owned())]))
+        };
         let map = with("hold", "f8").unwrap();
         assert_eq!(map.key(Action::Hold), "f8");
-        assert_eq!(map.find(None, &KeyEvent::new(KeyCode::F(8), KeyModifiers::NONE)), KeyMeaning::Action(Action::Hold));
+        assert_eq!(
+            map.find(None, &KeyEvent::new(KeyCode::F(8), KeyModifiers::NONE)),
+            KeyMeaning::Action(Action::Hold)
+        );
         assert!(with("hold", "p").unwrap_err().contains("not a valid key"));
         assert!(with("hold", "shift+p").unwrap_err().contains("not a valid key"));
         assert!(with("held", "f8").unwrap_err().contains("the actions are hold, steps"));

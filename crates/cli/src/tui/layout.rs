@@ -136,18 +136,23 @@ impl Layouts {
         self.begin(options);
         let entries = transcript.entries();
         let is_call = |entry: &Entry| matches!(entry.kind, Kind::Tool(_)) && options.steps;
-        let now = self.folds.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
+        let now =
+            self.folds.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
         let next = match (now, earlier) {
             // The first call stays selected.
             (_, true) => entries[..now.unwrap_or(entries.len())].iter().rposition(is_call).or(now),
-            (Some(at), false) => entries[at + 1..].iter().position(is_call).map(|found| at + 1 + found),
+            (Some(at), false) => {
+                entries[at + 1..].iter().position(is_call).map(|found| at + 1 + found)
+            }
             (None, false) => None,
         };
         self.folds.choose(next.map(|at| entries[at].key));
         let Some(at) = next else { return *scroll = Scroll::End };
         let Some((first, row)) = self.top(transcript, *scroll, height) else { return };
         let above: usize = (first..at).map(|at| self.shown_height(transcript, at)).sum();
-        let is_seen = at >= first && above >= row && above - row + self.shown_height(transcript, at) <= height;
+        let is_seen = at >= first
+            && above >= row
+            && above - row + self.shown_height(transcript, at) <= height;
         if !is_seen {
             *scroll = Scroll::At { key: entries[at].key, row: 0 };
         }
@@ -175,7 +180,12 @@ impl Layouts {
     }
 
     /// The position of the screen's top line, or `None` if no entry is shown.
-    fn top(&mut self, transcript: &Transcript, scroll: Scroll, height: usize) -> Option<RowPosition> {
+    fn top(
+        &mut self,
+        transcript: &Transcript,
+        scroll: Scroll,
+        height: usize,
+    ) -> Option<RowPosition> {
         if let Scroll::At { key, row } = scroll
             && let Some(at) = transcript.entries().iter().rposition(|entry| entry.key == key)
         {
@@ -239,7 +249,9 @@ impl Layouts {
 
     fn lay_out(&mut self, transcript: &Transcript, at: usize) -> &[Line<'static>] {
         let entry = &transcript.entries()[at];
-        let gap = self.before(transcript, at).is_some_and(|before| needs_gap(&transcript.entries()[before], entry));
+        let gap = self
+            .before(transcript, at)
+            .is_some_and(|before| needs_gap(&transcript.entries()[before], entry));
         let (look, frame, fold) = (self.options, self.frame, self.folds.fold_of(entry.key));
         let fresh = !self.laid.contains_key(&entry.key);
         let laid = self.laid.entry(entry.key).or_default();
@@ -258,8 +270,10 @@ impl Layouts {
 
 /// Whether an empty line separates the two entries.
 fn needs_gap(before: &Entry, entry: &Entry) -> bool {
-    let joins =
-        matches!((&before.kind, &entry.kind), (_, Kind::Note(_)) | (Kind::Tool(_) | Kind::Note(_), Kind::Tool(_)));
+    let joins = matches!(
+        (&before.kind, &entry.kind),
+        (_, Kind::Note(_)) | (Kind::Tool(_) | Kind::Note(_), Kind::Tool(_))
+    );
     !joins
 }
 

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use holdpoint_common::{AskId, Refused, SessionId};
 use holdpoint_session::folders::Folders;
-use holdpoint_session::{AttachFrom, Interruption, OpenSession, SessionError, SessionHandle, Sessions};
+use holdpoint_session::{
+    AttachFrom, Interruption, OpenSession, SessionError, SessionHandle, Sessions,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
@@ -89,7 +91,11 @@ impl Shared {
 
 impl Link {
     /// Creates the link and the channel of its messages.
-    pub(crate) fn new(sessions: Sessions, folders: &Folders, fresh: NewSession) -> (Self, mpsc::Receiver<LinkMessage>) {
+    pub(crate) fn new(
+        sessions: Sessions,
+        folders: &Folders,
+        fresh: NewSession,
+    ) -> (Self, mpsc::Receiver<LinkMessage>) {
         let (messages, receiver) = mpsc::channel(MESSAGES);
         let shared = Shared {
             sessions,
@@ -99,7 +105,19 @@ impl Link {
         };
         tokio::spawn(news::watch(shared.clone()));
         let (tasks, sent) = (JoinSet::new(), Vec::new());
-        (Self { shared, fresh, session: None, following: None, opening: None, tasks, previous: None, sent }, receiver)
+        (
+            Self {
+                shared,
+                fresh,
+                session: None,
+                following: None,
+                opening: None,
+                tasks,
+                previous: None,
+                sent,
+            },
+            receiver,
+        )
     }
 
     /// Follows a session from now on, instead of the previous one.
@@ -107,7 +125,8 @@ impl Link {
         self.detach();
         self.session = Some(session.clone());
         let from = AttachFrom { limit: Some(limit), ..AttachFrom::start() };
-        self.following = Some(tokio::spawn(follow::follow(self.shared.clone(), session, attachment, from)));
+        self.following =
+            Some(tokio::spawn(follow::follow(self.shared.clone(), session, attachment, from)));
     }
 
     /// Stops following, and cancels an opening in progress.
@@ -194,8 +213,11 @@ impl Link {
         let in_order = !matches!(command, Command::Interrupt { .. } | Command::Export { .. });
         let (ends, ended) = oneshot::channel::<()>();
         let before = in_order.then(|| self.previous.replace(ended)).flatten();
-        let prompt =
-            if let Command::Prompt { text } = &command { Some((session.id().clone(), text.clone())) } else { None };
+        let prompt = if let Command::Prompt { text } = &command {
+            Some((session.id().clone(), text.clone()))
+        } else {
+            None
+        };
         let begun = self.spawn(async move {
             // Dropped at the end of this task, which lets the next one start.
             let _ends = ends;
@@ -286,8 +308,10 @@ impl Link {
             match shared.sessions.get(id.as_str()).await {
                 Ok(session) => {
                     // Fails only while the screen is closing.
-                    let _ =
-                        shared.messages.send(LinkMessage::Opened { session, attachment, limit, fresh: false }).await;
+                    let _ = shared
+                        .messages
+                        .send(LinkMessage::Opened { session, attachment, limit, fresh: false })
+                        .await;
                 }
                 Err(error) => shared.send(Message::NotOpened { attachment, why: why(error) }).await,
             }
@@ -303,8 +327,10 @@ impl Link {
             match shared.sessions.reach(&id).await {
                 Ok(session) => {
                     // Fails only while the screen is closing.
-                    let _ =
-                        shared.messages.send(LinkMessage::Opened { session, attachment, limit, fresh: false }).await;
+                    let _ = shared
+                        .messages
+                        .send(LinkMessage::Opened { session, attachment, limit, fresh: false })
+                        .await;
                 }
                 Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {
                     shared.send(Message::Closed { attachment }).await;

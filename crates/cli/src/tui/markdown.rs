@@ -65,7 +65,11 @@ fn finished_length(text: &str) -> usize {
         let mark = ["```", "~~~"].into_iter().find(|mark| words.starts_with(mark));
         fence = match (fence, mark) {
             (None, mark) => mark,
-            (Some(open), Some(mark)) if open == mark && words.trim_end().trim_matches(['`', '~']).is_empty() => None,
+            (Some(open), Some(mark))
+                if open == mark && words.trim_end().trim_matches(['`', '~']).is_empty() =>
+            {
+                None
+            }
             (open, _) => open,
         };
         empty = words.is_empty();
@@ -79,7 +83,8 @@ fn render(markdown: &str, width: usize) -> Vec<Line<'static>> {
     let text = from_str_with_options(markdown.trim_end(), &options);
     // The text's style applies to each line.
     let line = |line: &Line<'_>| {
-        Line::from(line.spans.iter().map(owned).collect::<Vec<_>>()).style(text.style.patch(line.style))
+        Line::from(line.spans.iter().map(owned).collect::<Vec<_>>())
+            .style(text.style.patch(line.style))
     };
     text.lines.iter().map(line).collect()
 }
@@ -89,10 +94,15 @@ fn highlight_blocks(lines: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>
     let mut done = Vec::with_capacity(lines.len());
     let mut rest = lines.into_iter().peekable();
     while let Some(line) = rest.next() {
-        let language = line.to_string().trim_start().strip_prefix("```").map(|language| language.trim().to_lowercase());
+        let language = line
+            .to_string()
+            .trim_start()
+            .strip_prefix("```")
+            .map(|language| language.trim().to_lowercase());
         done.push(line);
         let Some(language) = language else { continue };
-        let block: Vec<_> = std::iter::from_fn(|| rest.next_if(|line| line.to_string().trim() != "```")).collect();
+        let block: Vec<_> =
+            std::iter::from_fn(|| rest.next_if(|line| line.to_string().trim() != "```")).collect();
         let code: Vec<_> = block.iter().map(ToString::to_string).collect();
         let fits = code.iter().map(String::len).sum::<usize>() <= most;
         let coloured = if fits { highlight(&language, &code) } else { None };
@@ -174,7 +184,8 @@ mod tests {
     #[test]
     fn nothing_is_hidden_by_markup() {
         let shown = text(
-            MarkdownCache::default().lines("a <b onclick=x>bold</b> <!-- note --> [name](http://x/y) ![i](u)", 80),
+            MarkdownCache::default()
+                .lines("a <b onclick=x>bold</b> <!-- note --> [name](http://x/y) ![i](u)", 80),
         );
         let shown = shown.join("\n");
         for seen in ["<b onclick=x>", "<!-- note -->", "http://x/y", "name"] {

@@ -7,7 +7,9 @@ use std::time::{Instant, SystemTime};
 
 use crossterm::event::KeyEvent;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Answer, AskId, AsksMode, Event, HoldShown, SessionId, Snapshot, Timestamp, TurnId};
+use holdpoint_common::{
+    Answer, AskId, AsksMode, Event, HoldShown, SessionId, Snapshot, Timestamp, TurnId,
+};
 
 /// The time of an event, by the monotonic clock that keys are compared by and the wall clock that
 /// events carry.

@@ -168,8 +168,12 @@ impl Prompt {
             KeyCode::Char('j') if control => area.insert_newline(),
             KeyCode::Char('a') if control => area.move_cursor(CursorMove::Head),
             KeyCode::Char('e') if control => area.move_cursor(CursorMove::End),
-            KeyCode::Char('b') if control => for_previous_grapheme(area, |area| area.move_cursor(CursorMove::Back)),
-            KeyCode::Char('f') if control => for_next_grapheme(area, |area| area.move_cursor(CursorMove::Forward)),
+            KeyCode::Char('b') if control => {
+                for_previous_grapheme(area, |area| area.move_cursor(CursorMove::Back))
+            }
+            KeyCode::Char('f') if control => {
+                for_next_grapheme(area, |area| area.move_cursor(CursorMove::Forward))
+            }
             KeyCode::Char('b') if alt => area.move_cursor(CursorMove::WordBack),
             KeyCode::Char('f') if alt => area.move_cursor(CursorMove::WordForward),
             KeyCode::Left if control || alt => area.move_cursor(CursorMove::WordBack),
@@ -290,8 +294,12 @@ mod tests {
         let (family, letter) = ("👨\u{200d}👩\u{200d}👧", "e\u{301}");
         let mut prompt = Prompt::default();
         prompt.set(&format!("a{family}{letter}\nb"));
-        for left in [format!("a{family}{letter}\n"), format!("a{family}{letter}"), format!("a{family}"), "a".to_owned()]
-        {
+        for left in [
+            format!("a{family}{letter}\n"),
+            format!("a{family}{letter}"),
+            format!("a{family}"),
+            "a".to_owned(),
+        ] {
             press(&mut prompt, KeyCode::Backspace);
             assert_eq!(prompt.text(), left);
         }
@@ -303,9 +311,17 @@ mod tests {
         };
         assert_eq!(moves(&mut prompt, KeyCode::Left, 2), (0, 7));
         assert_eq!(moves(&mut prompt, KeyCode::Left, 1), (0, 2));
-        assert_eq!(moves(&mut prompt, KeyCode::Left, 2), (0, 0), "no character before the first one");
+        assert_eq!(
+            moves(&mut prompt, KeyCode::Left, 2),
+            (0, 0),
+            "no character before the first one"
+        );
         assert_eq!(moves(&mut prompt, KeyCode::Right, 2), (0, 7));
-        assert_eq!(moves(&mut prompt, KeyCode::Right, 3), (1, 1), "no character after the last one");
+        assert_eq!(
+            moves(&mut prompt, KeyCode::Right, 3),
+            (1, 1),
+            "no character after the last one"
+        );
         moves(&mut prompt, KeyCode::Left, 4);
         press(&mut prompt, KeyCode::Delete);
         assert_eq!(prompt.text(), format!("{family}\nb"));

@@ -132,9 +132,12 @@ impl Loop {
                     Command::DeleteIfEmpty { id } => {
                         self.link.detach();
                         // If this fails, the empty session stays listed, which does no harm.
-                        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.link.delete_empty(&id)).await;
+                        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.link.delete_empty(&id))
+                            .await;
                     }
-                    Command::Notify { text } => self.terminal.write_codes(&format!("\x07\x1b]9;{text}\x07"))?,
+                    Command::Notify { text } => {
+                        self.terminal.write_codes(&format!("\x07\x1b]9;{text}\x07"))?
+                    }
                     Command::Redraw => {
                         self.terminal.enter_again()?;
                         redraw(&mut screen)?;
@@ -201,8 +204,12 @@ impl Loop {
     /// Handles a message that arrives after the user left. Only refused prompts matter then.
     fn handle_late(&mut self, word: LinkMessage) {
         match word {
-            LinkMessage::Opened { session, fresh: true, .. } => self.link.spawn_delete_empty(session.id().clone()),
-            LinkMessage::Message(message @ Message::PromptRefused { .. }) => self.apply_refused(message),
+            LinkMessage::Opened { session, fresh: true, .. } => {
+                self.link.spawn_delete_empty(session.id().clone())
+            }
+            LinkMessage::Message(message @ Message::PromptRefused { .. }) => {
+                self.apply_refused(message)
+            }
             LinkMessage::Opened { .. } | LinkMessage::Message(_) => {}
         }
     }
@@ -245,7 +252,9 @@ impl Loop {
             // A full channel drops keys (see [`EVENT_CAPACITY`]); a closed one means the loop has
             // ended.
             let _ =
-                hear.try_send(message.map_or(TerminalEvent::Continued, |message| TerminalEvent::Message(message, at)));
+                hear.try_send(message.map_or(TerminalEvent::Continued, |message| {
+                    TerminalEvent::Message(message, at)
+                }));
         };
         Reader::start(Arc::clone(&self.tty), take, move || _ = gone.try_send(TerminalEvent::Gone))
     }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, Gaps,
-    Hold, HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode, PolicyRules, PromptId, ScreenSettings,
-    SessionSettings, SessionStatus, SessionSummary, Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
-    Usage, Who,
+    Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
+    Event, Fact, Gaps, Hold, HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode,
+    PolicyRules, PromptId, ScreenSettings, SessionSettings, SessionStatus, SessionSummary,
+    Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use holdpoint_session::model::DefaultModel;
 use ratatui::Terminal;
@@ -40,7 +40,8 @@ impl Scene {
     /// The hub, before it knows of any session.
     pub(super) fn hub() -> Self {
         let began = Instant::now();
-        let model = DefaultModel { name: "rehearsal".to_owned(), why: "no model is configured".to_owned() };
+        let model =
+            DefaultModel { name: "rehearsal".to_owned(), why: "no model is configured".to_owned() };
         let me = OwnProcess { pid: OWN, folder: "/code/project".to_owned(), model };
         let now = EventTime { instant: began, time: Timestamp(BEGIN) };
         let state = State::new(me, ScreenSettings::default(), Keymap::default(), now);
@@ -84,7 +85,13 @@ impl Scene {
         self.seq += 1;
         self.snapshot.seq = self.seq;
         self.works();
-        let event = Event { seq: self.seq, at: self.now().time, turn: self.snapshot.turn, step: None, body };
+        let event = Event {
+            seq: self.seq,
+            at: self.now().time,
+            turn: self.snapshot.turn,
+            step: None,
+            body,
+        };
         let snapshot = Arc::new(self.snapshot.clone());
         let attachment = self.state.session.as_ref().map_or(1, |session| session.attachment);
         self.send(Message::Events { attachment, events: vec![Arc::new(event)], snapshot });
@@ -93,7 +100,8 @@ impl Scene {
 
     /// Counts the working time, as a session does.
     fn works(&mut self) {
-        let works = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
+        let works =
+            matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
         let now = self.now().time;
         match self.snapshot.working_since {
             None if works => self.snapshot.working_since = Some(now),
@@ -128,17 +136,33 @@ impl Scene {
     }
 
     pub(super) fn message(&mut self, blocks: Vec<Block>, calls: Vec<ToolCall>) -> &mut Self {
-        self.fact(Fact::AssistantMessage(AssistantMessage { blocks, calls, ..AssistantMessage::default() }))
+        self.fact(Fact::AssistantMessage(AssistantMessage {
+            blocks,
+            calls,
+            ..AssistantMessage::default()
+        }))
     }
 
     /// Adds a call of the tool `shell`.
     pub(super) fn called(&mut self, call: u64, command: &str) -> &mut Self {
         let input = serde_json::json!({ "command": command });
-        let call = ToolCall { id: CallId(call), provider_id: None, name: "shell".to_owned(), input, signature: None };
+        let call = ToolCall {
+            id: CallId(call),
+            provider_id: None,
+            name: "shell".to_owned(),
+            input,
+            signature: None,
+        };
         self.message(vec![], vec![call])
     }
 
-    pub(super) fn came(&mut self, call: u64, status: ToolStatus, output: &str, result: &str) -> &mut Self {
+    pub(super) fn came(
+        &mut self,
+        call: u64,
+        status: ToolStatus,
+        output: &str,
+        result: &str,
+    ) -> &mut Self {
         let mut kept = Kept::default();
         kept.push(output);
         let mut result = ToolResult::not_run(CallId(call), status, result);
@@ -220,7 +244,11 @@ impl Scene {
     }
 
     /// Reports a session to the hub.
-    pub(super) fn reports_session(&mut self, change: impl FnOnce(&mut SessionSummary), name: &str) -> &mut Self {
+    pub(super) fn reports_session(
+        &mut self,
+        change: impl FnOnce(&mut SessionSummary),
+        name: &str,
+    ) -> &mut Self {
         self.send(Message::Watching);
         let mut summary = SessionSummary::from(&snapshot(name));
         change(&mut summary);
@@ -278,14 +306,28 @@ pub(super) fn block(item: u64, kind: BlockKind, text: &str) -> Block {
 }
 
 pub(super) fn pause(kind: PauseKind, details: &str) -> AskRequest {
-    let message = if kind == PauseKind::Confirm { "Run this command?" } else { "The page is open." };
+    let message =
+        if kind == PauseKind::Confirm { "Run this command?" } else { "The page is open." };
     let details = (!details.is_empty()).then(|| details.to_owned());
-    AskRequest::Pause(PauseRequest { kind, tool_name: "shell".to_owned(), message: message.to_owned(), details })
+    AskRequest::Pause(PauseRequest {
+        kind,
+        tool_name: "shell".to_owned(),
+        message: message.to_owned(),
+        details,
+    })
 }
 
 pub(super) fn ask(seq: u64, request: AskRequest, since: Timestamp) -> Ask {
     let id = format!("alpha.{seq}").parse().unwrap();
-    Ask { id, call: CallId(1), origin: AskOrigin::Policy, since, request, always: None, may_be_denied: false }
+    Ask {
+        id,
+        call: CallId(1),
+        origin: AskOrigin::Policy,
+        since,
+        request,
+        always: None,
+        may_be_denied: false,
+    }
 }
 
 pub(super) fn standing(cause: HoldCause) -> Hold {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp};
+use holdpoint_common::{
+    Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp,
+};
 use holdpoint_session::form::AfterAsk;
 
 use super::ask::{AskView, StartedForms};
@@ -83,7 +85,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(snapshot: Arc<Snapshot>, attachment: u64, own: u32, steps: bool, fresh: bool) -> Self {
+    pub(crate) fn new(
+        snapshot: Arc<Snapshot>,
+        attachment: u64,
+        own: u32,
+        steps: bool,
+        fresh: bool,
+    ) -> Self {
         Self {
             id: snapshot.settings.id.clone(),
             snapshot,
@@ -130,14 +138,23 @@ impl Session {
         let mut back = Vec::new();
         for fact in events.iter().filter_map(|event| event.fact()) {
             match fact {
-                Fact::PromptAccepted { prompt, by, .. } if by.pid == Some(self.own) => _ = self.sent.insert(*prompt),
-                Fact::TurnStarted { prompt, .. } | Fact::PromptDelivered { prompt, .. } => _ = self.sent.remove(prompt),
-                Fact::PromptReturned { prompt, text } if self.sent.remove(prompt) => back.push(&**text),
+                Fact::PromptAccepted { prompt, by, .. } if by.pid == Some(self.own) => {
+                    _ = self.sent.insert(*prompt)
+                }
+                Fact::TurnStarted { prompt, .. } | Fact::PromptDelivered { prompt, .. } => {
+                    _ = self.sent.remove(prompt)
+                }
+                Fact::PromptReturned { prompt, text } if self.sent.remove(prompt) => {
+                    back.push(&**text)
+                }
                 _ => {}
             }
         }
         let typed = self.prompt.text();
-        if self.pending.is_none() && !back.is_empty() && (typed.is_empty() || typed == self.handed_back) {
+        if self.pending.is_none()
+            && !back.is_empty()
+            && (typed.is_empty() || typed == self.handed_back)
+        {
             self.handed_back = [typed.as_str()]
                 .into_iter()
                 .filter(|typed| !typed.is_empty())
@@ -193,7 +210,8 @@ impl Session {
         let mut closed = None;
         if let Some(view) = self.open_ask.take() {
             self.after.begin(now);
-            let is_open = !self.closed && self.snapshot.asks.iter().any(|ask| ask.id == view.form.ask().id);
+            let is_open =
+                !self.closed && self.snapshot.asks.iter().any(|ask| ask.id == view.form.ask().id);
             if is_open {
                 begun.keep(Some(view));
             } else {
@@ -211,8 +229,11 @@ impl Session {
 
     /// Whether an animation is on the screen.
     pub(crate) fn spins(&self) -> bool {
-        let working = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
-        !self.closed && self.lost.is_none() && (working || self.snapshot.hold.shown() == HoldShown::Requested)
+        let working =
+            matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
+        !self.closed
+            && self.lost.is_none()
+            && (working || self.snapshot.hold.shown() == HoldShown::Requested)
     }
 
     /// Whether a new session is still empty, with no prompt typed or on its way.
@@ -250,7 +271,13 @@ impl Session {
     /// Selects the previous or the next tool call.
     pub(crate) fn choose(&mut self, earlier: bool) {
         let look = self.layout_options();
-        self.layouts.choose(&self.received.transcript, look, &mut self.scroll, self.drawn_size.1, earlier);
+        self.layouts.choose(
+            &self.received.transcript,
+            look,
+            &mut self.scroll,
+            self.drawn_size.1,
+            earlier,
+        );
     }
 
     pub(crate) fn choose_none(&mut self) {
@@ -260,7 +287,13 @@ impl Session {
     /// Scrolls the transcript. Returns whether to fetch more of the past.
     pub(crate) fn scroll(&mut self, rows: isize) -> bool {
         let look = self.layout_options();
-        let at_first = self.layouts.scroll(&self.received.transcript, look, &mut self.scroll, self.drawn_size.1, rows);
+        let at_first = self.layouts.scroll(
+            &self.received.transcript,
+            look,
+            &mut self.scroll,
+            self.drawn_size.1,
+            rows,
+        );
         at_first && rows < 0 && self.can_fetch()
     }
 }

@@ -145,7 +145,12 @@ impl State {
     /// Shows a notice.
     pub(crate) fn show_notice(&mut self, tone: Tone, text: impl Into<String>) {
         let stays = if matches!(tone, Tone::Warning | Tone::Fault) { WRONG } else { NOTICE };
-        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays, of_key: false });
+        self.notice = Some(Notice {
+            tone,
+            text: text.into(),
+            until: self.now.instant + stays,
+            of_key: false,
+        });
     }
 
     /// Reports why a session can't be shown. The next key removes the notice.
@@ -196,7 +201,10 @@ impl State {
             None if self.hub.followed_session.is_some() => Some(SPIN),
             None => self.hub.next_age(self.now.time),
         };
-        let goes = self.notice.as_ref().map(|notice| notice.until.saturating_duration_since(self.now.instant));
+        let goes = self
+            .notice
+            .as_ref()
+            .map(|notice| notice.until.saturating_duration_since(self.now.instant));
         moves.into_iter().chain(goes.map(|left| left.max(Duration::from_millis(10)))).min()
     }
 
@@ -253,7 +261,9 @@ impl State {
     /// The refused prompts that were neither sent again nor cleared since.
     pub(crate) fn refused_prompts(&self) -> impl Iterator<Item = &RefusedPrompt> {
         let drafts = |id| self.drafts.iter().filter(move |(of, _)| of == id);
-        self.refused.iter().filter(move |refused| drafts(&refused.id).any(|(_, text)| text.contains(&refused.text)))
+        self.refused.iter().filter(move |refused| {
+            drafts(&refused.id).any(|(_, text)| text.contains(&refused.text))
+        })
     }
 
     /// The session's name as one safe line.
@@ -269,7 +279,8 @@ impl State {
         };
         match &self.session {
             Some(session) => {
-                let name = holdpoint_tools::shown::prose_line(&session.snapshot.settings.name).into_owned();
+                let name = holdpoint_tools::shown::prose_line(&session.snapshot.settings.name)
+                    .into_owned();
                 format!("{waiting}{name} - holdpoint")
             }
             None => format!("{waiting}holdpoint"),

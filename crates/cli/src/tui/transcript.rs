@@ -77,7 +77,8 @@ impl Transcript {
                 self.tool(*item, |tool| tool.output = so_far.clone());
             }
             Delta::ItemSoFar { item, kind, so_far } => {
-                let kind = if *kind == ItemKind::Thought { BlockKind::Thought } else { BlockKind::Text };
+                let kind =
+                    if *kind == ItemKind::Thought { BlockKind::Thought } else { BlockKind::Text };
                 self.set_text(*item, kind, &so_far.head, true);
             }
             _ => {}
@@ -89,7 +90,9 @@ impl Transcript {
         match fact {
             Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => self.cut = None,
             Fact::AssistantMessage(message) => self.message(message),
-            Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
+            Fact::ToolStarted { call } => {
+                self.tool(call.item(), |tool| tool.state = ToolState::Runs)
+            }
             Fact::ToolFinished(result) => self.finished(result),
             _ => {}
         }
@@ -110,7 +113,10 @@ impl Transcript {
             Narration::Prompt { text, by } => self.push(Key::Event(seq), Kind::Prompt { text, by }),
             // The input line may have the whole text.
             Narration::Returned { text, .. } => {
-                self.note(seq, Remark::new(Tone::Warning, format!("handed back: {}", sum_up(&text))));
+                self.note(
+                    seq,
+                    Remark::new(Tone::Warning, format!("handed back: {}", sum_up(&text))),
+                );
             }
             Narration::AskEnd(end) => self.ask_end(seq, &end),
             Narration::TextCut(item, note) => self.insert_note_after(Key::Item(item), seq, note),
@@ -129,7 +135,9 @@ impl Transcript {
         match ask.as_ref().filter(|ask| self.items.contains_key(&ask.call.item())) {
             Some(ask) => {
                 let subject = if ask.is_confirm { "⏸ " } else { &*ask.subject };
-                self.tool(ask.call.item(), |tool| tool.asks.push(Remark::new(*tone, format!("{subject}→ {text}"))));
+                self.tool(ask.call.item(), |tool| {
+                    tool.asks.push(Remark::new(*tone, format!("{subject}→ {text}")))
+                });
             }
             None => self.note(seq, Remark::new(*tone, format!("{}→ {text}", end.subject()))),
         }
@@ -210,10 +218,17 @@ impl Transcript {
     fn insert_note_after(&mut self, key: Key, seq: u64, note: Remark) {
         self.note(seq, note);
         let last = self.entries.len() - 1;
-        let Some(at) = self.entries.iter().rposition(|entry| entry.key == key).map(|at| at + 1) else { return };
+        let Some(at) = self.entries.iter().rposition(|entry| entry.key == key).map(|at| at + 1)
+        else {
+            return;
+        };
         // The entries after it move by one, and so do their indices.
         self.entries[at..].rotate_right(1);
-        let moved = self.items.values_mut().chain(&mut self.cut).filter(|place| (at..last).contains(&**place));
+        let moved = self
+            .items
+            .values_mut()
+            .chain(&mut self.cut)
+            .filter(|place| (at..last).contains(&**place));
         moved.for_each(|place| *place += 1);
     }
 
@@ -238,7 +253,9 @@ impl Transcript {
     }
 
     fn tool(&mut self, item: ItemId, change: impl FnOnce(&mut Tool)) {
-        let Some(entry) = self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) else { return };
+        let Some(entry) = self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) else {
+            return;
+        };
         if let Kind::Tool(tool) = &mut entry.kind {
             entry.version += 1;
             change(tool);

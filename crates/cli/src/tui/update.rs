@@ -80,11 +80,15 @@ pub(crate) fn update(state: &mut State, message: Message, now: EventTime) -> Vec
             None => vec![],
         },
         Message::Lost { attachment } => {
-            current(state, attachment).into_iter().for_each(|session| session.lost = session.lost.or(Some(now.time)));
+            current(state, attachment)
+                .into_iter()
+                .for_each(|session| session.lost = session.lost.or(Some(now.time)));
             vec![]
         }
         Message::Branch { attachment, branch } => {
-            current(state, attachment).into_iter().for_each(|session| session.branch.clone_from(&branch));
+            current(state, attachment)
+                .into_iter()
+                .for_each(|session| session.branch.clone_from(&branch));
             vec![]
         }
         Message::ReplayEnded { attachment } => {
@@ -103,7 +107,11 @@ pub(crate) fn update(state: &mut State, message: Message, now: EventTime) -> Vec
         },
         Message::Daemon { running: here } => {
             // Another client may have started it.
-            let started = here && state.overlay.take_if(|overlay| matches!(overlay, Overlay::Stopped { .. })).is_some();
+            let started = here
+                && state
+                    .overlay
+                    .take_if(|overlay| matches!(overlay, Overlay::Stopped { .. }))
+                    .is_some();
             if here && !state.daemon || started {
                 state.show_notice(Tone::Good, "the daemon is back");
             }
@@ -213,7 +221,8 @@ fn appear(state: &mut State) -> Vec<Command> {
     let Some(session) = state.session.as_ref().filter(|_| appears) else { return vec![] };
     let notice = session.snapshot.asks.first().filter(|ask| before.as_ref() != Some(&ask.id));
     let name = prose_line(&session.snapshot.settings.name).into_owned();
-    let text = notice.map(|ask| format!("{name} needs you: {}", prose_line(ask.request.tool_name())));
+    let text =
+        notice.map(|ask| format!("{name} needs you: {}", prose_line(ask.request.tool_name())));
     notify(state, text)
 }
 
@@ -225,18 +234,22 @@ fn notify(state: &State, text: Option<String>) -> Vec<Command> {
 
 /// Applies a change in the list of sessions.
 fn apply_change(state: &mut State, news: SessionNews) -> Vec<Command> {
-    let asks = |summary: Option<&SessionSummary>| summary.and_then(|summary| summary.waits_for.clone());
+    let asks =
+        |summary: Option<&SessionSummary>| summary.and_then(|summary| summary.waits_for.clone());
     let mut commands = match news {
         SessionNews::Session(summary) => {
             let before = asks(state.hub.get(&summary.id)).map(|ask| ask.id);
             let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
             let shown = state.session.as_ref().filter(|session| session.id == summary.id);
-            let (is_shown, is_closed) = (shown.is_some(), shown.is_some_and(|session| session.closed));
+            let (is_shown, is_closed) =
+                (shown.is_some(), shown.is_some_and(|session| session.closed));
             // Another client has opened the closed session again. A late report from before the
             // close does not count.
             let was_saved = state.hub.get(&summary.id).is_some_and(|before| !before.live);
             let reopened = is_closed && was_saved && summary.live;
-            let text = asked.filter(|_| !is_shown).map(|_| format!("{} needs you", prose_line(&summary.name)));
+            let text = asked
+                .filter(|_| !is_shown)
+                .map(|_| format!("{} needs you", prose_line(&summary.name)));
             let loud = text.clone();
             if summary.waits_for.is_none() {
                 state.started_forms.forget(&summary.id);
@@ -300,7 +313,9 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
             KeyMeaning::Prefix(_) | KeyMeaning::Nothing => vec![],
         };
     }
-    if let Some(stopped) = state.overlay.take_if(|overlay| matches!(overlay, Overlay::Stopped { .. })) {
+    if let Some(stopped) =
+        state.overlay.take_if(|overlay| matches!(overlay, Overlay::Stopped { .. }))
+    {
         return overlay::press(state, stopped, key);
     }
     match state.keymap.find(None, key) {

@@ -42,10 +42,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     match overlay {
         Some(Overlay::Help { scroll }) => help::draw(frame.buffer_mut(), area, state, scroll),
         Some(Overlay::Leave { quit }) => {
-            let name = state.session.as_ref().map(|session| session.snapshot.settings.name.clone()).unwrap_or_default();
+            let name = state
+                .session
+                .as_ref()
+                .map(|session| session.snapshot.settings.name.clone())
+                .unwrap_or_default();
             let name = holdpoint_tools::shown::prose_line(&name).into_owned();
             let to = if quit { "" } else { ", back to the hub" };
-            let asks = state.session.as_ref().is_some_and(|session| !session.snapshot.asks.is_empty());
+            let asks =
+                state.session.as_ref().is_some_and(|session| !session.snapshot.asks.is_empty());
             let does = if asks { "is waiting for your answer" } else { "is still working" };
             let lines = [
                 format!("{name} {does}."),
@@ -80,7 +85,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
 fn too_small(buffer: &mut Buffer, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let ways: [&[&str]; 2] = [&["too small"], &["too", "small"]];
-    let fits = |way: &&&[&str]| way.len() <= height && way.iter().all(|words| words.width() <= width);
+    let fits =
+        |way: &&&[&str]| way.len() <= height && way.iter().all(|words| words.width() <= width);
     let said = ways.iter().find(fits).copied().unwrap_or_default();
     said.iter().fold(area, |rest, words| put(buffer, rest, &Line::raw(*words)));
 }
@@ -129,12 +135,15 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
     let width = area.width;
     if let Some(prefix) = state.prefix {
         let mut spans = vec![Span::styled(format!("{prefix} "), Tone::Strong.style())];
-        let next = |action, does| state.keymap.key_after_prefix(prefix, action).map(|key| (key, does));
+        let next =
+            |action, does| state.keymap.key_after_prefix(prefix, action).map(|key| (key, does));
         let hold = if is_held(state) { "play" } else { "pause" };
-        let of_session = [(Action::Hold, hold), (Action::Detach, "detach"), (Action::Sessions, "sessions")];
+        let of_session =
+            [(Action::Hold, hold), (Action::Detach, "detach"), (Action::Sessions, "sessions")];
         let of_all = [(Action::Inbox, "inbox"), (Action::New, "new"), (Action::Help, "help")];
         let of_session = of_session.into_iter().filter(|_| state.session.is_some());
-        let mut all: Vec<_> = of_session.chain(of_all).filter_map(|(action, does)| next(action, does)).collect();
+        let mut all: Vec<_> =
+            of_session.chain(of_all).filter_map(|(action, does)| next(action, does)).collect();
         all.push(("Esc".to_owned(), "cancel"));
         let used: usize = spans.iter().map(Span::width).sum();
         spans.extend(hints(&all, usize::from(width).saturating_sub(used)).spans);
@@ -142,7 +151,12 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
     }
     if let Some(notice) = &state.notice {
         let mut lines = Vec::new();
-        wrap(&Line::styled(notice.text.clone(), notice.tone.style()), usize::from(width), "", &mut lines);
+        wrap(
+            &Line::styled(notice.text.clone(), notice.tone.style()),
+            usize::from(width),
+            "",
+            &mut lines,
+        );
         let most = usize::from(area.height / 3).max(NOTICE);
         if lines.len() > most {
             // The middle is cut, because the end of a message is often the hint.
@@ -159,7 +173,8 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
 
 /// Whether the shown session is held, or will be at its next boundary.
 fn is_held(state: &State) -> bool {
-    let hold = state.session.as_ref().map(|session| session.snapshot.hold.shown()).unwrap_or_default();
+    let hold =
+        state.session.as_ref().map(|session| session.snapshot.hold.shown()).unwrap_or_default();
     hold != holdpoint_common::HoldShown::Off
 }
 

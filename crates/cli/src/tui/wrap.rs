@@ -15,11 +15,22 @@ pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Ve
 
 /// Wraps a line without losing a space. A row that breaks at a space begins with it, so that it can
 /// be seen; a row that begins without one continues a word.
-pub(crate) fn wrap_exact(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Vec<Line<'static>>) {
+pub(crate) fn wrap_exact(
+    line: &Line<'_>,
+    width: usize,
+    indent: &str,
+    wrapped: &mut Vec<Line<'static>>,
+) {
     broken(line, width, indent, true, wrapped);
 }
 
-fn broken(line: &Line<'_>, width: usize, indent: &str, exact: bool, wrapped: &mut Vec<Line<'static>>) {
+fn broken(
+    line: &Line<'_>,
+    width: usize,
+    indent: &str,
+    exact: bool,
+    wrapped: &mut Vec<Line<'static>>,
+) {
     let width = width.max(2);
     let mut row = Row { line: Line::default().style(line.style), cells: 0 };
     row.line.alignment = line.alignment;
@@ -82,9 +93,12 @@ fn spaced_words(text: &str) -> impl Iterator<Item = &str> {
 /// The words and spaces of a text. Opening and closing marks stay with their word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut bounds = text.split_word_bound_indices().peekable();
-    let opens = |word: &str| word.chars().all(|mark| matches!(mark, '(' | '[' | '{' | '<' | '"' | '“' | '„' | '‘'));
-    let closes =
-        |word: &str| word.chars().all(|mark| matches!(mark, ',' | '.' | ';' | ':' | '!' | '?' | ')' | ']' | '…'));
+    let opens = |word: &str| {
+        word.chars().all(|mark| matches!(mark, '(' | '[' | '{' | '<' | '"' | '“' | '„' | '‘'))
+    };
+    let closes = |word: &str| {
+        word.chars().all(|mark| matches!(mark, ',' | '.' | ';' | ':' | '!' | '?' | ')' | ']' | '…'))
+    };
     std::iter::from_fn(move || {
         let (start, mut first) = bounds.next()?;
         let mut end = start + first.len();

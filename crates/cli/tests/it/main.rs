@@ -1,5 +1,11 @@
 //! End-to-end tests of the program: commands, the daemon, the screen, and a soak of all of them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod cli;
 mod daemon;

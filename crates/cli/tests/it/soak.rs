@@ -45,7 +45,8 @@ enum End {
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a whole number")))
+    std::env::var(name)
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a whole number")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,7 +75,8 @@ async fn the_invariants_hold_under_load_and_fault() {
 
         let mut people = JoinSet::new();
         for number in 0..PEOPLE {
-            let person = Person::new(&house, number, seed.wrapping_mul(31) ^ (done << 8) ^ number, &ledger);
+            let person =
+                Person::new(&house, number, seed.wrapping_mul(31) ^ (done << 8) ^ number, &ledger);
             people.spawn(person.busy(Instant::now() + length));
         }
         if end != End::Calm {
@@ -107,7 +109,9 @@ async fn the_invariants_hold_under_load_and_fault() {
             gauge.read(&house);
         }
     }
-    println!("{done} rounds, {acts} acts ({unsaved} not saved in time), {kills} kills, {stops} stops; {gauge}");
+    println!(
+        "{done} rounds, {acts} acts ({unsaved} not saved in time), {kills} kills, {stops} stops; {gauge}"
+    );
     // The number of late saves depends on the disk; that some saves are in time does not.
     assert!(unsaved < acts, "seed {seed}: of {acts} acts, {unsaved} were not saved in time");
     gauge.check();

@@ -88,7 +88,10 @@ impl Tty {
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let screen = vt100::Parser::new(cells(rows), cells(cols), 0);
-        let shown = Arc::new((Mutex::new(Shown { screen, bytes: Vec::new(), drawn: 0, over: false }), Condvar::new()));
+        let shown = Arc::new((
+            Mutex::new(Shown { screen, bytes: Vec::new(), drawn: 0, over: false }),
+            Condvar::new(),
+        ));
         let (told, mut output) = (Arc::clone(&shown), file(&*pair.master));
         let (wake, woken) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
@@ -217,7 +220,9 @@ impl Tty {
 
     /// Changes the size of the terminal.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        if let (Some(columns), Some(rows)) = (std::num::NonZero::new(columns), std::num::NonZero::new(rows)) {
+        if let (Some(columns), Some(rows)) =
+            (std::num::NonZero::new(columns), std::num::NonZero::new(rows))
+        {
             self.shown().screen.screen_mut().set_size(rows, columns);
         }
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
@@ -273,7 +278,8 @@ impl Tty {
     pub(crate) fn end(&mut self, code: u32) {
         let status = self.wait();
         // Another program in the terminal may keep it open.
-        let _ = self.shown.1.wait_timeout_while(self.shown(), patience(), |shown| !shown.over).unwrap();
+        let _ =
+            self.shown.1.wait_timeout_while(self.shown(), patience(), |shown| !shown.over).unwrap();
         assert_eq!(status.exit_code(), code, "{}", self.text());
         self.assert_restored();
     }
@@ -350,7 +356,13 @@ fn text_of(shown: &Shown) -> String {
 }
 
 pub(crate) fn signal_to(pid: u32, signal: &str) {
-    assert!(std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", signal, &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// Repeats an attempt until it is conclusive: when the machine stalls, a key that must be early can

@@ -109,7 +109,8 @@ impl World {
 
     /// Starts to play a script.
     pub(crate) fn start(&self, args: &[&str], script: &str) -> Running {
-        let mut child = self.command(&[&["run", "--json"], args, &[script]].concat()).spawn().unwrap();
+        let mut child =
+            self.command(&[&["run", "--json"], args, &[script]].concat()).spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap());
         Running { child, events, seen: Vec::new() }
     }
@@ -150,7 +151,9 @@ impl Ran {
     pub(crate) fn events(&self) -> Vec<Event> {
         self.out
             .lines()
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
             .collect()
     }
 }
@@ -181,7 +184,10 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let done = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status().unwrap();
+        let done = Command::new("kill")
+            .args(["-s", signal, &self.child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(done.success());
     }
 

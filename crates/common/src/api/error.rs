@@ -33,7 +33,9 @@ impl ErrorBody {
 impl From<ErrorBody> for SessionError {
     fn from(body: ErrorBody) -> Self {
         match body.error {
-            Self::Other { code, .. } => Self::Other { code, message: body.message, hint: body.hint },
+            Self::Other { code, .. } => {
+                Self::Other { code, message: body.message, hint: body.hint }
+            }
             error => error,
         }
     }
@@ -118,10 +120,14 @@ impl RequestError {
             Self::OtherVersion { .. } => {
                 Some("only `status`, the list of sessions and `stop` are the same in all versions")
             }
-            Self::UnknownPath { .. } | Self::UnknownMethod { .. } => Some("/v1/openapi.json lists every path"),
-            Self::Malformed { .. } | Self::TooLarge { .. } | Self::TooSlow | Self::Forbidden | Self::Failed { .. } => {
-                None
+            Self::UnknownPath { .. } | Self::UnknownMethod { .. } => {
+                Some("/v1/openapi.json lists every path")
             }
+            Self::Malformed { .. }
+            | Self::TooLarge { .. }
+            | Self::TooSlow
+            | Self::Forbidden
+            | Self::Failed { .. } => None,
         }
     }
 }

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldShown, ModelSupplies, Outcome, PromptId, Receipt,
-    RunLimits, SessionId, Supplies, TurnId,
+    Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldShown, ModelSupplies, Outcome,
+    PromptId, Receipt, RunLimits, SessionId, Supplies, TurnId,
 };
 
 /// A request of a client to one session.
@@ -106,7 +106,12 @@ impl RunRequest {
     /// Creates a request for this goal, with the default limits.
     #[must_use]
     pub fn new(goal: impl Into<String>) -> Self {
-        Self { goal: goal.into(), tasks: Vec::new(), limits: RunLimits::default(), hold_at: HoldAt::default() }
+        Self {
+            goal: goal.into(),
+            tasks: Vec::new(),
+            limits: RunLimits::default(),
+            hold_at: HoldAt::default(),
+        }
     }
 }
 
@@ -153,7 +158,11 @@ impl Verb for AnswerRequest {
     }
 
     fn check_session(&self, session: &SessionId) -> Result<(), AnswerError> {
-        if self.ask.session == *session { Ok(()) } else { Err(AnswerError::Unknown { ask: self.ask.clone() }) }
+        if self.ask.session == *session {
+            Ok(())
+        } else {
+            Err(AnswerError::Unknown { ask: self.ask.clone() })
+        }
     }
 }
 

@@ -18,8 +18,17 @@ pub enum Body {
 }
 
 /// Kinds that are deltas. All other kinds are facts.
-const DELTAS: [&str; 9] =
-    ["text", "thought", "output", "status", "itemSoFar", "retrying", "gap", "notSaved", "savedAgain"];
+const DELTAS: [&str; 9] = [
+    "text",
+    "thought",
+    "output",
+    "status",
+    "itemSoFar",
+    "retrying",
+    "gap",
+    "notSaved",
+    "savedAgain",
+];
 
 impl<'de> Deserialize<'de> for Body {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -10,7 +10,8 @@ use std::marker::PhantomData;
 
 use serde::de::value::{CowStrDeserializer, MapAccessDeserializer, MapDeserializer};
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, Unexpected,
+    VariantAccess, Visitor,
 };
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
@@ -25,7 +26,9 @@ pub(super) trait FromKind: Sized {
 }
 
 /// Deserialises a kind and its fields.
-pub(super) fn deserialize_kind<'de, T: FromKind, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn deserialize_kind<'de, T: FromKind, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     deserializer.deserialize_map(KindVisitor(PhantomData))
 }
 
@@ -39,7 +42,9 @@ impl<'de, T: FromKind> Visitor<'de> for KindVisitor<T> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<T, M::Error> {
-        let Some(BorrowedText(first)) = map.next_key()? else { return Err(Error::missing_field(KIND)) };
+        let Some(BorrowedText(first)) = map.next_key()? else {
+            return Err(Error::missing_field(KIND));
+        };
         if first == KIND {
             let BorrowedText(kind) = map.next_value()?;
             return T::from_kind(Kind { kind, fields: map });
@@ -93,7 +98,10 @@ impl<'de, M: MapAccess<'de>> EnumAccess<'de> for Kind<'de, M> {
     type Error = M::Error;
     type Variant = Fields<M>;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Fields<M>), M::Error> {
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Fields<M>), M::Error> {
         Ok((seed.deserialize(CowStrDeserializer::new(self.kind))?, Fields(self.fields)))
     }
 }
@@ -117,7 +125,11 @@ impl<'de, M: MapAccess<'de>> VariantAccess<'de> for Fields<M> {
         Err(Error::invalid_type(Unexpected::Map, &visitor))
     }
 
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, M::Error> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, M::Error> {
         visitor.visit_map(self.0)
     }
 }

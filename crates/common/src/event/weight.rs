@@ -14,7 +14,9 @@ use crate::turn::Receipt;
 
 pub(super) fn delta_bytes(delta: &Delta) -> usize {
     match delta {
-        Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => text.len(),
+        Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => {
+            text.len()
+        }
         Delta::ItemSoFar { so_far, .. } => kept(so_far),
         Delta::Retrying { reason, .. } | Delta::NotSaved { reason } => reason.len(),
         Delta::Status { .. } | Delta::Gap { .. } | Delta::SavedAgain => 0,
@@ -25,13 +27,17 @@ pub(super) fn fact_bytes(fact: &Fact) -> usize {
     match fact {
         Fact::PromptAccepted { text, .. } | Fact::PromptReturned { text, .. } => text.len(),
         Fact::AssistantMessage(said) => message(said),
-        Fact::StepFinished { omitted, .. } => omitted.as_ref().map_or(0, |omission| omission.reason.len()),
+        Fact::StepFinished { omitted, .. } => {
+            omitted.as_ref().map_or(0, |omission| omission.reason.len())
+        }
         Fact::ToolFinished(told) => result(told),
         Fact::AskRaised { ask: raised } => ask(raised),
         Fact::AskAnswered { answer: given, .. } => answer(given),
         Fact::JobStarted { job } => job.command.len(),
         Fact::ProjectCut { reason } => reason.len(),
-        Fact::FilesChanged { paths } => paths.iter().map(|path| size_of_val(path) + path.len()).sum(),
+        Fact::FilesChanged { paths } => {
+            paths.iter().map(|path| size_of_val(path) + path.len()).sum()
+        }
         Fact::SessionRenamed { name, .. } => name.len(),
         Fact::ModelChanged { model, .. } => model.len(),
         Fact::RunStarted { run, .. } => run.goal.len(),
@@ -64,7 +70,9 @@ pub(super) fn fact_bytes(fact: &Fact) -> usize {
 }
 
 fn message(message: &AssistantMessage) -> usize {
-    let block = |block: &Block| size_of_val(block) + block.text.len() + optional_text_bytes(&block.signature);
+    let block = |block: &Block| {
+        size_of_val(block) + block.text.len() + optional_text_bytes(&block.signature)
+    };
     let call = |call: &ToolCall| {
         let back = optional_text_bytes(&call.provider_id) + optional_text_bytes(&call.signature);
         size_of_val(call) + call.name.len() + json(&call.input) + back
@@ -74,13 +82,16 @@ fn message(message: &AssistantMessage) -> usize {
 }
 
 fn result(result: &ToolResult) -> usize {
-    let mark = |mark: &FileMark| size_of_val(mark) + mark.path.len() + optional_text_bytes(&mark.hash);
+    let mark =
+        |mark: &FileMark| size_of_val(mark) + mark.path.len() + optional_text_bytes(&mark.hash);
     let marks: usize = result.read.iter().chain(&result.wrote).map(mark).sum();
     kept(&result.output) + result.result.len() + marks
 }
 
 fn ask(ask: &Ask) -> usize {
-    let option = |option: &QuestionOption| size_of_val(option) + option.label.len() + option.description.len();
+    let option = |option: &QuestionOption| {
+        size_of_val(option) + option.label.len() + option.description.len()
+    };
     let question = |question: &Question| {
         let words = question.id.len() + question.header.len() + question.question.len();
         size_of_val(question) + words + question.options.iter().map(option).sum::<usize>()
@@ -94,7 +105,9 @@ fn ask(ask: &Ask) -> usize {
 }
 
 fn answer(answer: &Answer) -> usize {
-    let reply = |reply: &QuestionReply| size_of_val(reply) + reply.id.len() + optional_text_bytes(&reply.answer);
+    let reply = |reply: &QuestionReply| {
+        size_of_val(reply) + reply.id.len() + optional_text_bytes(&reply.answer)
+    };
     match answer {
         Answer::Deny { reason } => optional_text_bytes(reason),
         Answer::Reply { answers } => answers.iter().map(reply).sum(),
@@ -104,7 +117,10 @@ fn answer(answer: &Answer) -> usize {
 
 fn receipt(receipt: &Receipt) -> usize {
     let tools: usize = receipt.tools.iter().map(|tool| size_of_val(tool) + tool.name.len()).sum();
-    tools + size_of_val(&*receipt.asks) + size_of_val(&*receipt.prompts) + size_of_val(&*receipt.processes.left)
+    tools
+        + size_of_val(&*receipt.asks)
+        + size_of_val(&*receipt.prompts)
+        + size_of_val(&*receipt.processes.left)
 }
 
 fn kept(kept: &Kept) -> usize {

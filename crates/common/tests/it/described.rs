@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_common::Snapshot;
 use holdpoint_common::api::{
-    Answered, DaemonStatus, ErrorBody, Inbox, InterruptReply, Prompted, RunStarted, SessionList, SessionNews,
-    StreamFrame,
+    Answered, DaemonStatus, ErrorBody, Inbox, InterruptReply, Prompted, RunStarted, SessionList,
+    SessionNews, StreamFrame,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -36,7 +36,10 @@ impl<'a> Schemas<'a> {
 
     /// Returns the alternatives and additions of a schema.
     fn alternatives(self, schema: &'a Value) -> Vec<&'a Value> {
-        let lists = ["oneOf", "anyOf", "allOf"].into_iter().filter_map(|how| schema[how].as_array()).flatten();
+        let lists = ["oneOf", "anyOf", "allOf"]
+            .into_iter()
+            .filter_map(|how| schema[how].as_array())
+            .flatten();
         lists.chain(self.target(schema)).collect()
     }
 
@@ -56,7 +59,8 @@ impl<'a> Schemas<'a> {
         let own = match kind(schema) {
             Some("object") => self.objects(schema),
             Some("array") => {
-                let items = schema.get("items").map(|items| self.instances(items)).unwrap_or_default();
+                let items =
+                    schema.get("items").map(|items| self.instances(items)).unwrap_or_default();
                 [json!([])].into_iter().chain(items.into_iter().map(|item| json!([item]))).collect()
             }
             Some("string") => vec![json!("k3v9x2m7qa")],
@@ -75,7 +79,11 @@ impl<'a> Schemas<'a> {
             ([Value::Object(_), ..], [Value::Object(_), ..]) => {
                 let first = alternatives[0].clone();
                 let others = own[1..].iter().map(|own| joined(own, &first));
-                alternatives.iter().map(|alternative| joined(&own[0], alternative)).chain(others).collect()
+                alternatives
+                    .iter()
+                    .map(|alternative| joined(&own[0], alternative))
+                    .chain(others)
+                    .collect()
             }
             _ => alternatives,
         }
@@ -83,9 +91,11 @@ impl<'a> Schemas<'a> {
 
     fn objects(self, schema: &'a Value) -> Vec<Value> {
         let required = names(schema);
-        let properties: Vec<_> = fields(schema).map(|(name, schema)| (name, self.instances(schema))).collect();
+        let properties: Vec<_> =
+            fields(schema).map(|(name, schema)| (name, self.instances(schema))).collect();
         let least = properties.iter().filter(|(name, _)| required.contains(name.as_str()));
-        let least: Map<_, _> = least.map(|(name, values)| ((*name).clone(), values[0].clone())).collect();
+        let least: Map<_, _> =
+            least.map(|(name, values)| ((*name).clone(), values[0].clone())).collect();
         let mut objects = vec![Value::Object(least.clone())];
         for (name, values) in properties {
             let more = values.into_iter().map(|value| {
@@ -137,12 +147,17 @@ impl Sent {
         let place = name.unwrap_or(place);
         self.types.extend(name.map(str::to_owned));
         let schema = schemas.resolve(schema);
-        for alternative in schemas.alternatives(schema).into_iter().filter(|other| fits(schemas, other, value)) {
-            let variant = fields(alternative).find_map(|(_, schema)| schema["const"].as_str()).unwrap_or("");
+        for alternative in
+            schemas.alternatives(schema).into_iter().filter(|other| fits(schemas, other, value))
+        {
+            let variant =
+                fields(alternative).find_map(|(_, schema)| schema["const"].as_str()).unwrap_or("");
             self.record(schemas, alternative, value, &format!("{place} {variant}"));
         }
         if let Some(items) = value.as_array() {
-            items.iter().for_each(|item| self.record(schemas, &schema["items"], item, &format!("{place} item")));
+            items.iter().for_each(|item| {
+                self.record(schemas, &schema["items"], item, &format!("{place} item"))
+            });
         }
         let Some(object) = value.as_object() else { return };
         let required = names(schema);
@@ -171,15 +186,23 @@ fn fits(schemas: Schemas<'_>, schema: &Value, value: &Value) -> bool {
         && schema["type"] != "null"
         && (!is_object || value.is_object())
         && words.into_iter().all(|(name, word)| is_word(name, word))
-        && (alternatives.is_empty() || alternatives.into_iter().any(|schema| fits(schemas, schema, value)))
+        && (alternatives.is_empty()
+            || alternatives.into_iter().any(|schema| fits(schemas, schema, value)))
 }
 
 fn send<T: JsonSchema + Serialize + DeserializeOwned>(document: &Value, sent: &mut Sent) {
-    let root = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
+    let root =
+        SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
     let schema = json!({ "$ref": format!("#/components/schemas/{}", T::schema_name()) });
     for given in (Schemas { root: &root }).instances(&root) {
-        let value: T = serde_json::from_value(given.clone()).unwrap_or_else(|error| panic!("{error}: {given}"));
-        sent.record(Schemas { root: document }, &schema, &serde_json::to_value(&value).unwrap(), "");
+        let value: T = serde_json::from_value(given.clone())
+            .unwrap_or_else(|error| panic!("{error}: {given}"));
+        sent.record(
+            Schemas { root: document },
+            &schema,
+            &serde_json::to_value(&value).unwrap(),
+            "",
+        );
     }
 }
 
@@ -224,7 +247,9 @@ fn collect_types(schemas: Schemas<'_>, value: &Value, reached: &mut BTreeSet<Str
             }
             object.values().for_each(|value| collect_types(schemas, value, reached));
         }
-        Value::Array(values) => values.iter().for_each(|value| collect_types(schemas, value, reached)),
+        Value::Array(values) => {
+            values.iter().for_each(|value| collect_types(schemas, value, reached))
+        }
         _ => {}
     }
 }

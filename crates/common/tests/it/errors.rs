@@ -9,13 +9,17 @@ use crate::described::Schemas;
 
 /// Sends an error as a daemon does, and returns the one that a client reads.
 fn transmitted(error: &SessionError, hint: Option<&str>) -> SessionError {
-    let body = serde_json::to_string(&ErrorBody::new(error.clone(), hint.map(str::to_owned))).unwrap();
+    let body =
+        serde_json::to_string(&ErrorBody::new(error.clone(), hint.map(str::to_owned))).unwrap();
     serde_json::from_str::<ErrorBody>(&body).unwrap().into()
 }
 
 #[test]
 fn every_error_is_the_same_after_its_transmission() {
-    let root = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<SessionError>().to_value();
+    let root = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<SessionError>()
+        .to_value();
     let mut codes = Vec::new();
     for json in (Schemas { root: &root }).instances(&root) {
         let error: SessionError =
@@ -33,7 +37,11 @@ fn every_error_is_the_same_after_its_transmission() {
     let count = codes.len();
     codes.sort();
     codes.dedup();
-    assert_eq!((count, codes.len()), (codes.len(), 47), "each error has a code of its own: {codes:?}");
+    assert_eq!(
+        (count, codes.len()),
+        (codes.len(), 47),
+        "each error has a code of its own: {codes:?}"
+    );
 }
 
 #[test]
@@ -45,7 +53,10 @@ fn an_error_of_a_later_daemon_keeps_its_words() {
         message: "try tomorrow".to_owned(),
         hint: Some("sleep".to_owned()),
     };
-    assert_eq!((&error, error.code().as_str(), error.to_string().as_str()), (&expected, "tooTired", "try tomorrow"));
+    assert_eq!(
+        (&error, error.code().as_str(), error.to_string().as_str()),
+        (&expected, "tooTired", "try tomorrow")
+    );
     assert_eq!(transmitted(&error, Some("sleep")), error);
     // The error is known here, but a later version gave it other details.
     let changed = json!({ "code": "queueFull", "message": "full", "details": { "prompts": 3 } });

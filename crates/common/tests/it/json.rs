@@ -4,13 +4,15 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
-    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Gap, HistoryCut, HistoryLimit,
-    Hold, HoldAt, HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omission,
-    Omitted, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
-    QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd,
-    RunLimit, RunLimits, RunProgress, RunSettings, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow,
-    StoppedTool, Task, TaskId, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
+    AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta, EndedProcesses,
+    Event, Fact, FileMark, Gap, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause, HoldShown,
+    ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
+    PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
+    QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt,
+    RestoreCause, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings, SessionSettings,
+    SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task, TaskId, TaskState,
+    Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,7 +38,8 @@ fn pause() -> PauseRequest {
 
 fn questions() -> QuestionRequest {
     let options = vec![QuestionOption { label: "blue".into(), description: "like the sky".into() }];
-    let question = Question { id: "c".into(), header: "Colour".into(), question: "Which?".into(), options };
+    let question =
+        Question { id: "c".into(), header: "Colour".into(), question: "Which?".into(), options };
     QuestionRequest { tool_name: "ask_user".into(), questions: vec![question] }
 }
 
@@ -80,9 +83,17 @@ fn run_settings() -> RunSettings {
 }
 
 fn run() -> Run {
-    let progress = RunProgress { iteration: 3, tokens: 900, worked_ms: 60_000, working_since: Some(NOW) };
+    let progress =
+        RunProgress { iteration: 3, tokens: 900, worked_ms: 60_000, working_since: Some(NOW) };
     let settings = Arc::new(run_settings());
-    Run { limits: settings.limits, settings, progress, failures: 1, waits_until: Some(NOW), cut: true }
+    Run {
+        limits: settings.limits,
+        settings,
+        progress,
+        failures: 1,
+        waits_until: Some(NOW),
+        cut: true,
+    }
 }
 
 fn note() -> Note {
@@ -113,7 +124,8 @@ fn facts() -> Vec<Fact> {
         model: Some("openai/gpt-5".into()),
         usage: Some(Usage::estimate(250, 25)),
     };
-    let mark = || FileMark { path: "a.txt".into(), size: 3, modified: 9, hash: Some("6f".repeat(16)) };
+    let mark =
+        || FileMark { path: "a.txt".into(), size: 3, modified: 9, hash: Some("6f".repeat(16)) };
     let result = ToolResult {
         call: CallId(3),
         status: ToolStatus::Ok,
@@ -129,7 +141,8 @@ fn facts() -> Vec<Fact> {
         prompts: vec![PromptId(2)],
         uncounted: false,
     };
-    let usage = Usage { input: 10, cached: 4, cache_written: 2, output: 5, cost: None, estimated: true };
+    let usage =
+        Usage { input: 10, cached: 4, cache_written: 2, output: 5, cost: None, estimated: true };
     vec![
         Fact::SessionOpened { settings: settings() },
         Fact::SessionRestored { cause: RestoreCause::Unloaded },
@@ -195,8 +208,12 @@ fn facts() -> Vec<Fact> {
         Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::CallEnded },
         Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::Shutdown },
         Fact::HoldChanged { hold: Hold::Off },
-        Fact::HoldChanged { hold: Hold::Requested { cause: HoldCause::User { by: who() }, since: NOW } },
-        Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::User { by: who() }, since: NOW } },
+        Fact::HoldChanged {
+            hold: Hold::Requested { cause: HoldCause::User { by: who() }, since: NOW },
+        },
+        Fact::HoldChanged {
+            hold: Hold::Standing { cause: HoldCause::User { by: who() }, since: NOW },
+        },
         Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::Restored, since: NOW } },
         limited(RunLimit::Iterations { count: 50 }),
         limited(RunLimit::Tokens { count: 9 }),
@@ -244,7 +261,13 @@ fn events() {
     let bodies = facts().into_iter().map(Body::Fact).chain(deltas().into_iter().map(Body::Delta));
     let events: Vec<_> = bodies
         .enumerate()
-        .map(|(n, body)| Event { seq: n as u64 + 1, at: NOW, turn: Some(TurnId(1)), step: Some(2), body })
+        .map(|(n, body)| Event {
+            seq: n as u64 + 1,
+            at: NOW,
+            turn: Some(TurnId(1)),
+            step: Some(2),
+            body,
+        })
         .collect();
     insta::assert_snapshot!(lines(&events));
 }
@@ -256,13 +279,19 @@ fn an_event_is_read_with_its_fields_in_any_order() {
     for body in bodies {
         let fields = serde_json::to_value(&body).unwrap();
         let serde_json::Value::Object(fields) = fields else { panic!("{fields}") };
-        let kind_last = fields.iter().filter(|(name, _)| *name != "type").chain(fields.get_key_value("type"));
+        let kind_last =
+            fields.iter().filter(|(name, _)| *name != "type").chain(fields.get_key_value("type"));
         let text: Vec<_> = kind_last.map(|(name, value)| format!("{name:?}:{value}")).collect();
         assert_eq!(serde_json::from_str::<Body>(&format!("{{{}}}", text.join(","))).unwrap(), body);
     }
-    for wrong in
-        [r"{}", r#"{"text":"a"}"#, r#"{"type":"nothing"}"#, r#"{"type":1}"#, r#"{"type":"gap","from":1}"#, "[]"]
-    {
+    for wrong in [
+        r"{}",
+        r#"{"text":"a"}"#,
+        r#"{"type":"nothing"}"#,
+        r#"{"type":1}"#,
+        r#"{"type":"gap","from":1}"#,
+        "[]",
+    ] {
         assert!(serde_json::from_str::<Body>(wrong).is_err(), "{wrong}");
     }
 }
@@ -271,14 +300,19 @@ fn an_event_is_read_with_its_fields_in_any_order() {
 fn asks_and_answers() {
     insta::assert_snapshot!(
         [
-            lines(&[ask(), Ask { request: AskRequest::Question(questions()), always: None, ..ask() }]),
+            lines(&[
+                ask(),
+                Ask { request: AskRequest::Question(questions()), always: None, ..ask() }
+            ]),
             lines(&[ask().pause().unwrap()]),
             lines(&[
                 Answer::Resume,
                 Answer::Approve { always: false },
                 Answer::Approve { always: true },
                 Answer::Deny { reason: None },
-                Answer::Reply { answers: vec![QuestionReply { id: "c".into(), answer: Some("blue".into()) }] },
+                Answer::Reply {
+                    answers: vec![QuestionReply { id: "c".into(), answer: Some("blue".into()) }]
+                },
                 Answer::Cancel,
             ]),
             lines(&[
@@ -316,8 +350,12 @@ fn m_a1_statuses_have_stable_numbers_and_words() {
 
 #[test]
 fn sessions() {
-    let last_turn =
-        LastTurn { turn: TurnId(1), outcome: Outcome::Failed, cause: None, error: Some("overloaded".into()) };
+    let last_turn = LastTurn {
+        turn: TurnId(1),
+        outcome: Outcome::Failed,
+        cause: None,
+        error: Some("overloaded".into()),
+    };
     let snapshot = Snapshot {
         context: Some(ContextFill { tokens: 15, limit: 100_000 }),
         settings: Arc::new(settings()),
@@ -336,8 +374,16 @@ fn sessions() {
         jobs: vec![job()],
         last_turn: Some(last_turn),
         run: Some(run()),
-        last_run: Some(LastRun { end: RunEnd::Interrupted, turn: Some(TurnId(3)), progress: RunProgress::default() }),
-        tasks: Arc::new(vec![Task { id: TaskId(1), title: "write it".into(), state: TaskState::Done }]),
+        last_run: Some(LastRun {
+            end: RunEnd::Interrupted,
+            turn: Some(TurnId(3)),
+            progress: RunProgress::default(),
+        }),
+        tasks: Arc::new(vec![Task {
+            id: TaskId(1),
+            title: "write it".into(),
+            state: TaskState::Done,
+        }]),
         notes: Arc::new(vec![note()]),
         usage: Usage::estimate(250, 25),
         files_modified: Arc::new(["a.txt".to_owned()].into()),
@@ -349,8 +395,12 @@ fn sessions() {
     };
     let summary = SessionSummary::from(&snapshot);
     insta::assert_snapshot!(
-        [lines(&[snapshot]), lines(&[summary]), lines(&[HoldShown::Off, HoldShown::Requested, HoldShown::Standing])]
-            .join("\n")
+        [
+            lines(&[snapshot]),
+            lines(&[summary]),
+            lines(&[HoldShown::Off, HoldShown::Requested, HoldShown::Standing])
+        ]
+        .join("\n")
     );
 }
 

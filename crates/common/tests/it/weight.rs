@@ -7,7 +7,8 @@ const BYTES: usize = 10_000;
 
 /// Returns the weight of an event with this fact.
 fn weight(fact: &Value) -> usize {
-    let event: Event = serde_json::from_value(json!({"seq": 1, "at": 0, "body": fact})).expect("an event");
+    let event: Event =
+        serde_json::from_value(json!({"seq": 1, "at": 0, "body": fact})).expect("an event");
     event.weight()
 }
 
@@ -30,7 +31,9 @@ fn every_unbounded_text_of_a_fact_counts() {
             "by": {"type": "client", "name": "me"}}),
         json!({"type": "askAnswered", "ask": ask,
             "answer": {"type": "reply", "answers": [{"id": "…", "answer": "…"}]}, "by": {"type": "client", "name": "me"}}),
-        asked(json!({"type": "pause", "kind": "confirm", "toolName": "…", "message": "…", "details": "…"})),
+        asked(
+            json!({"type": "pause", "kind": "confirm", "toolName": "…", "message": "…", "details": "…"}),
+        ),
         asked(json!({"type": "question", "toolName": "…", "questions": [
             {"id": "…", "header": "…", "question": "…", "options": [{"label": "…", "description": "…"}]}]})),
         json!({"type": "toolFinished", "call": 1, "status": "ok", "output": {"head": "…", "tail": "…"}, "result": "…",

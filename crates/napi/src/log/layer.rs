@@ -41,7 +41,8 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Records {
             if span.name() == SESSION {
                 session = fields.get("id").cloned();
             } else {
-                read.fields.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
+                read.fields
+                    .extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
             }
         }
         event.record(&mut read);

@@ -50,7 +50,11 @@ impl Sessions {
     /// Rejects with `alreadyAnswered` (`error.details.by` is the origin of the first answer),
     /// `askClosed`, `kindMismatch`, `unknownAsk`, or `nothingShown` if `askId` is missing and no
     /// ask was shown. An answer that is rejected changes nothing.
-    #[napi(catch_unwind, ts_args_type = "id: string, options?: AnswerOptions", ts_return_type = "Promise<Answered>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, options?: AnswerOptions",
+        ts_return_type = "Promise<Answered>"
+    )]
     pub fn session_pause_resume<'env>(
         &self,
         env: &'env Env,
@@ -58,7 +62,11 @@ impl Sessions {
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let options = read_argument::<Option<AnswerOptions>>(env, "options", options);
-        self.answer(env, id, options.map(|options| (options.unwrap_or_default().ask_id, Answer::Resume)))
+        self.answer(
+            env,
+            id,
+            options.map(|options| (options.unwrap_or_default().ask_id, Answer::Resume)),
+        )
     }
 
     /// Approves or denies a Confirm.
@@ -102,7 +110,9 @@ impl Sessions {
             session.refresh().await?;
             let snapshot = session.snapshot();
             match snapshot.asks.iter().any(|ask| shown.get(session.id()) == Some(&ask.id)) {
-                true => interrupt(&session, InterruptOptions { turn: snapshot.turn, wait: None }).await,
+                true => {
+                    interrupt(&session, InterruptOptions { turn: snapshot.turn, wait: None }).await
+                }
                 false => Ok(Interrupted::nothing()),
             }
         });
@@ -156,8 +166,9 @@ impl Sessions {
         let mut shown = place.known.shown();
         self.act_and_keep_alive(env, id, |session| async move {
             let (ask, answer) = answer?;
-            let ask =
-                ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::from(AnswerError::NothingShown))?;
+            let ask = ask
+                .or_else(|| shown.remove(session.id()))
+                .ok_or(SessionError::from(AnswerError::NothingShown))?;
             Ok::<Answered, Failure>(session.answer(&ask, answer).await?)
         })
     }

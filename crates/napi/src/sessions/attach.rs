@@ -48,7 +48,8 @@ pub struct AttachOptions {
 type DeliveryArgs = FnArgs<(Option<String>, Option<String>)>;
 
 /// The JavaScript function that takes deliveries. If `WEAK`, it does not keep Node alive.
-type Callback<const WEAK: bool> = ThreadsafeFunction<Delivery, Promise<()>, DeliveryArgs, Status, false, WEAK>;
+type Callback<const WEAK: bool> =
+    ThreadsafeFunction<Delivery, Promise<()>, DeliveryArgs, Status, false, WEAK>;
 
 /// The beginning of an attachment. Its TypeScript type is in `dts-header.d.ts`.
 #[derive(Serialize)]
@@ -83,9 +84,11 @@ impl Sessions {
         is_loop: Option<bool>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let options =
-            run_sync(env, || read_argument::<Option<AttachOptions>>(env, "options", options))?.unwrap_or_default();
-        let from = AttachFrom { limit: options.limit, ..AttachFrom::after(options.after.unwrap_or(0)) }
-            .with_room(MAX_WAITING_BYTES);
+            run_sync(env, || read_argument::<Option<AttachOptions>>(env, "options", options))?
+                .unwrap_or_default();
+        let from =
+            AttachFrom { limit: options.limit, ..AttachFrom::after(options.after.unwrap_or(0)) }
+                .with_room(MAX_WAITING_BYTES);
         let place = self.client();
         let deliver = match options.keep_alive {
             Some(true) => deliver_to_js(build_callback::<false>(&deliver, Arc::clone(&place))?),
@@ -108,7 +111,8 @@ impl Sessions {
             });
             // An ask is shown when JavaScript has the snapshot, not before. The events follow the
             // snapshot.
-            let (id, first) = (session.id().clone(), snapshot.asks.first().map(|ask| ask.id.clone()));
+            let (id, first) =
+                (session.id().clone(), snapshot.asks.first().map(|ask| ask.id.clone()));
             let on_resolved = move || {
                 place.known.show(&id, first);
                 drop(start);
@@ -120,7 +124,11 @@ impl Sessions {
     /// Detaches one attachment, or all attachments of this program to the session. When the promise
     /// resolves, no more events are delivered; a loop still gets the rest of its current batch. The
     /// session continues: no ask is answered and no turn is interrupted.
-    #[napi(catch_unwind, ts_args_type = "id: string, attachment?: number", ts_return_type = "Promise<void>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, attachment?: number",
+        ts_return_type = "Promise<void>"
+    )]
     pub fn session_detach<'env>(
         &self,
         env: &'env Env,
@@ -133,7 +141,8 @@ impl Sessions {
             Ok::<_, Failure>(id.map(|id| known.detach(&id, attachment)).unwrap_or_default())
         };
         let attached = read_argument::<Option<u32>>(env, "attachment", attachment).and_then(detach);
-        let detached = attached.map(|attached| join_all(attached.into_iter().map(Attached::detach)));
+        let detached =
+            attached.map(|attached| join_all(attached.into_iter().map(Attached::detach)));
         promise_void(env, async move {
             detached?.await;
             Ok(())
@@ -172,7 +181,8 @@ fn deliver_to_js<const WEAK: bool>(callback: Callback<WEAK>) -> Deliver {
     Box::new(move |delivery| -> BoxFuture<'static, Result<(), DeliveryError>> {
         let callback = Arc::clone(&callback);
         async move {
-            let taken = callback.call_async_catch(delivery).await.map_err(|_| DeliveryError::Gone)?;
+            let taken =
+                callback.call_async_catch(delivery).await.map_err(|_| DeliveryError::Gone)?;
             taken.await.map_err(|_| DeliveryError::Failed)
         }
         .boxed()

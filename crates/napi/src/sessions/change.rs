@@ -14,7 +14,12 @@ impl Sessions {
     ///
     /// Rejects with `nameTaken`, or with `badName` if the name is not allowed.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
-    pub fn session_rename<'env>(&self, env: &'env Env, id: String, name: String) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn session_rename<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        name: String,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
         let place = self.client();
         promise_void(env, async move {
             let id = place.id(&id).await?;
@@ -36,7 +41,10 @@ impl Sessions {
         id: String,
         model: String,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        promise_void(env, self.act(id, |session| async move { Ok(session.change_model(model).await?) }))
+        promise_void(
+            env,
+            self.act(id, |session| async move { Ok(session.change_model(model).await?) }),
+        )
     }
 
     /// Turns the debug log of a session on or off. The lines go to the `log` callback of `start`,
@@ -48,11 +56,18 @@ impl Sessions {
         id: String,
         enabled: bool,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        promise_void(env, self.act(id, move |session| async move { Ok(session.change_debug(enabled).await?) }))
+        promise_void(
+            env,
+            self.act(id, move |session| async move { Ok(session.change_debug(enabled).await?) }),
+        )
     }
 
     /// Changes the asks mode of a session. The new mode also answers the open asks.
-    #[napi(catch_unwind, ts_args_type = "id: string, asks: AsksMode", ts_return_type = "Promise<void>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, asks: AsksMode",
+        ts_return_type = "Promise<void>"
+    )]
     pub fn session_set_asks<'env>(
         &self,
         env: &'env Env,
@@ -60,6 +75,9 @@ impl Sessions {
         asks: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let asks = read_argument::<AsksMode>(env, "asks", asks);
-        promise_void(env, self.act(id, |session| async move { Ok(session.change_asks(asks?).await?) }))
+        promise_void(
+            env,
+            self.act(id, |session| async move { Ok(session.change_asks(asks?).await?) }),
+        )
     }
 }

@@ -13,7 +13,9 @@ impl Environment {
     /// Returns the given environment, or that of this process. Must be called on the JavaScript
     /// thread, which can't change the environment meanwhile.
     pub(super) fn or_current(given: Option<HashMap<String, String>>) -> Self {
-        let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
         Self(given.unwrap_or_else(|| std::env::vars_os().filter_map(text).collect()))
     }
 
@@ -21,6 +23,10 @@ impl Environment {
     pub(super) fn supplies(self, config: &Config) -> Supplies {
         let Self(env) = self;
         let models = Catalog::new(config, |name| env.get(name).cloned()).supplies();
-        Supplies { env: env.into_iter().collect(), models: Some(models), system_prompt: config.system_prompt.clone() }
+        Supplies {
+            env: env.into_iter().collect(),
+            models: Some(models),
+            system_prompt: config.system_prompt.clone(),
+        }
     }
 }

@@ -13,20 +13,32 @@ impl Sessions {
     /// Holds a session at its next boundary, or at once if it is idle. Resolves to the new state of
     /// the hold.
     #[napi(catch_unwind, ts_return_type = "Promise<Hold>")]
-    pub fn session_hold<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+    pub fn session_hold<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         promise(env, self.act(id, |session| async move { Ok(session.hold().await?) }))
     }
 
     /// Releases a held session, so that it continues. Resolves to the new state of the hold.
     #[napi(catch_unwind, ts_return_type = "Promise<Hold>")]
-    pub fn session_release<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+    pub fn session_release<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         self.act_and_keep_alive(env, id, |session| async move { Ok(session.release().await?) })
     }
 
     /// Releases a session that the user sees as held, or holds it otherwise. `shown` is the state
     /// that the user sees; its default is that of the current snapshot. If the session is in
     /// another state, nothing changes. Resolves to the new state of the hold.
-    #[napi(catch_unwind, ts_args_type = "id: string, shown?: HoldShown", ts_return_type = "Promise<Hold>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, shown?: HoldShown",
+        ts_return_type = "Promise<Hold>"
+    )]
     pub fn session_toggle_hold<'env>(
         &self,
         env: &'env Env,

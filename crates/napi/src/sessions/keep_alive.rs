@@ -29,7 +29,8 @@ impl Sessions {
         T: Serialize + Send + 'static,
         Acting: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let act = |session: SessionHandle| async move { Ok((session.clone(), act(session).await?)) };
+        let act =
+            |session: SessionHandle| async move { Ok((session.clone(), act(session).await?)) };
         self.client().promise_and_keep_alive(env, self.act(what, act))
     }
 }
@@ -54,7 +55,9 @@ impl NodeClient {
     pub(super) fn promise_then_keep_alive<'env, T: Serialize>(
         self: Arc<Self>,
         env: &'env Env,
-        work: impl Future<Output = Result<(SessionHandle, T, impl FnOnce() + Send + 'static), Failure>> + Send + 'static,
+        work: impl Future<Output = Result<(SessionHandle, T, impl FnOnce() + Send + 'static), Failure>>
+        + Send
+        + 'static,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let work = catch_async_panic(async {
             let (session, value, on_resolved) = work.await?;

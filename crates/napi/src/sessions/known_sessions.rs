@@ -40,8 +40,13 @@ impl KnownSessions {
 
     /// Returns the known session with this id.
     pub(crate) fn get(&self, id: &str) -> Result<SessionHandle, Failure> {
-        let used =
-            |id: SessionId| self.lock().sessions.get(&id).filter(|used| !used.closed).map(|used| used.handle.clone());
+        let used = |id: SessionId| {
+            self.lock()
+                .sessions
+                .get(&id)
+                .filter(|used| !used.closed)
+                .map(|used| used.handle.clone())
+        };
         id.parse().ok().and_then(used).ok_or_else(|| {
             Failure::from(SessionError::UnknownSession { given: id.to_owned() }).hint(
                 "pass the id of a session that was opened, found or attached by this program, and not closed since",
@@ -81,11 +86,18 @@ impl KnownSessions {
     /// up: an answer must not go to an ask that is shown later.
     pub(super) fn shown(&self) -> HashMap<SessionId, AskId> {
         let all = self.lock();
-        all.sessions.iter().filter_map(|(id, used)| Some((id.clone(), used.shown.clone()?))).collect()
+        all.sessions
+            .iter()
+            .filter_map(|(id, used)| Some((id.clone(), used.shown.clone()?)))
+            .collect()
     }
 
     /// Records an attachment and returns its number.
-    pub(super) fn attach(&self, session: &SessionHandle, attached: impl FnOnce(u32) -> Attached) -> u32 {
+    pub(super) fn attach(
+        &self,
+        session: &SessionHandle,
+        attached: impl FnOnce(u32) -> Attached,
+    ) -> u32 {
         let mut all = self.lock();
         all.last_attachment += 1;
         let number = all.last_attachment;
@@ -102,7 +114,9 @@ impl KnownSessions {
     /// Waits until all attachments to a session have got the event with this number.
     pub(super) async fn wait_delivered(&self, id: &SessionId, seq: u64) {
         let reached: Vec<_> = match self.lock().sessions.get(id) {
-            Some(used) => used.attached.values().map(|attached| attached.wait_delivered(seq)).collect(),
+            Some(used) => {
+                used.attached.values().map(|attached| attached.wait_delivered(seq)).collect()
+            }
             None => return,
         };
         join_all(reached).await;
@@ -112,7 +126,11 @@ impl KnownSessions {
     pub(super) fn find(&self, what: &str) -> Result<Option<SessionId>, Failure> {
         let all = self.lock();
         let ids = |meant: &dyn Fn(&SessionId, &KnownSession) -> bool| {
-            all.sessions.iter().filter(|(id, used)| meant(id, used)).map(|(id, _)| id.clone()).collect::<Vec<_>>()
+            all.sessions
+                .iter()
+                .filter(|(id, used)| meant(id, used))
+                .map(|(id, _)| id.clone())
+                .collect::<Vec<_>>()
         };
         let is_named = |used: &KnownSession| used.handle.snapshot().settings.name == what;
         let mut found = ids(&|id, _| id.as_str() == what);
@@ -147,7 +165,12 @@ impl KnownSessions {
 impl KnownState {
     /// Returns the entry of a session. A new entry is marked as closed.
     fn entry(&mut self, handle: &SessionHandle) -> &mut KnownSession {
-        let fresh = || KnownSession { handle: handle.clone(), closed: true, shown: None, attached: HashMap::new() };
+        let fresh = || KnownSession {
+            handle: handle.clone(),
+            closed: true,
+            shown: None,
+            attached: HashMap::new(),
+        };
         self.sessions.entry(handle.id().clone()).or_insert_with(fresh)
     }
 

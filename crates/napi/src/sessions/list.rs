@@ -25,14 +25,20 @@ pub struct CloseOptions {
 impl Sessions {
     /// Lists all sessions: live ones first, then the newest first.
     #[napi(catch_unwind, ts_return_type = "Promise<SessionSummary[]>")]
-    pub fn session_list<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+    pub fn session_list<'env>(
+        &self,
+        env: &'env Env,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.client();
         promise(env, async move { Ok(place.sessions()?.0.list().await?) })
     }
 
     /// Lists the open asks of all sessions, live and saved, the oldest first.
     #[napi(catch_unwind, ts_return_type = "Promise<InboxAsk[]>")]
-    pub fn session_inbox<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+    pub fn session_inbox<'env>(
+        &self,
+        env: &'env Env,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.client();
         promise(env, async move { Ok(place.sessions()?.0.inbox().await?) })
     }
@@ -42,7 +48,11 @@ impl Sessions {
     ///
     /// Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.details.ids`).
     #[napi(catch_unwind, ts_return_type = "Promise<SessionId>")]
-    pub fn session_find<'env>(&self, env: &'env Env, what: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+    pub fn session_find<'env>(
+        &self,
+        env: &'env Env,
+        what: String,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.client();
         let environment = Environment::or_current(None);
         promise(env, async move {
@@ -59,7 +69,11 @@ impl Sessions {
     /// Rejects with `inexact` for a prefix of an id, `closed` if the session is closed already,
     /// `inUse` if `unusedSince` prevents the close, and `notSaving` if the session's events can't
     /// be saved at present.
-    #[napi(catch_unwind, ts_args_type = "id: string, options?: CloseOptions", ts_return_type = "Promise<void>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, options?: CloseOptions",
+        ts_return_type = "Promise<void>"
+    )]
     pub fn session_close<'env>(
         &self,
         env: &'env Env,
@@ -73,7 +87,10 @@ impl Sessions {
             let what = id;
             let id = place.id(&what).await?;
             let sessions = place.sessions()?.0;
-            if id.has_prefix(&what) && id.as_str() != what && sessions.look(id.as_str()).await?.settings.name != what {
+            if id.has_prefix(&what)
+                && id.as_str() != what
+                && sessions.look(id.as_str()).await?.settings.name != what
+            {
                 return Err(SessionError::Inexact { given: what, session: id }.into());
             }
             match unused_since {
@@ -90,7 +107,11 @@ impl Sessions {
     /// Rejects with `live` if the session is live, with `inexact` for a prefix of an id, and with
     /// `ambiguous` if several sessions have the name.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
-    pub fn session_delete<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn session_delete<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
         let place = self.client();
         // Another client may have closed the session.
         let known = place.known.find(&id);

@@ -68,14 +68,19 @@ impl Sessions {
     ///
     /// Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or
     /// `tooManySessions`.
-    #[napi(catch_unwind, ts_args_type = "options?: OpenOptions", ts_return_type = "Promise<SessionId>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "options?: OpenOptions",
+        ts_return_type = "Promise<SessionId>"
+    )]
     pub fn session_open<'env>(
         &self,
         env: &'env Env,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.client();
-        let mut options = read_argument::<Option<OpenOptions>>(env, "options", options).map(Option::unwrap_or_default);
+        let mut options = read_argument::<Option<OpenOptions>>(env, "options", options)
+            .map(Option::unwrap_or_default);
         let given = options.as_mut().ok().and_then(|options| options.env.take());
         let environment = Environment::or_current(given);
         promise(env, async move {
@@ -87,7 +92,8 @@ impl Sessions {
 }
 
 fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
-    let OpenOptions { cwd, name, model, policy, rules, asks, max_steps, max_turn_tokens, env: _ } = options;
+    let OpenOptions { cwd, name, model, policy, rules, asks, max_steps, max_turn_tokens, env: _ } =
+        options;
     let cwd = match cwd {
         Some(cwd) => cwd.into(),
         None => std::env::current_dir().map_err(|error| Failure::new("workspace", error))?,
@@ -102,8 +108,13 @@ fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
 }
 
 /// Adds the given rules to those of the configuration.
-fn add_rules(configured: &mut PolicyRules, OpenRules { allow, ask, deny }: OpenRules) -> Result<(), Failure> {
-    for (rules, given) in [(&mut configured.allow, allow), (&mut configured.ask, ask), (&mut configured.deny, deny)] {
+fn add_rules(
+    configured: &mut PolicyRules,
+    OpenRules { allow, ask, deny }: OpenRules,
+) -> Result<(), Failure> {
+    for (rules, given) in
+        [(&mut configured.allow, allow), (&mut configured.ask, ask), (&mut configured.deny, deny)]
+    {
         for rule in given.unwrap_or_default() {
             rules.push(rule.parse::<Rule>().map_err(|error| Failure::new("policy", error))?);
         }

@@ -25,7 +25,11 @@ impl Sessions {
     ///
     /// The returned pause counts as shown: an answer without an id goes to it.
     #[napi(catch_unwind, ts_return_type = "PauseState | null")]
-    pub fn session_get_pause_state<'env>(&self, env: &'env Env, id: String) -> napi::Result<Unknown<'env>> {
+    pub fn session_get_pause_state<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<Unknown<'env>> {
         let pause = self.read_known(env, &id, |place, session| {
             let snapshot = session.snapshot();
             let first = snapshot.asks.first();
@@ -45,7 +49,11 @@ impl Sessions {
     ///
     /// The first ask of the snapshot counts as shown: an answer without an id goes to it.
     #[napi(catch_unwind, ts_return_type = "Snapshot")]
-    pub fn session_snapshot<'env>(&self, env: &'env Env, id: String) -> napi::Result<Unknown<'env>> {
+    pub fn session_snapshot<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<Unknown<'env>> {
         let snapshot = self.read_known(env, &id, |place, session| {
             let snapshot = session.snapshot();
             place.known.show(session.id(), snapshot.asks.first().map(|ask| ask.id.clone()));

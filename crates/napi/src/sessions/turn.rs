@@ -77,7 +77,11 @@ impl Sessions {
     /// is interrupted. Node stays alive as for `sessionPrompt`.
     ///
     /// Rejects with `emptyGoal`, `promptTooLong`, `badTask`, `turnOpen` or `runOpen`.
-    #[napi(catch_unwind, ts_args_type = "id: string, run: RunRequest", ts_return_type = "Promise<RunStarted>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, run: RunRequest",
+        ts_return_type = "Promise<RunStarted>"
+    )]
     pub fn session_run<'env>(
         &self,
         env: &'env Env,
@@ -97,7 +101,11 @@ impl Sessions {
     /// Waits until a session has no open turn, no run and no queued prompt, or is held, and until
     /// this program's callbacks have got all its events. Resolves to the snapshot.
     #[napi(catch_unwind, ts_return_type = "Promise<Snapshot>")]
-    pub fn session_settled<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+    pub fn session_settled<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.client();
         let session = self.session(id);
         promise(env, async move {
@@ -122,7 +130,9 @@ impl Sessions {
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let options = read_argument::<Option<InterruptOptions>>(env, "options", options);
-        let work = self.act(id, |session| async move { interrupt(&session, options?.unwrap_or_default()).await });
+        let work = self.act(id, |session| async move {
+            interrupt(&session, options?.unwrap_or_default()).await
+        });
         promise(env, work)
     }
 }
@@ -134,7 +144,12 @@ pub(super) async fn interrupt(
     Ok(match session.interrupt(turn).await? {
         Interruption::Interrupting(turn) if wait.unwrap_or(true) => {
             let end = turn.end().await?;
-            Interrupted { found: Found::Turn, turn: Some(end.turn), outcome: Some(end.outcome), receipt: end.receipt }
+            Interrupted {
+                found: Found::Turn,
+                turn: Some(end.turn),
+                outcome: Some(end.outcome),
+                receipt: end.receipt,
+            }
         }
         Interruption::Interrupting(turn) => Interrupted::found(Found::Turn, Some(turn.turn)),
         Interruption::RunEnded => Interrupted::found(Found::Run, None),

@@ -63,14 +63,20 @@ impl SessionActor {
     /// the lane already, while the ask came by message.
     fn queue_ask(&self, ask: ToolAsk, ctx: &mut Context<Self>) {
         // Without a lane, no output can follow: the ask is dropped, and its tool is interrupted.
-        let Some(lane) = self.runner.as_ref().and_then(|runner| runner.lane_for(ask.turn)) else { return };
+        let Some(lane) = self.runner.as_ref().and_then(|runner| runner.lane_for(ask.turn)) else {
+            return;
+        };
         if let Err(TrySendError::Full(ask)) = lane.try_send(LaneMessage::Ask(ask)) {
             ctx.spawn(async move { drop(lane.send(ask).await) }.into_actor(self));
         }
     }
 
     /// Raises an ask. Everything that its call has sent before is published.
-    pub(super) fn raise_ask(&mut self, ToolAsk { turn, call, request, answering }: ToolAsk, ctx: &mut Context<Self>) {
+    pub(super) fn raise_ask(
+        &mut self,
+        ToolAsk { turn, call, request, answering }: ToolAsk,
+        ctx: &mut Context<Self>,
+    ) {
         let tool = request.tool_name().to_owned();
         // Registered under the id that the ask will get, because the asks mode may answer it at
         // once.

@@ -96,16 +96,23 @@ impl Handler<Attach> for SessionActor {
         }
         let newest = self.numbers.used();
         if after > newest {
-            return Err(SessionError::UnknownEvent { session: self.state.settings().id.clone(), after, newest });
+            return Err(SessionError::UnknownEvent {
+                session: self.state.settings().id.clone(),
+                after,
+                newest,
+            });
         }
         let (from, older) = self.past(after, limit);
         let (mut summaries, past) = self.ring.after(after, from);
         // A fact that could not be saved and has left the buffer exists only in the outbox.
-        summaries.extend(self.outbox.unsaved_in(from.saturating_add(1)..self.ring.evicted() + 1).cloned());
+        summaries.extend(
+            self.outbox.unsaved_in(from.saturating_add(1)..self.ring.evicted() + 1).cloned(),
+        );
         summaries.sort_by_key(|event| event.seq);
         // The log and the buffer provide the events up to this number, and the queue the later
         // ones.
-        let covered_up_to = past.last().map_or(0, |event| event.seq).max(from).max(self.ring.evicted());
+        let covered_up_to =
+            past.last().map_or(0, |event| event.seq).max(from).max(self.ring.evicted());
         let (queue, events) = queue(covered_up_to, room, limits);
         let client = self.clients.next;
         self.clients.next += 1;
@@ -114,7 +121,14 @@ impl Handler<Attach> for SessionActor {
         let live = ClientQueue { events, client, session };
         self.clients.attached.push(Client { id: client, who, queue });
         self.show_clients();
-        Ok(Attached { snapshot: self.shown.borrow().clone(), log: Arc::clone(&self.log), older, summaries, past, live })
+        Ok(Attached {
+            snapshot: self.shown.borrow().clone(),
+            log: Arc::clone(&self.log),
+            older,
+            summaries,
+            past,
+            live,
+        })
     }
 }
 
@@ -136,13 +150,20 @@ impl SessionActor {
     fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<OlderFacts>) {
         let evicted = self.ring.evicted();
         let Some(limit) = limit else {
-            return (after, (after < evicted).then_some((after.saturating_add(1)..evicted + 1, None)));
+            return (
+                after,
+                (after < evicted).then_some((after.saturating_add(1)..evicted + 1, None)),
+            );
         };
         match self.ring.before_newest(limit) {
             Some(before) => (after.max(before), None),
             None => {
                 let missing = limit - self.ring.facts_after(after);
-                (after, (after < evicted).then_some((after.saturating_add(1)..evicted + 1, Some(missing))))
+                (
+                    after,
+                    (after < evicted)
+                        .then_some((after.saturating_add(1)..evicted + 1, Some(missing))),
+                )
             }
         }
     }

@@ -45,11 +45,18 @@ impl SessionActor {
     fn save_draft(&mut self, ctx: &mut Context<Self>) {
         let pieces = std::mem::take(&mut self.draft.pieces);
         let saving = self.log.keep_draft(pieces.clone());
-        let saved = saving.into_actor(self).map(move |saved, actor, ctx| actor.draft_saved(saved, pieces, ctx));
+        let saved = saving
+            .into_actor(self)
+            .map(move |saved, actor, ctx| actor.draft_saved(saved, pieces, ctx));
         self.draft.saving = Some(ctx.spawn(saved));
     }
 
-    fn draft_saved(&mut self, saved: Result<(), StoreError>, pieces: Vec<Arc<Event>>, ctx: &mut Context<Self>) {
+    fn draft_saved(
+        &mut self,
+        saved: Result<(), StoreError>,
+        pieces: Vec<Arc<Event>>,
+        ctx: &mut Context<Self>,
+    ) {
         self.draft.saving = None;
         match saved {
             Ok(()) => self.saves_again(ctx),

@@ -69,7 +69,9 @@ impl SessionActor {
                 key,
                 match waiting.gate {
                     Gate::Step => GateAnswer::Step(self.state.history()),
-                    Gate::Tool { call, .. } => GateAnswer::Call { approved: self.state.approved(call).cloned() },
+                    Gate::Tool { call, .. } => {
+                        GateAnswer::Call { approved: self.state.approved(call).cloned() }
+                    }
                 },
             )),
             GateReply::Denied { reason } => Some(Action::Pass(key, GateAnswer::Denied(reason))),

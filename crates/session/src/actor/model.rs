@@ -23,7 +23,11 @@ pub(crate) struct UseModel {
 impl Handler<UseModel> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
-    fn handle(&mut self, UseModel { model, by }: UseModel, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        UseModel { model, by }: UseModel,
+        ctx: &mut Self::Context,
+    ) -> Self::Result {
         let verb = ChangeModelRequest { model: model.name().to_owned(), supplies: None };
         let request = ByClient { verb, by };
         match self.check_room_for_work().and_then(|()| self.handle_input(&request, ctx)) {

@@ -145,21 +145,29 @@ impl Outbox {
 
     /// Whether the actor ends after the waiting parcels.
     pub(super) fn is_ending(&self) -> bool {
-        let stops = |held: &HeldParcel| held.parcel.actions.iter().any(|action| matches!(action, Action::Stop));
+        let stops = |held: &HeldParcel| {
+            held.parcel.actions.iter().any(|action| matches!(action, Action::Stop))
+        };
         self.ending || self.held.iter().any(stops)
     }
 }
 
 impl SessionActor {
     /// Adds a parcel to the outbox. It leaves when its facts are saved, which may be at once.
-    pub(super) fn dispatch(&mut self, facts: Vec<Arc<Event>>, parcel: Parcel, ctx: &mut Context<Self>) {
+    pub(super) fn dispatch(
+        &mut self,
+        facts: Vec<Arc<Event>>,
+        parcel: Parcel,
+        ctx: &mut Context<Self>,
+    ) {
         // A parcel without facts leaves together with the one before it.
         let before = self.outbox.held.back().map(|held| held.upto);
         let upto = facts.last().map(|fact| fact.seq).or(before).unwrap_or_default();
         let save = !facts.is_empty();
         self.outbox.unsaved.extend(facts);
         let weight = parcel.events.iter().map(|event| event.weight()).sum();
-        self.outbox.largest = if self.outbox.held.is_empty() { weight } else { self.outbox.largest.max(weight) };
+        self.outbox.largest =
+            if self.outbox.held.is_empty() { weight } else { self.outbox.largest.max(weight) };
         self.outbox.weight += weight;
         self.outbox.held.push_back(HeldParcel { upto, weight, parcel });
         if save {
@@ -174,7 +182,9 @@ impl SessionActor {
     /// Carries out the parcels that need no further save, or all parcels while saving fails.
     fn release_parcels(&mut self, ctx: &mut Context<Self>) {
         let failing = self.outbox.failing.is_some();
-        while let Some(held) = self.outbox.held.pop_front_if(|held| failing || held.upto <= self.outbox.saved) {
+        while let Some(held) =
+            self.outbox.held.pop_front_if(|held| failing || held.upto <= self.outbox.saved)
+        {
             self.outbox.weight -= held.weight;
             self.release_parcel(held.parcel, held.upto <= self.outbox.saved, ctx);
         }
@@ -193,7 +203,10 @@ impl SessionActor {
             None => {
                 self.outbox.saving = true;
                 let late = ctx.run_later(SAVE_LATE, move |actor, ctx| {
-                    actor.not_saved(&format!("saving takes longer than {} s", SAVE_LATE.as_secs()), ctx);
+                    actor.not_saved(
+                        &format!("saving takes longer than {} s", SAVE_LATE.as_secs()),
+                        ctx,
+                    );
                 });
                 ctx.spawn(saving.into_actor(self).map(move |result, actor, ctx| {
                     ctx.cancel_future(late);
@@ -224,7 +237,9 @@ impl SessionActor {
                 }
             }
             // The append had written its facts in spite of the reported error.
-            Err(StoreError::Conflict { last, .. }) if self.outbox.unsaved.iter().any(|fact| fact.seq == last) => {
+            Err(StoreError::Conflict { last, .. })
+                if self.outbox.unsaved.iter().any(|fact| fact.seq == last) =>
+            {
                 self.saved(last, Ok(()), ctx);
                 self.save(ctx);
             }
@@ -318,8 +333,12 @@ impl SessionActor {
             }
         }
         if let Some(mut snapshot) = parcel.snapshot {
-            snapshot
-                .set_not_saved(self.env.not_saved.clone().or_else(|| self.outbox.failing.clone().filter(|_| !saved)));
+            snapshot.set_not_saved(
+                self.env
+                    .not_saved
+                    .clone()
+                    .or_else(|| self.outbox.failing.clone().filter(|_| !saved)),
+            );
             snapshot.clients = self.clients.len();
             self.publish_snapshot(snapshot);
         }

@@ -94,7 +94,8 @@ impl Sender {
             // The client is gone, and its detach is on the way to the actor.
             return Ok(());
         }
-        let full = queue.waiting.len() >= self.most_events || queue.bytes + weight > self.most_bytes;
+        let full =
+            queue.waiting.len() >= self.most_events || queue.bytes + weight > self.most_bytes;
         if full && !queue.waiting.is_empty() {
             let after = queue.last_taken;
             queue.end(ClientEnd::Lagged { after });

@@ -51,7 +51,8 @@ impl Evicted {
         self.text.head.push_str(text);
         if self.text.head.len() >= PART {
             let part = std::mem::take(&mut self.text);
-            let delta = if self.parts.is_empty() { self.so_far(part) } else { self.more(part.head) };
+            let delta =
+                if self.parts.is_empty() { self.so_far(part) } else { self.more(part.head) };
             self.parts.push(self.event(delta));
         }
     }
@@ -143,7 +144,8 @@ impl Ring {
     pub(crate) fn after(&self, after: u64, from: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
         let until = self.events.partition_point(|event| event.seq <= from);
         // The end of a turn leaves no item open.
-        let ends_turn = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::TurnFinished { .. }));
+        let ends_turn =
+            |event: &Arc<Event>| matches!(event.fact(), Some(Fact::TurnFinished { .. }));
         let end = self.events.range(..until).rposition(ends_turn);
         let missed = |evicted: &u64| *evicted > after;
         let open = self.open.values().filter(|item| end.is_none() && missed(&item.last.seq));
@@ -152,18 +154,28 @@ impl Ring {
 
         let cut = self.events.range(end.map_or(0, |end| end + 1)..until);
         let cut = cut.filter(|event| event.seq > after && piece(event).is_some());
-        let done = self.done.iter().filter(|(_, evicted)| evicted.as_ref().is_some_and(missed)).map(|(item, _)| *item);
+        let done = self
+            .done
+            .iter()
+            .filter(|(_, evicted)| evicted.as_ref().is_some_and(missed))
+            .map(|(item, _)| *item);
         let cut_items = cut.clone().filter_map(|event| piece(event)).map(|(item, ..)| item);
-        let whole: BTreeSet<_> = done.chain(cut_items.filter(|item| self.done.contains_key(item))).collect();
-        let is_left_out = |event: &Event| piece(event).is_some_and(|(item, ..)| whole.contains(&item));
+        let whole: BTreeSet<_> =
+            done.chain(cut_items.filter(|item| self.done.contains_key(item))).collect();
+        let is_left_out =
+            |event: &Event| piece(event).is_some_and(|(item, ..)| whole.contains(&item));
         let here = cut.chain(self.events.range(until..));
         (evicted, here.filter(|event| !is_left_out(event)).cloned().collect())
     }
 
     /// The output so far of a call that has no result yet.
     pub(crate) fn output(&self, item: ItemId) -> Kept {
-        let mut output = self.open.get(&item).map(|evicted| evicted.text.clone()).unwrap_or_default();
-        self.events.iter().filter_map(|event| added_text(event, item)).for_each(|text| output.push(text));
+        let mut output =
+            self.open.get(&item).map(|evicted| evicted.text.clone()).unwrap_or_default();
+        self.events
+            .iter()
+            .filter_map(|event| added_text(event, item))
+            .for_each(|text| output.push(text));
         output
     }
 

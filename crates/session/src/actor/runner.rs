@@ -44,8 +44,11 @@ impl SessionActor {
     pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
         let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
         // A turn that continues after a restart still has its calls with an open Confirm.
-        let (step, pending_calls) = (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
-        let used = self.state.step_usage(open.open_step.unwrap_or_default(), self.env.moment(self.numbers.next()));
+        let (step, pending_calls) =
+            (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
+        let used = self
+            .state
+            .step_usage(open.open_step.unwrap_or_default(), self.env.moment(self.numbers.next()));
         let cancel = CancellationToken::new();
         if matches!(self.state.phase(), Phase::Interrupting(..)) {
             // The cut was saved before the start.
@@ -56,7 +59,8 @@ impl SessionActor {
             .map(move |message| FromLane { turn, message: Some(message) })
             .chain(futures_util::stream::iter([FromLane { turn, message: None }]));
         let weak_lane = lane.downgrade();
-        let toolbox = self.toolbox.take().unwrap_or_else(|| (self.env.toolbox)(self.state.settings()));
+        let toolbox =
+            self.toolbox.take().unwrap_or_else(|| (self.env.toolbox)(self.state.settings()));
         let job = TurnJob {
             turn,
             iteration: self.state.run().is_some(),
@@ -109,13 +113,19 @@ impl StreamHandler<FromLane> for SessionActor {
             Some(LaneMessage::Delta(delta)) => self.publish_delta(delta, ctx),
             Some(LaneMessage::Ask(ask)) => self.raise_ask(ask, ctx),
             Some(LaneMessage::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
-            Some(LaneMessage::Report(end @ Report::Finished { .. })) => self.runner_ended(turn, end, ctx),
+            Some(LaneMessage::Report(end @ Report::Finished { .. })) => {
+                self.runner_ended(turn, end, ctx)
+            }
             Some(LaneMessage::Report(report)) => self.take_report(turn, report, ctx),
             Some(LaneMessage::Tools(toolbox)) => self.toolbox = Some(toolbox),
             None => {
                 let error = Some("the turn's runner ended without a report".to_owned());
                 let (tools, processes) = (Vec::new(), EndedProcesses::default());
-                self.runner_ended(turn, Report::Finished { outcome: Outcome::Panicked, error, tools, processes }, ctx);
+                self.runner_ended(
+                    turn,
+                    Report::Finished { outcome: Outcome::Panicked, error, tools, processes },
+                    ctx,
+                );
             }
         }
     }
@@ -135,7 +145,8 @@ impl SessionActor {
             return;
         }
         // Most turns have no such jobs, and need no thread.
-        if !matches!(self.state.phase(), Phase::Interrupting(..)) || !self.background.has_cut(turn) {
+        if !matches!(self.state.phase(), Phase::Interrupting(..)) || !self.background.has_cut(turn)
+        {
             return self.take_report(turn, end, ctx);
         }
         let background = self.background.clone();

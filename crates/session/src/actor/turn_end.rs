@@ -28,7 +28,9 @@ impl Handler<AwaitEnd> for SessionActor {
     fn handle(&mut self, AwaitEnd { turn }: AwaitEnd, _: &mut Self::Context) -> Self::Result {
         let is_open = self.state.turn().is_some_and(|open| open.id == turn);
         let is_last = self.ends.last.as_ref().is_some_and(|last| last.turn == turn);
-        MessageResult((is_open || is_last || self.outbox.has_end_of(turn)).then(|| self.ends.await_end(turn)))
+        MessageResult(
+            (is_open || is_last || self.outbox.has_end_of(turn)).then(|| self.ends.await_end(turn)),
+        )
     }
 }
 

@@ -2,8 +2,9 @@
 
 use actix::prelude::*;
 use holdpoint_common::api::{
-    AnswerRequest, Answered, AsksRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply, InterruptRequest,
-    PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb, VerbReply,
+    AnswerRequest, Answered, AsksRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
+    InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest,
+    RunStarted, ToggleRequest, Verb, VerbReply,
 };
 use holdpoint_common::{Hold, HoldShown, Refused, Who};
 
@@ -108,7 +109,9 @@ impl Act for InterruptRequest {
     fn done(&self, by: &Who, reply: &InterruptReply, _: &SessionActor) {
         match reply {
             InterruptReply { turn: Some(turn), .. } => tracing::info!(%turn, %by, "interrupt"),
-            InterruptReply { run: true, .. } => tracing::info!(%by, "run interrupted between two turns"),
+            InterruptReply { run: true, .. } => {
+                tracing::info!(%by, "run interrupted between two turns")
+            }
             _ => {}
         }
     }

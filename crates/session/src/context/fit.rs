@@ -128,9 +128,12 @@ pub fn fit(
         }
     }
     first.take_if(|_| from >= newest || begins(from));
-    let stays = |unit: usize| (unit >= from && !skipped.contains(&unit)) || unit == newest || Some(unit) == first;
+    let stays = |unit: usize| {
+        (unit >= from && !skipped.contains(&unit)) || unit == newest || Some(unit) == first
+    };
     let before = request.messages.len();
-    let mut kept = units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| stays(n)));
+    let mut kept =
+        units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| stays(n)));
     request.messages.retain(|_| kept.next().unwrap_or(true));
     let messages = (before - request.messages.len()) as u64;
     let Size { tokens, lines } = taken;
@@ -179,7 +182,10 @@ impl Size {
 impl Bounds {
     /// The bounds without the size that is taken.
     fn less(&self, taken: Size) -> Self {
-        Self { lines: self.lines.saturating_sub(taken.lines), tokens: self.tokens.saturating_sub(taken.tokens) }
+        Self {
+            lines: self.lines.saturating_sub(taken.lines),
+            tokens: self.tokens.saturating_sub(taken.tokens),
+        }
     }
 }
 
@@ -197,8 +203,11 @@ impl Measure<'_> {
             return estimate(request.fixed_bytes());
         }
         let tools = request.tools.iter();
-        let tools: u64 =
-            tools.map(|tool| (self.count)(&tool.description) + (self.count)(&tool.schema.to_string()) + FRAME).sum();
+        let tools: u64 = tools
+            .map(|tool| {
+                (self.count)(&tool.description) + (self.count)(&tool.schema.to_string()) + FRAME
+            })
+            .sum();
         (self.count)(&request.system) + tools
     }
 
@@ -239,9 +248,12 @@ impl Measure<'_> {
                 match whole {
                     Message::Tool(result) => {
                         let (output, short) = (Kept::default(), shortened(&result.to_text(), most));
-                        *message = Message::Tool(ToolResult { output, result: short, ..result.clone() });
+                        *message =
+                            Message::Tool(ToolResult { output, result: short, ..result.clone() });
                     }
-                    Message::User(results) if !whole.is_prompt() => *message = Message::User(shortened(results, most)),
+                    Message::User(results) if !whole.is_prompt() => {
+                        *message = Message::User(shortened(results, most))
+                    }
                     Message::User(_) | Message::Assistant(_) => {}
                 }
             }
@@ -253,6 +265,7 @@ impl Measure<'_> {
 fn shortened(text: &str, most: usize) -> String {
     let head = text.floor_char_boundary(most / 2);
     let tail = text.ceil_char_boundary(text.len() - most / 2).max(head);
-    let mark = format!("[... {} bytes left out: the conversation has no room for them ...]", tail - head);
+    let mark =
+        format!("[... {} bytes left out: the conversation has no room for them ...]", tail - head);
     format!("{}\n{mark}\n{}", &text[..head], &text[tail..])
 }

@@ -18,7 +18,8 @@ pub(crate) struct Tokenizer {
 impl Tokenizer {
     /// The number of tokens in a text.
     pub(crate) fn count(&self, text: &str) -> u64 {
-        let Some(vocabulary) = self.vocabulary.get_or_init(|| tiktoken_rs::o200k_base().ok()) else {
+        let Some(vocabulary) = self.vocabulary.get_or_init(|| tiktoken_rs::o200k_base().ok())
+        else {
             return super::estimate(text.len() as u64);
         };
         let (mut tokens, mut rest) = (0, text);

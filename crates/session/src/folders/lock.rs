@@ -49,7 +49,8 @@ impl SessionsLock {
     /// [`LockError::Held`] if another process holds the lock. This call does not wait for it.
     pub fn take(folders: &Folders) -> Result<Self, LockError> {
         let path = folders.data().to_owned();
-        let folder = File::open(&path).map_err(|error| FoldersError::Io { path: path.clone(), error })?;
+        let folder =
+            File::open(&path).map_err(|error| FoldersError::Io { path: path.clone(), error })?;
         let file = folders.data().join(LOCK);
         lock(&folder, &file)?;
         loop {
@@ -73,7 +74,11 @@ impl SessionsLock {
             match File::open(path) {
                 Ok(opened) if is_free(&opened) => {}
                 Ok(_) => return Err(LockError::Held { pid: holder(&file) }),
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    ) => {}
                 Err(error) => return Err(FoldersError::Io { path: path.to_owned(), error }.into()),
             }
         }
@@ -96,7 +101,9 @@ fn lock(opened: &File, file: &Path) -> Result<(), LockError> {
             // Another process was only checking the lock.
             Err(Errno::WOULDBLOCK) if is_free(opened) => {}
             Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(file) }),
-            Err(error) => return Err(FoldersError::Io { path: file.to_owned(), error: error.into() }.into()),
+            Err(error) => {
+                return Err(FoldersError::Io { path: file.to_owned(), error: error.into() }.into());
+            }
         }
     }
 }

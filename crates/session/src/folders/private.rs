@@ -72,11 +72,19 @@ pub fn make_folder(folder: &Path) -> Result<(), FoldersError> {
 /// The file can't be opened, or is not private.
 pub fn open(path: &Path, how: &mut OpenOptions) -> Result<File, FoldersError> {
     let failed = |error: io::Error| match error.raw_os_error() {
-        Some(code) if code == Errno::LOOP.raw_os_error() => Exposed::Link { path: path.to_owned() }.into(),
+        Some(code) if code == Errno::LOOP.raw_os_error() => {
+            Exposed::Link { path: path.to_owned() }.into()
+        }
         _ => FoldersError::Io { path: path.to_owned(), error },
     };
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
-    let file = how.create(true).truncate(false).mode(0o600).custom_flags(flags).open(path).map_err(failed)?;
+    let file = how
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)
+        .map_err(failed)?;
     check(path, &file.metadata().map_err(failed)?, 0o077)?;
     Ok(file)
 }
@@ -104,7 +112,11 @@ pub(crate) fn check_above(folder: &Path) -> Result<(), Exposed> {
     let above = folder.ancestors().skip(1).find_map(|above| Some((above, above.metadata().ok()?)));
     let Some((above, found)) = above else { return Ok(()) };
     let is_ours = [0, geteuid().as_raw()].contains(&found.uid()) || found.mode() & STICKY != 0;
-    if is_ours { Ok(()) } else { Err(Exposed::Foreign { path: above.to_owned(), uid: found.uid() }) }
+    if is_ours {
+        Ok(())
+    } else {
+        Err(Exposed::Foreign { path: above.to_owned(), uid: found.uid() })
+    }
 }
 
 /// Refuses a folder or file that belongs to another user or gives others one of these permissions.

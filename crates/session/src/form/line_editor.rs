@@ -71,7 +71,9 @@ impl LineEditor {
     /// The start of the word before the cursor.
     fn word(&self) -> usize {
         let typed = self.text[..self.cursor].trim_end();
-        typed.rfind(char::is_whitespace).map_or(0, |at| at + typed[at..].chars().next().map_or(0, char::len_utf8))
+        typed
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + typed[at..].chars().next().map_or(0, char::len_utf8))
     }
 }
 

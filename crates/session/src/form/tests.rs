@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use holdpoint_common::{AskOrigin, CallId, PauseRequest, QuestionOption, QuestionRequest, Timestamp};
+use holdpoint_common::{
+    AskOrigin, CallId, PauseRequest, QuestionOption, QuestionRequest, Timestamp,
+};
 
 use proptest::prelude::*;
 
@@ -112,7 +114,10 @@ fn m_a10_always_takes_a_second_press_and_only_where_it_is_offered() {
     assert!(!form.is_armed());
     let at = at + GUARD * 2;
     assert_eq!(form.press(Key::Char('a'), at), Pressed::ModeChanged);
-    assert_eq!(form.press(Key::Char('a'), at + ALWAYS_GUARD), Pressed::Answer(Answer::Approve { always: true }));
+    assert_eq!(
+        form.press(Key::Char('a'), at + ALWAYS_GUARD),
+        Pressed::Answer(Answer::Approve { always: true })
+    );
 }
 
 #[test]
@@ -121,16 +126,27 @@ fn m_a2_a_denial_can_have_a_reason() {
     let mut form = AskForm::new(pause(PauseKind::Confirm), at - GUARD);
     assert_eq!(form.press(Key::Char('r'), at), Pressed::ModeChanged);
     assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "an empty reason is not accepted");
-    for key in [Key::Char(' '), Key::Char('y'), Key::Char('n'), Key::Backspace, Key::Char('o'), Key::Char(' ')] {
+    for key in [
+        Key::Char(' '),
+        Key::Char('y'),
+        Key::Char('n'),
+        Key::Backspace,
+        Key::Char('o'),
+        Key::Char(' '),
+    ] {
         assert_eq!(form.press(key, at), Pressed::Typed, "letters are text at once");
     }
     assert_eq!(form.press(Key::Ctrl('d'), at), Pressed::Nothing);
-    assert_eq!(form.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("yo".into()) }));
+    assert_eq!(
+        form.press(Key::Enter, at),
+        Pressed::Answer(Answer::Deny { reason: Some("yo".into()) })
+    );
     assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
 }
 
 #[test]
-fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_and_keeps_what_was_typed() {
+fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_and_keeps_what_was_typed()
+ {
     let at = Instant::now() + GUARD;
     let mut form = AskForm::new(pause(PauseKind::Confirm), at - GUARD);
     for key in [Key::Char('R'), Key::Char('x')] {
@@ -144,19 +160,26 @@ fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_an
     assert_eq!(form.press(Key::Char('r'), at), Pressed::ModeChanged);
     assert_eq!((form.entry(), form.line().text()), (Entry::Text { chosen: true }, "x"));
     assert_eq!(form.press(Key::Esc, at), Pressed::ModeChanged);
-    assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Answer(Answer::Approve { always: false }));
+    assert_eq!(
+        form.press(Key::Char('y'), at + GUARD),
+        Pressed::Answer(Answer::Approve { always: false })
+    );
     assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Interrupt);
     // If the denial is refused, the reason is still there.
     let at = at + GUARD * 2;
     form.reopen(at - GUARD);
     form.press(Key::Char('r'), at);
-    assert_eq!(form.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("x".into()) }));
+    assert_eq!(
+        form.press(Key::Enter, at),
+        Pressed::Answer(Answer::Deny { reason: Some("x".into()) })
+    );
 }
 
 /// A sentence that is being typed when an ask appears does not answer it.
 #[test]
 fn m_a10_what_is_typed_on_answers_nothing() {
-    let (kinds, words) = ([PauseKind::Confirm, PauseKind::Continue], "an array of many years\ry\rn\r");
+    let (kinds, words) =
+        ([PauseKind::Confirm, PauseKind::Continue], "an array of many years\ry\rn\r");
     for kind in kinds {
         let mut at = Instant::now();
         let mut form = AskForm::new(pause(kind), at);
@@ -181,7 +204,8 @@ fn m_a10_what_is_typed_on_answers_nothing() {
 /// Keys typed for an earlier ask do not become the start of an answer.
 #[test]
 fn m_a10_what_is_typed_on_is_no_text_for_a_question() {
-    let question = Question { id: "a".into(), header: "a".into(), question: "a".into(), options: vec![] };
+    let question =
+        Question { id: "a".into(), header: "a".into(), question: "a".into(), options: vec![] };
     let request = QuestionRequest { tool_name: "ask_user".into(), questions: vec![question] };
     let mut at = Instant::now();
     let mut form = AskForm::new(ask(AskRequest::Question(request)), at);
@@ -192,21 +216,34 @@ fn m_a10_what_is_typed_on_is_no_text_for_a_question() {
     at += GUARD / 2;
     assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
     assert_eq!(form.press(Key::Char('x'), at + GUARD), Pressed::Typed);
-    assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Typed, "a user who has begun may type fast");
+    assert_eq!(
+        form.press(Key::Char('y'), at + GUARD),
+        Pressed::Typed,
+        "a user who has begun may type fast"
+    );
     assert_eq!(form.line().text(), "xy");
 }
 
 /// A form with two questions, one with options and one without.
 fn questions(now: Instant) -> AskForm {
     let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
-    let question = |id: &str, options| Question { id: id.into(), header: id.into(), question: id.into(), options };
-    let questions = vec![question("colour", vec![option("red"), option("blue")]), question("why", vec![])];
+    let question = |id: &str, options| Question {
+        id: id.into(),
+        header: id.into(),
+        question: id.into(),
+        options,
+    };
+    let questions =
+        vec![question("colour", vec![option("red"), option("blue")]), question("why", vec![])];
     let request = QuestionRequest { tool_name: "ask_user".into(), questions };
     AskForm::new(ask(AskRequest::Question(request)), now)
 }
 
 fn reply(colour: Option<&str>, why: Option<&str>) -> Pressed {
-    let reply = |id: &str, answer: Option<&str>| QuestionReply { id: id.into(), answer: answer.map(Into::into) };
+    let reply = |id: &str, answer: Option<&str>| QuestionReply {
+        id: id.into(),
+        answer: answer.map(Into::into),
+    };
     Pressed::Answer(Answer::Reply { answers: vec![reply("colour", colour), reply("why", why)] })
 }
 
@@ -216,7 +253,9 @@ fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
     let mut form = questions(start);
     assert_eq!(form.press(Key::Char('2'), start), Pressed::Nothing, "too early");
     let at = start + GUARD;
-    for key in [Key::Char('0'), Key::Char('3'), Key::Char('x'), Key::Enter, Key::Ctrl('d'), Key::Backspace] {
+    for key in
+        [Key::Char('0'), Key::Char('3'), Key::Char('x'), Key::Enter, Key::Ctrl('d'), Key::Backspace]
+    {
         assert_eq!(form.press(key, at), Pressed::Nothing, "{key:?}");
     }
     let at = at + GUARD;
@@ -340,7 +379,10 @@ fn m_a10_keys_after_an_ask_are_swallowed_until_none_has_come_for_300_ms() {
         assert_eq!(after.end(), Some(at + GUARD));
     }
     at += Duration::from_millis(1);
-    assert!(!after.swallows(Key::Esc, at) && !after.swallows(Key::Ctrl('c'), at), "these act at any time");
+    assert!(
+        !after.swallows(Key::Esc, at) && !after.swallows(Key::Ctrl('c'), at),
+        "these act at any time"
+    );
     at += GUARD;
     assert!(!after.swallows(Key::Enter, at));
     assert_eq!(after.end(), None);
@@ -348,9 +390,24 @@ fn m_a10_keys_after_an_ask_are_swallowed_until_none_has_come_for_300_ms() {
 
 fn any_key() -> impl Strategy<Value = Key> {
     prop_oneof![
-        prop::sample::select("yYnNaArRwWsS12 \u{301}x".chars().collect::<Vec<_>>()).prop_map(Key::Char),
-        prop::sample::select(vec![Key::Enter, Key::Tab, Key::BackTab, Key::Left, Key::Right, Key::Home, Key::End]),
-        prop::sample::select(vec![Key::Backspace, Key::Delete, Key::Other, Key::Ctrl('d'), Key::Ctrl('w')]),
+        prop::sample::select("yYnNaArRwWsS12 \u{301}x".chars().collect::<Vec<_>>())
+            .prop_map(Key::Char),
+        prop::sample::select(vec![
+            Key::Enter,
+            Key::Tab,
+            Key::BackTab,
+            Key::Left,
+            Key::Right,
+            Key::Home,
+            Key::End
+        ]),
+        prop::sample::select(vec![
+            Key::Backspace,
+            Key::Delete,
+            Key::Other,
+            Key::Ctrl('d'),
+            Key::Ctrl('w')
+        ]),
     ]
 }
 

@@ -2,13 +2,16 @@
 //! text; the last thoughts; the last results; and then all calls and thoughts. The user's prompts
 //! are left out last, and only if none of these helps.
 
-use holdpoint_common::{AssistantMessage, Block, BlockKind, ItemId, Kept, Omitted, ToolCall, ToolResult};
+use holdpoint_common::{
+    AssistantMessage, Block, BlockKind, ItemId, Kept, Omitted, ToolCall, ToolResult,
+};
 
 use crate::model::Message;
 use crate::model::inserted::{RESULTS, is_results};
 
 /// The text in place of a result that was refused.
-const RESULT_LEFT_OUT: &str = "its result is left out: the provider refused the request that contained it";
+const RESULT_LEFT_OUT: &str =
+    "its result is left out: the provider refused the request that contained it";
 
 /// The parts that can be left out of a conversation, the least harmful first.
 pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
@@ -31,7 +34,10 @@ pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
 
 /// The position of the last answer.
 fn last_answer(messages: &[Message]) -> usize {
-    messages.iter().rposition(|message| matches!(message, Message::Assistant(_))).unwrap_or(messages.len())
+    messages
+        .iter()
+        .rposition(|message| matches!(message, Message::Assistant(_)))
+        .unwrap_or(messages.len())
 }
 
 fn has(message: &Message, omitted: Omitted) -> bool {

@@ -54,7 +54,11 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for MarkLayer {
     }
 }
 
-fn mark<S: Subscriber + for<'span> LookupSpan<'span>>(id: &Id, read: DebugFieldVisitor, context: &Context<'_, S>) {
+fn mark<S: Subscriber + for<'span> LookupSpan<'span>>(
+    id: &Id,
+    read: DebugFieldVisitor,
+    context: &Context<'_, S>,
+) {
     let (Some(span), Some(marked)) = (context.span(id), read.0) else { return };
     let mut extensions = span.extensions_mut();
     if marked {
@@ -75,7 +79,8 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Filter<S> for Debugged {
         }
         is_ours(metadata)
             && context.lookup_current().is_some_and(|span| {
-                span.scope().any(|span| span.name() == SPAN && span.extensions().get::<Mark>().is_some())
+                span.scope()
+                    .any(|span| span.name() == SPAN && span.extensions().get::<Mark>().is_some())
             })
     }
 

@@ -36,14 +36,18 @@ pub(crate) struct LocalAttachment {
 
 impl LocalAttachment {
     /// Attaches a client.
-    pub(super) async fn open(session: &LocalSession, from: AttachFrom) -> Result<Self, SessionError> {
+    pub(super) async fn open(
+        session: &LocalSession,
+        from: AttachFrom,
+    ) -> Result<Self, SessionError> {
         let attach = || Attach { who: session.who(), from };
         let attached = match session.send(attach).await {
             // The actor failed before it replied. A second attach does no harm.
             Err(SessionError::Gone { .. }) => session.send(attach).await?,
             attached => attached?,
         };
-        let items = if from.limit.is_some() { OpenItems::after(0) } else { OpenItems::after(from.after) };
+        let items =
+            if from.limit.is_some() { OpenItems::after(0) } else { OpenItems::after(from.after) };
         Ok(Self::new(attached?, items))
     }
 
@@ -54,7 +58,16 @@ impl LocalAttachment {
             past = std::mem::take(&mut summaries);
             items.complete_items(&mut past);
         }
-        Self { snapshot, log, older, summaries, page: VecDeque::new(), past: past.into(), items, live }
+        Self {
+            snapshot,
+            log,
+            older,
+            summaries,
+            page: VecDeque::new(),
+            past: past.into(),
+            items,
+            live,
+        }
     }
 
     /// Reads facts that have left the output buffer, one page at a time. A call that is dropped
@@ -68,10 +81,14 @@ impl LocalAttachment {
                 self.older = Some((start..range.end, None));
                 continue;
             }
-            let Page { facts: mut page, next } = self.log.page(range.clone(), PAGE).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "facts of the log can't be read");
-                Page { facts: vec![gap(&self.snapshot, range.start, range.end - 1)], next: None }
-            });
+            let Page { facts: mut page, next } =
+                self.log.page(range.clone(), PAGE).await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "facts of the log can't be read");
+                    Page {
+                        facts: vec![gap(&self.snapshot, range.start, range.end - 1)],
+                        next: None,
+                    }
+                });
             let end = next.filter(|next| *next < range.end).unwrap_or(range.end);
             self.older = (end < range.end).then_some((end..range.end, None));
             page.extend(self.summaries.extract_if(.., |summary| summary.seq < end));

@@ -127,8 +127,11 @@ impl SessionBackend for LocalSession {
     ) -> Result<Arc<Snapshot>, SessionError> {
         loop {
             let mut shown = self.shown();
-            let matched =
-                shown.wait_for(|snapshot| predicate(snapshot)).await.ok().map(|snapshot| Arc::clone(&snapshot));
+            let matched = shown
+                .wait_for(|snapshot| predicate(snapshot))
+                .await
+                .ok()
+                .map(|snapshot| Arc::clone(&snapshot));
             if let (Some(snapshot), Ok(_)) = (matched, shown.has_changed()) {
                 return Ok(snapshot);
             }

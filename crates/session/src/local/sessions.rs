@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::{InboxAsk, TurnEnd};
-use holdpoint_common::{Ask, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::{
+    Ask, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
+};
 
 use super::verbs::Target;
 use super::{ClientContext, LocalSession, LocalWatch, turn_end};
 use crate::backend::{Backend, SessionVerb, WhenUnloaded};
 use crate::manager::{
-    DeleteSession, Find, GetEngineEnv, GetSnapshot, Imported, List, Manager, Open, Reach, SeenSnapshot,
+    DeleteSession, Find, GetEngineEnv, GetSnapshot, Imported, List, Manager, Open, Reach,
+    SeenSnapshot,
 };
 use crate::session_env::EngineEnv;
 use crate::transfer::{self, ExportError, ImportError};
@@ -26,7 +29,11 @@ impl LocalSessions {
     }
 
     async fn get_snapshot(&self, what: &str) -> Result<SeenSnapshot, SessionError> {
-        self.0.manager.send(GetSnapshot { what: what.to_owned() }).await.map_err(|_| SessionError::Stopped)?
+        self.0
+            .manager
+            .send(GetSnapshot { what: what.to_owned() })
+            .await
+            .map_err(|_| SessionError::Stopped)?
     }
 
     pub(super) async fn engine(&self) -> Result<Arc<EngineEnv>, SessionError> {
@@ -69,14 +76,22 @@ impl Backend for LocalSessions {
     }
 
     async fn delete(&self, what: &str) -> Result<(), SessionError> {
-        self.0.manager.send(DeleteSession(what.to_owned())).await.map_err(|_| SessionError::Stopped)?
+        self.0
+            .manager
+            .send(DeleteSession(what.to_owned()))
+            .await
+            .map_err(|_| SessionError::Stopped)?
     }
 
     async fn act<V: SessionVerb>(&self, id: &SessionId, verb: V) -> Result<V::Reply, SessionError> {
         Target::Live(self.clone(), id.clone()).carry_out(verb).await
     }
 
-    async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+    async fn turn_end(
+        &self,
+        id: &SessionId,
+        turn: TurnId,
+    ) -> Result<Option<TurnEnd>, SessionError> {
         turn_end::wait(self, id, turn).await
     }
 
@@ -101,7 +116,9 @@ impl Backend for LocalSessions {
                 Err(error) => return Err(error),
             }
         }
-        inbox.sort_by(|left, right| (left.ask.since, &left.ask.id).cmp(&(right.ask.since, &right.ask.id)));
+        inbox.sort_by(|left, right| {
+            (left.ask.since, &left.ask.id).cmp(&(right.ask.since, &right.ask.id))
+        });
         Ok(inbox)
     }
 

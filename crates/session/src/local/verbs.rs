@@ -7,8 +7,9 @@ use actix::prelude::*;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::{
-    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptRequest,
-    PromptRequest, ReleaseRequest, RenameRequest, RunRequest, ToggleRequest, Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
+    InterruptRequest, PromptRequest, ReleaseRequest, RenameRequest, RunRequest, ToggleRequest,
+    Verb,
 };
 use holdpoint_common::{Refused, SessionError, SessionId, Supplies};
 
@@ -86,7 +87,9 @@ impl CarryOut for AnswerRequest {
                 check().await?;
             }
             let answered = async { ask_actor(&target.reach().await?, request.clone()).await }.await;
-            if let Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) = answered {
+            if let Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) =
+                answered
+            {
                 check().await?;
             }
             answered
@@ -95,7 +98,10 @@ impl CarryOut for AnswerRequest {
     }
 }
 
-async fn ask_actor<V: Act>(session: &LocalSession, request: ByClient<V>) -> Result<V::Reply, SessionError> {
+async fn ask_actor<V: Act>(
+    session: &LocalSession,
+    request: ByClient<V>,
+) -> Result<V::Reply, SessionError> {
     Ok(session.send(|| request.clone()).await??)
 }
 

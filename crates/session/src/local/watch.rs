@@ -42,7 +42,17 @@ impl LocalWatch {
         let roster = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?.roster;
         let (live, shown, reported) = (StreamMap::new(), HashMap::new(), HashMap::new());
         let (live_starts, listed, news, needs_reload) = (0, None, VecDeque::new(), false);
-        let mut watch = Self { manager, roster, live, shown, live_starts, listed, reported, news, needs_reload };
+        let mut watch = Self {
+            manager,
+            roster,
+            live,
+            shown,
+            live_starts,
+            listed,
+            reported,
+            news,
+            needs_reload,
+        };
         watch.reload_sessions().await?;
         Ok(watch)
     }
@@ -50,7 +60,8 @@ impl LocalWatch {
     /// Reads the set of sessions. The saved ones, which can be many, are listed only if they may
     /// have changed.
     async fn reload_sessions(&mut self) -> Result<(), SessionError> {
-        let watched = self.manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
+        let watched =
+            self.manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
         let WatchSources { roster, live, live_starts, saved, stopping } = watched;
         // Keeps the streams of the sessions that are ending: each reports how its last turn ends.
         if stopping && self.listed.is_some() {
@@ -64,7 +75,8 @@ impl LocalWatch {
         }
         let new = live.iter().filter(|(id, _)| !before.contains_key(id)).count();
         let missed = live_starts - self.live_starts != new as u64;
-        self.live = live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
+        self.live =
+            live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
         if missed || self.listed != Some(saved) {
             self.report_all().await?;
             self.listed = Some(saved);
@@ -74,7 +86,11 @@ impl LocalWatch {
     }
 
     /// Reports the live sessions, and those that were live before.
-    fn report_live(&mut self, before: &Snapshots, live: &[(SessionId, watch::Receiver<Arc<Snapshot>>)]) {
+    fn report_live(
+        &mut self,
+        before: &Snapshots,
+        live: &[(SessionId, watch::Receiver<Arc<Snapshot>>)],
+    ) {
         for (id, shown) in before {
             if !self.shown.contains_key(id) {
                 let summary = SessionSummary::from(&**shown.borrow());

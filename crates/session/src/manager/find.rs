@@ -34,7 +34,11 @@ pub(super) enum KnownIds {
 
 impl Registry {
     /// Gets the session with this id, name or unique prefix of an id, with an actor.
-    pub(super) async fn find(self: &Rc<Self>, what: &str, supplies: &Supplies) -> Result<Live, SessionError> {
+    pub(super) async fn find(
+        self: &Rc<Self>,
+        what: &str,
+        supplies: &Supplies,
+    ) -> Result<Live, SessionError> {
         let id = match self.match_ids(what) {
             KnownIds::Exactly(id) => id,
             known => {
@@ -86,13 +90,16 @@ impl Registry {
         self.check_store().await;
         let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
         let store = &self.engine.store;
-        let saved = store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
+        let saved =
+            store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
         sessions.extend(saved.map(|saved| (false, saved.opened, saved.summary)));
         for (.., summary) in &mut sessions {
             summary.gaps.merge(&store.gaps(&summary.id));
         }
         // Live ones first, the newest first.
-        sessions.sort_by(|left, right| (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id)));
+        sessions.sort_by(|left, right| {
+            (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id))
+        });
         Ok(sessions.into_iter().map(|(.., summary)| summary).collect())
     }
 
@@ -102,7 +109,11 @@ impl Registry {
         let lifecycle = self.lifecycle();
         let known = lifecycle.records().map(|(_, phase, record)| {
             let live = phase.is_live();
-            (live, record.opened, SessionSummary { live, ..SessionSummary::from(&**record.shown.borrow()) })
+            (
+                live,
+                record.opened,
+                SessionSummary { live, ..SessionSummary::from(&**record.shown.borrow()) },
+            )
         });
         known.collect()
     }
@@ -127,7 +138,8 @@ impl Registry {
     pub(super) fn match_ids(&self, what: &str) -> KnownIds {
         let lifecycle = self.lifecycle();
         let id = what.parse::<SessionId>().ok();
-        let is_known = |id: &&SessionId| lifecycle.get(id).is_some_and(|session| session.record.is_some());
+        let is_known =
+            |id: &&SessionId| lifecycle.get(id).is_some_and(|session| session.record.is_some());
         if let Some(id) = id.as_ref().filter(is_known) {
             return KnownIds::Exactly(id.clone());
         }
@@ -151,7 +163,9 @@ pub(super) async fn resolve_id(
         KnownIds::Exactly(id) => return Ok(id),
         KnownIds::Named(named, None) => return Ok(named),
         // A session that can't be read does not hide a live one.
-        KnownIds::Named(named, Some(id)) => return Ok(if store.open(&id).await.is_ok() { id } else { named }),
+        KnownIds::Named(named, Some(id)) => {
+            return Ok(if store.open(&id).await.is_ok() { id } else { named });
+        }
         KnownIds::Prefix(ids) => ids,
     };
     // A damaged session may be in the store but not in its list.
@@ -170,7 +184,9 @@ pub(super) async fn resolve_id(
     match ids.len() {
         0 => Err(SessionError::UnknownSession { given: what.to_owned() }),
         1 => ids.into_iter().next().ok_or(SessionError::Stopped),
-        _ => Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() }),
+        _ => {
+            Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() })
+        }
     }
 }
 
@@ -194,6 +210,8 @@ pub(super) async fn resolve_id_exact(
     ids.insert(chosen.clone());
     match ids.len() {
         1 => Ok(chosen),
-        _ => Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() }),
+        _ => {
+            Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() })
+        }
     }
 }

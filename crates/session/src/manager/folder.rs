@@ -12,13 +12,19 @@ use crate::session_env::EngineEnv;
 ///
 /// # Errors
 /// There is no such folder, or it can't be reached.
-pub(super) async fn resolve_folder(engine: &EngineEnv, path: PathBuf) -> Result<PathBuf, SessionError> {
+pub(super) async fn resolve_folder(
+    engine: &EngineEnv,
+    path: PathBuf,
+) -> Result<PathBuf, SessionError> {
     if let Some(folder) = cached_path(&path) {
         return Ok(folder);
     }
     let shown = path.display().to_string();
-    let looked =
-        engine.runtime.spawn_blocking(move || canonical_folder(&path)).await.map_err(|_| SessionError::Stopped)?;
+    let looked = engine
+        .runtime
+        .spawn_blocking(move || canonical_folder(&path))
+        .await
+        .map_err(|_| SessionError::Stopped)?;
     looked.map_err(|error| SessionError::Workspace { path: shown, message: error.to_string() })
 }
 
@@ -40,7 +46,10 @@ fn cached_path(path: &Path) -> Option<PathBuf> {
     // Without links, the real path differs only in `//` and `/./`.
     let plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
     let how = ResolveFlags::CACHED | ResolveFlags::NO_SYMLINKS;
-    let opens = || openat2(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), how).is_ok();
+    let opens = || {
+        openat2(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), how)
+            .is_ok()
+    };
     (plain && opens()).then(|| path.components().collect())
 }
 
@@ -68,7 +77,15 @@ mod tests {
         symlink(root.join("a"), root.join("link")).unwrap();
         symlink(root.join("nowhere"), root.join("dangling")).unwrap();
         let at = |path: &str| root.join(path);
-        for path in [root.clone(), at("a"), at("a/b"), at("a//b/"), at("a/./b"), at("."), PathBuf::from("/")] {
+        for path in [
+            root.clone(),
+            at("a"),
+            at("a/b"),
+            at("a//b/"),
+            at("a/./b"),
+            at("."),
+            PathBuf::from("/"),
+        ] {
             // When another process renames a file, the kernel sometimes returns no answer.
             let said = (0..1_000).find_map(|_| cached_path(&path));
             assert_eq!(said, Some(canonical_folder(&path).unwrap()), "{}", path.display());

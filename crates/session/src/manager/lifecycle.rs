@@ -197,7 +197,9 @@ impl<H: Host> Lifecycle<H> {
 
     /// The sessions that have a record, in any order.
     pub(super) fn records(&self) -> impl Iterator<Item = (&SessionId, Phase, &H::Record)> {
-        self.sessions.iter().filter_map(|(id, session)| Some((id, session.phase, session.record.as_ref()?)))
+        self.sessions
+            .iter()
+            .filter_map(|(id, session)| Some((id, session.phase, session.record.as_ref()?)))
     }
 
     pub(super) fn records_mut(&mut self) -> impl Iterator<Item = &mut H::Record> {
@@ -223,7 +225,13 @@ impl<H: Host> Lifecycle<H> {
         effects
     }
 
-    fn access(&mut self, id: SessionId, access: Access, caller: H::Caller, effects: &mut Effects<H>) {
+    fn access(
+        &mut self,
+        id: SessionId,
+        access: Access,
+        caller: H::Caller,
+        effects: &mut Effects<H>,
+    ) {
         if self.stopping {
             effects.push(Effect::Grant(caller, Err(SessionError::Stopped)));
             return;
@@ -242,7 +250,9 @@ impl<H: Host> Lifecycle<H> {
                 Ok(Granted::Actor)
             }
             Phase::Saved => match access.if_saved {
-                IfSaved::Fail | IfSaved::Open if session.closed => Err(SessionError::Refused(Refused::Closed)),
+                IfSaved::Fail | IfSaved::Open if session.closed => {
+                    Err(SessionError::Refused(Refused::Closed))
+                }
                 IfSaved::Fail => Err(SessionError::NotLive { session: id }),
                 IfSaved::Open | IfSaved::Reopen | IfSaved::Change => {
                     session.phase = Phase::Owned;
@@ -295,7 +305,9 @@ impl<H: Host> Lifecycle<H> {
     }
 
     fn rebuild_failed(&mut self, id: &SessionId, error: &SessionError, effects: &mut Effects<H>) {
-        if let Some(Session { phase: Phase::Starting { rebuilding: true }, .. }) = self.sessions.get(id) {
+        if let Some(Session { phase: Phase::Starting { rebuilding: true }, .. }) =
+            self.sessions.get(id)
+        {
             self.fail_waiting(id, error, |_| true, effects);
         }
     }
@@ -335,10 +347,13 @@ impl<H: Host> Lifecycle<H> {
                 session.phase = Phase::Saved;
             }
             let waiting = session.waiting.drain(..);
-            effects.extend(waiting.map(|(_, caller)| Effect::Grant(caller, Err(SessionError::Stopped))));
+            effects.extend(
+                waiting.map(|(_, caller)| Effect::Grant(caller, Err(SessionError::Stopped))),
+            );
         }
         let waiting = self.places.close();
-        effects.extend(waiting.map(|caller| Effect::GrantPlace(caller, Err(SessionError::Stopped))));
+        effects
+            .extend(waiting.map(|caller| Effect::GrantPlace(caller, Err(SessionError::Stopped))));
     }
 
     /// Serves the callers that wait for a session, until one of them makes the others wait again.
@@ -384,7 +399,10 @@ impl<H: Host> Lifecycle<H> {
                 }
                 Step::Unload(id) => effects.push(Effect::Unload(id)),
                 Step::Refuse(caller, most) => {
-                    effects.push(Effect::GrantPlace(caller, Err(SessionError::TooManySessions { limit: most })));
+                    effects.push(Effect::GrantPlace(
+                        caller,
+                        Err(SessionError::TooManySessions { limit: most }),
+                    ));
                 }
             }
         }
@@ -393,7 +411,10 @@ impl<H: Host> Lifecycle<H> {
     /// Removes the session if it is only saved and has no record, or its record is `unused`.
     /// Otherwise it is checked again later.
     pub(super) fn remove_if(&mut self, id: &SessionId, unused: impl Fn(&H::Record, bool) -> bool) {
-        let Some(session) = self.sessions.get(id).filter(|session| session.phase == Phase::Saved) else { return };
+        let Some(session) = self.sessions.get(id).filter(|session| session.phase == Phase::Saved)
+        else {
+            return;
+        };
         match &session.record {
             Some(record) if !unused(record, session.closed) => self.unused.add(id),
             _ => drop(self.sessions.remove(id)),

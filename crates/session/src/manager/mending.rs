@@ -34,7 +34,9 @@ impl Registry {
             Vec::new()
         });
         self.input(Input::Ready);
-        let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
+        let cut = |saved: &SavedSession| {
+            saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off
+        };
         let mended = saved.into_iter().filter(cut).map(|SavedSession { summary, .. }| async move {
             let id = summary.id;
             match mend(engine, &id).await {

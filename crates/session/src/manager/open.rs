@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError, SessionId, SessionSettings, Supplies,
-    check_name,
+    Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError, SessionId,
+    SessionSettings, Supplies, check_name,
 };
 
 use super::Live;
@@ -26,14 +26,22 @@ use crate::store::Numbers;
 
 impl Registry {
     /// Opens a new session.
-    pub(super) async fn open(self: &Rc<Self>, open: OpenSession, supplies: &Supplies) -> Result<Live, SessionError> {
+    pub(super) async fn open(
+        self: &Rc<Self>,
+        open: OpenSession,
+        supplies: &Supplies,
+    ) -> Result<Live, SessionError> {
         let engine = &self.engine;
         let open = OpenSession { workspace: resolve_folder(engine, open.workspace).await?, ..open };
         let catalog = self.catalog_for(supplies.models.clone());
-        let model = catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
+        let model =
+            catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
         let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
             let message = "its path is not UTF-8, so it can't be saved".to_owned();
-            return Err(SessionError::Workspace { path: open.workspace.display().to_string(), message });
+            return Err(SessionError::Workspace {
+                path: open.workspace.display().to_string(),
+                message,
+            });
         };
         if let Some(name) = &open.name {
             check_free(name, &*engine.store).await?;
@@ -56,7 +64,8 @@ impl Registry {
         let log = engine.store.create(&id).await?;
         let mut numbers = Numbers::reserve(&*log).await?;
         let body = Body::Fact(Fact::SessionOpened { settings });
-        let first = Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body });
+        let first =
+            Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body });
         let Some(state) = State::open(&first) else {
             return Err(damaged_error(&id, "its log does not begin with an opening".to_owned()));
         };
@@ -97,7 +106,11 @@ impl Registry {
     }
 
     /// Gets the session's actor, even if the session was closed.
-    pub(super) async fn reopen(self: &Rc<Self>, id: &SessionId, supplies: &Supplies) -> Result<Live, SessionError> {
+    pub(super) async fn reopen(
+        self: &Rc<Self>,
+        id: &SessionId,
+        supplies: &Supplies,
+    ) -> Result<Live, SessionError> {
         match self.access(id, 0, IfSaved::Reopen).await? {
             Reached::Live(live) => Ok(live),
             Reached::Saved(owned) => owned.open(0, supplies, true).await,
@@ -122,17 +135,24 @@ impl Registry {
         supplies: &Supplies,
     ) -> Result<Arc<SessionEnv>, SessionError> {
         let settings = state.settings();
-        let model = self.catalog_for(supplies.models.clone()).get(&settings.model).unwrap_or_else(|error| {
-            // Without its model, the session can still be read, and says why it does not continue.
-            Arc::new(Unusable { name: settings.model.clone(), error })
-        });
+        let model = self.catalog_for(supplies.models.clone()).get(&settings.model).unwrap_or_else(
+            |error| {
+                // Without its model, the session can still be read, and says why it does not continue.
+                Arc::new(Unusable { name: settings.model.clone(), error })
+            },
+        );
         Ok(Arc::new(self.engine.build_env(model, settings, workspace, supplies)?))
     }
 }
 
 impl Owned {
     /// Opens the session with these supplies.
-    async fn open(mut self, seen: u64, supplies: &Supplies, even_closed: bool) -> Result<Live, SessionError> {
+    async fn open(
+        mut self,
+        seen: u64,
+        supplies: &Supplies,
+        even_closed: bool,
+    ) -> Result<Live, SessionError> {
         let opened = self.try_open(seen, supplies, even_closed).await;
         match &opened {
             // Only those that wait to open a closed session may do so.
@@ -143,8 +163,14 @@ impl Owned {
         opened
     }
 
-    async fn try_open(&mut self, seen: u64, supplies: &Supplies, even_closed: bool) -> Result<Live, SessionError> {
-        let (LoadedSession { log, state, draft, .. }, workspace) = self.registry.load_saved(&self.id).await?;
+    async fn try_open(
+        &mut self,
+        seen: u64,
+        supplies: &Supplies,
+        even_closed: bool,
+    ) -> Result<Live, SessionError> {
+        let (LoadedSession { log, state, draft, .. }, workspace) =
+            self.registry.load_saved(&self.id).await?;
         let closed = matches!(state.phase(), Phase::Closed);
         if closed && !even_closed {
             return Err(Refused::Closed.into());

@@ -42,13 +42,17 @@ impl Owned {
         if let Phase::Interrupting(turn, _) = session.state().phase() {
             // There is no runner to wait for.
             let (turn, tools, processes) = (turn.id, Vec::new(), EndedProcesses::default());
-            let report = Report::Finished { outcome: Outcome::Interrupted, error: None, tools, processes };
+            let report =
+                Report::Finished { outcome: Outcome::Interrupted, error: None, tools, processes };
             session.handle_input(RunnerReport { turn, report })?;
         }
         self.save(session).await
     }
 
-    pub(super) async fn rename(self, request: &ByClient<RenameRequest>) -> Result<(), SessionError> {
+    pub(super) async fn rename(
+        self,
+        request: &ByClient<RenameRequest>,
+    ) -> Result<(), SessionError> {
         let mut session = self.load().await?;
         session.handle_input(request)?;
         self.save(session).await
@@ -74,7 +78,8 @@ impl Owned {
         let engine = &self.registry.engine;
         let lacks_end = self.registry.lifecycle().get(&self.id).is_some_and(|session| {
             let record = session.record.as_ref();
-            session.closed && record.is_some_and(|record| engine.lacks_saves(&record.shown.borrow()))
+            session.closed
+                && record.is_some_and(|record| engine.lacks_saves(&record.shown.borrow()))
         });
         // The end of the session is missing from its log.
         if lacks_end {

@@ -109,8 +109,9 @@ impl Registry {
         seen: u64,
         if_saved: IfSaved,
     ) -> Result<Reached, SessionError> {
-        let actor =
-            self.read_record(id, |record| record.actor.as_ref().is_some_and(|actor| !actor.address.connected()));
+        let actor = self.read_record(id, |record| {
+            record.actor.as_ref().is_some_and(|actor| !actor.address.connected())
+        });
         if actor == Some(true) {
             self.input(Input::Disconnected { id: id.clone() });
         }
@@ -134,7 +135,11 @@ impl Registry {
         }
     }
 
-    async fn request(self: &Rc<Self>, id: &SessionId, access: Access) -> Result<Reached, SessionError> {
+    async fn request(
+        self: &Rc<Self>,
+        id: &SessionId,
+        access: Access,
+    ) -> Result<Reached, SessionError> {
         let (reply, reached) = oneshot::channel();
         let caller = Caller { id: id.clone(), seen: access.seen, reply };
         self.input(Input::Access { id: id.clone(), access, caller });
@@ -177,7 +182,10 @@ impl Registry {
             }
             Effect::Unload(id) => return self.ask_to_unload(id),
             Effect::Rebuild { id, delay } => {
-                let alive = self.edit_record(&id, |record| record.actor.take()).flatten().map(|actor| actor.alive);
+                let alive = self
+                    .edit_record(&id, |record| record.actor.take())
+                    .flatten()
+                    .map(|actor| actor.alive);
                 tracing::error!(session = %id, "session actor panicked; rebuilding it from its log");
                 let owned = Owned::new(Rc::clone(self), id);
                 actix_rt::spawn(async move {
@@ -196,7 +204,8 @@ impl Registry {
         let lifecycle = self.lifecycle.borrow();
         let session = lifecycle.get(id).ok_or(SessionError::Stopped)?;
         let record = session.record.as_ref().ok_or(SessionError::Stopped)?;
-        let RunningActor { address, end, .. } = record.actor.as_ref().ok_or(SessionError::Stopped)?;
+        let RunningActor { address, end, .. } =
+            record.actor.as_ref().ok_or(SessionError::Stopped)?;
         Ok(Live {
             id: id.clone(),
             actor: Incarnation { number: session.actor, actor: address.clone() },
@@ -211,7 +220,8 @@ impl Registry {
         let candidate = self.read_record(&id, |record| {
             let address = &record.actor.as_ref()?.address;
             // If it has ended, the manager is about to learn that.
-            (!address.connected() || may_unload(&record.shown.borrow(), &self.engine)).then(|| address.clone())
+            (!address.connected() || may_unload(&record.shown.borrow(), &self.engine))
+                .then(|| address.clone())
         });
         let Some(address) = candidate.flatten() else { return Some(Input::RefusedUnload { id }) };
         let registry = Rc::clone(self);
@@ -226,7 +236,11 @@ impl Registry {
 
     /// A session's actor has ended. Returns the receiver that shows when everything of it has
     /// ended, except after a failure.
-    pub(super) fn actor_ended(self: &Rc<Self>, id: &SessionId, end: ActorEnd) -> Option<mpsc::Receiver<()>> {
+    pub(super) fn actor_ended(
+        self: &Rc<Self>,
+        id: &SessionId,
+        end: ActorEnd,
+    ) -> Option<mpsc::Receiver<()>> {
         // While the engine stops, watchers follow each session to its end.
         if !self.is_stopping() {
             self.roster.borrow().changed();
@@ -276,11 +290,19 @@ impl Registry {
         self.lifecycle.borrow().is_stopping()
     }
 
-    pub(super) fn read_record<T>(&self, id: &SessionId, read: impl FnOnce(&Record) -> T) -> Option<T> {
+    pub(super) fn read_record<T>(
+        &self,
+        id: &SessionId,
+        read: impl FnOnce(&Record) -> T,
+    ) -> Option<T> {
         self.lifecycle.borrow().get(id)?.record.as_ref().map(read)
     }
 
-    pub(super) fn edit_record<T>(&self, id: &SessionId, edit: impl FnOnce(&mut Record) -> T) -> Option<T> {
+    pub(super) fn edit_record<T>(
+        &self,
+        id: &SessionId,
+        edit: impl FnOnce(&mut Record) -> T,
+    ) -> Option<T> {
         self.lifecycle.borrow_mut().get_mut(id)?.record.as_mut().map(edit)
     }
 

@@ -56,9 +56,13 @@ impl Registry {
     pub(super) fn watch_sources(&self) -> WatchSources {
         let lifecycle = self.lifecycle();
         let stopping = lifecycle.is_stopping();
-        let mut live: Vec<_> = lifecycle.records().filter(|(_, phase, _)| phase.is_live() && !stopping).collect();
+        let mut live: Vec<_> =
+            lifecycle.records().filter(|(_, phase, _)| phase.is_live() && !stopping).collect();
         live.sort_by_key(|(id, _, record)| (record.opened, *id));
-        let live = live.into_iter().map(|(id, _, record)| (id.clone(), record.shown.subscribe())).collect();
+        let live = live
+            .into_iter()
+            .map(|(id, _, record)| (id.clone(), record.shown.subscribe()))
+            .collect();
         let roster = self.roster.borrow();
         WatchSources {
             roster: roster.changes.subscribe(),

@@ -24,7 +24,8 @@ impl Registry {
             }
         }
         // Enough time to end all work, leave behind tools that do not return, and save.
-        let patience = (self.engine.limits.grace() + 2 * ABANDON_AFTER + SAVE_LATE).min(STOP_WITHIN);
+        let patience =
+            (self.engine.limits.grace() + 2 * ABANDON_AFTER + SAVE_LATE).min(STOP_WITHIN);
         actix_rt::spawn(async move {
             let down = async {
                 for mut alive in running {

@@ -33,7 +33,11 @@ pub(super) struct StartState {
 
 impl Owned {
     /// Starts the session's actor.
-    pub(super) async fn start(&mut self, seen: u64, start: StartState) -> Result<Live, SessionError> {
+    pub(super) async fn start(
+        &mut self,
+        seen: u64,
+        start: StartState,
+    ) -> Result<Live, SessionError> {
         self.start_actor(start).await?;
         self.registry.roster.borrow_mut().became_live();
         self.registry.live(&self.id, seen)
@@ -60,7 +64,11 @@ impl Owned {
         let log = self.registry.engine.store.open(&self.id).await?;
         let LoadedSession { log, state, draft, .. } = load_for_owner(&self.id, log).await?;
         let numbers = Numbers::reserve(&*log).await?;
-        let restored = Some(Restored { cause: RestoreCause::Panic, draft, first_item: first_item(&state, &numbers) });
+        let restored = Some(Restored {
+            cause: RestoreCause::Panic,
+            draft,
+            first_item: first_item(&state, &numbers),
+        });
         let env = self.registry.read_record(&self.id, |record| record.env.clone()).flatten();
         let env = env.ok_or(SessionError::Stopped)?;
         self.start_actor(StartState { state, numbers, log, restored, env }).await
@@ -73,7 +81,10 @@ impl Owned {
         let mut corrections = Vec::new();
         // The actor that failed may have changed the model without saving that.
         if env.model.name() != state.settings().model {
-            corrections.push(Fact::ModelChanged { model: env.model.name().to_owned(), by: Who::named("holdpoint") });
+            corrections.push(Fact::ModelChanged {
+                model: env.model.name().to_owned(),
+                by: Who::named("holdpoint"),
+            });
         }
         let named = &state.settings().name;
         let name = registry.lifecycle().names.claim_numbered(id, named);
@@ -96,8 +107,16 @@ impl Owned {
         shown.send_replace(snapshot);
         let (alive, all_alive) = mpsc::channel(1);
         let (closes, mut closed) = oneshot::channel();
-        let args =
-            ActorArgs { state, numbers, log, shown: shown.clone(), env: Arc::clone(&env), restored, alive, closes };
+        let args = ActorArgs {
+            state,
+            numbers,
+            log,
+            shown: shown.clone(),
+            env: Arc::clone(&env),
+            restored,
+            alive,
+            closes,
+        };
         // The address is made first, so that senders need not wait for the arbiter.
         let (address, mailbox) = channel::channel(MAILBOX);
         let (ends, ended) = oneshot::channel();
@@ -105,7 +124,8 @@ impl Owned {
         let spawned = registry.next_arbiter().is_some_and(|arbiter| {
             arbiter.spawn_fn(move || {
                 let context = Context::with_receiver(mailbox);
-                let task = actix_rt::spawn(context.into_future(SessionActor::new(args)).instrument(span));
+                let task =
+                    actix_rt::spawn(context.into_future(SessionActor::new(args)).instrument(span));
                 actix_rt::spawn(async move {
                     let end = match task.await {
                         Err(_) => ActorEnd::Failed,
@@ -163,8 +183,15 @@ async fn log_corrections(
         return Ok(());
     }
     let last = state.last();
-    let event =
-        |fact| Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body: Body::Fact(fact) });
+    let event = |fact| {
+        Arc::new(Event {
+            seq: numbers.take(),
+            at: now(),
+            turn: None,
+            step: None,
+            body: Body::Fact(fact),
+        })
+    };
     let events: Vec<_> = facts.into_iter().map(event).collect();
     state.follow(&events);
     log.append(last, events, state.summary()).await?;

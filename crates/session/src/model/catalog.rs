@@ -69,7 +69,8 @@ impl Catalog {
     /// configuration takes precedence over it, and an empty value counts as unset.
     pub fn new(config: &Config, env: impl Fn(&str) -> Option<String>) -> Self {
         let Config { model, providers, models, .. } = config.clone();
-        let (proxies, certificates) = (Proxies::from_env(&env), absolute(Certificates::from_env(&env)));
+        let (proxies, certificates) =
+            (Proxies::from_env(&env), absolute(Certificates::from_env(&env)));
         Self::from_supplies(ModelSupplies { model, providers, models, proxies, certificates }, &env)
     }
 
@@ -118,9 +119,8 @@ impl Catalog {
         if let Some(model) = self.existing(name) {
             return Ok(model);
         }
-        let asked: ModelName = name.parse().map_err(|error: holdpoint_common::ConfigError| ModelError::Setup {
-            message: error.to_string(),
-            hint: HINT.into(),
+        let asked: ModelName = name.parse().map_err(|error: holdpoint_common::ConfigError| {
+            ModelError::Setup { message: error.to_string(), hint: HINT.into() }
         })?;
         if asked.provider == "rehearsal" {
             return Err(ModelError::Setup {
@@ -151,7 +151,10 @@ impl Catalog {
         } else if let Some((provider, _)) = keyed() {
             (provider.name().to_owned(), format!("a key for {provider} is set"))
         } else {
-            ("rehearsal".to_owned(), "no model is configured and no provider's key is set".to_owned())
+            (
+                "rehearsal".to_owned(),
+                "no model is configured and no provider's key is set".to_owned(),
+            )
         };
         let name = name.parse::<Provider>().map_or(name, full_default);
         DefaultModel { name, why }
@@ -174,8 +177,9 @@ impl Catalog {
     #[must_use]
     pub fn supplies(&self) -> ModelSupplies {
         let reached = |(provider, reach): (&Provider, &ProviderSettings)| {
-            let value =
-                |setting: &Option<provider_settings::Setting>| setting.as_ref().map(|setting| setting.value.clone());
+            let value = |setting: &Option<provider_settings::Setting>| {
+                setting.as_ref().map(|setting| setting.value.clone())
+            };
             let (api_key, base_url) = (value(&reach.key), value(&reach.base_url));
             (provider.name().to_owned(), holdpoint_common::ProviderSettings { api_key, base_url })
         };
@@ -190,7 +194,8 @@ impl Catalog {
 
     fn access(&self, provider: Provider) -> Result<Access, ModelError> {
         let reach = self.providers.get(&provider);
-        let access = reach.and_then(|reach| reach.access(provider, &self.proxies, &self.certificates));
+        let access =
+            reach.and_then(|reach| reach.access(provider, &self.proxies, &self.certificates));
         access.ok_or_else(|| ModelError::Setup {
             message: format!("there is no key for {provider}"),
             hint: format!(
@@ -252,7 +257,10 @@ impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let made: Vec<_> = self.built().iter().map(|(name, _)| name.clone()).collect();
         let models: Vec<_> = self.models.keys().cloned().chain(made).collect();
-        f.debug_struct("Catalog").field("configured", &self.configured).field("models", &models).finish_non_exhaustive()
+        f.debug_struct("Catalog")
+            .field("configured", &self.configured)
+            .field("models", &models)
+            .finish_non_exhaustive()
     }
 }
 
@@ -263,7 +271,8 @@ mod tests {
     const KEY: &str = "sk-very-secret";
 
     fn catalog(config: &str, env: &[(&str, &str)]) -> Catalog {
-        let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let env: BTreeMap<_, _> =
+            env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Catalog::new(&Config::parse(config).unwrap(), |name| env.get(name).cloned())
     }
 
@@ -329,8 +338,10 @@ mod tests {
 
     #[test]
     fn m_e6_every_provider_is_reached_as_it_is_set() {
-        let config = "[providers.anthropic]\nbase_url = 'http://a'\n[providers.gemini]\napi_key = 'k'";
-        let env = [("ANTHROPIC_API_KEY", KEY), ("GEMINI_API_KEY", KEY), ("OLLAMA_HOST", "0.0.0.0:4000")];
+        let config =
+            "[providers.anthropic]\nbase_url = 'http://a'\n[providers.gemini]\napi_key = 'k'";
+        let env =
+            [("ANTHROPIC_API_KEY", KEY), ("GEMINI_API_KEY", KEY), ("OLLAMA_HOST", "0.0.0.0:4000")];
         let catalog = catalog(config, &env);
         let setups = catalog.providers();
         let of = |provider| setups.iter().find(|setup| setup.provider == provider).unwrap();
@@ -359,11 +370,15 @@ mod tests {
 
     #[test]
     fn what_a_client_brings_along_finds_the_same_models() {
-        let here = catalog("[providers.anthropic]\napi_key = 'k'", &[("OLLAMA_HOST", "0.0.0.0:4000")]);
+        let here =
+            catalog("[providers.anthropic]\napi_key = 'k'", &[("OLLAMA_HOST", "0.0.0.0:4000")]);
         let there = Catalog::supplied(here.supplies());
         assert_eq!(there.default_name().name, here.default_name().name);
         for (here, there) in here.providers().iter().zip(there.providers()) {
-            assert_eq!((&here.base_url, here.key_from.is_some()), (&there.base_url, there.key_from.is_some()));
+            assert_eq!(
+                (&here.base_url, here.key_from.is_some()),
+                (&there.base_url, there.key_from.is_some())
+            );
         }
     }
 

@@ -1,15 +1,15 @@
 //! Texts that this program inserts into a conversation, in the place of the user's words.
 
 /// The text for the model after an answer that broke off, so that it continues.
-pub const CONTINUE: &str = "[Your answer was cut off here: the connection was lost. Continue exactly where it ended.]";
+pub const CONTINUE: &str =
+    "[Your answer was cut off here: the connection was lost. Continue exactly where it ended.]";
 
 /// The text between a prompt without an answer, because its turn was cut or failed, and the next
 /// prompt.
 pub const UNANSWERED: &str = "[The turn ended here, before you answered.]";
 
 /// The text in place of a prompt that a provider refused.
-pub const PROMPT_LEFT_OUT: &str =
-    "[A message from the user is left out here: the provider refused the request that contained it.]";
+pub const PROMPT_LEFT_OUT: &str = "[A message from the user is left out here: the provider refused the request that contained it.]";
 
 /// The beginning of a message with results of calls that are sent as text.
 pub const RESULTS: &str = "[Results of the tool calls above]";

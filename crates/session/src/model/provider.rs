@@ -16,7 +16,8 @@ mod openai;
 mod remote;
 
 /// The forms that a model's name may have.
-pub(super) const HINT: &str = "use PROVIDER/NAME, PROVIDER (openai, anthropic, gemini, ollama) or rehearsal";
+pub(super) const HINT: &str =
+    "use PROVIDER/NAME, PROVIDER (openai, anthropic, gemini, ollama) or rehearsal";
 
 /// A service that serves models over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -108,7 +109,12 @@ impl Provider {
     ///
     /// # Errors
     /// [`ModelError::Setup`] if the base URL is not valid.
-    pub fn model(self, name: &str, access: &Access, settings: &ModelSettings) -> Result<Arc<dyn Model>, ModelError> {
+    pub fn model(
+        self,
+        name: &str,
+        access: &Access,
+        settings: &ModelSettings,
+    ) -> Result<Arc<dyn Model>, ModelError> {
         let endpoint = remote::Endpoint::new(self, name, access, settings)?;
         Ok(match self {
             Self::OpenAi => Arc::new(Remote::new(openai::Chat(endpoint))),
@@ -129,9 +135,11 @@ impl FromStr for Provider {
     type Err = ModelError;
 
     fn from_str(name: &str) -> Result<Self, ModelError> {
-        Self::ALL.into_iter().find(|provider| provider.name() == name).ok_or_else(|| ModelError::Setup {
-            message: format!("there is no model provider `{name}`"),
-            hint: HINT.into(),
+        Self::ALL.into_iter().find(|provider| provider.name() == name).ok_or_else(|| {
+            ModelError::Setup {
+                message: format!("there is no model provider `{name}`"),
+                hint: HINT.into(),
+            }
         })
     }
 }

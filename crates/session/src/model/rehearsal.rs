@@ -93,10 +93,12 @@ impl Model for Rehearsal {
 fn next_step(messages: &[Message]) -> Result<Vec<Instruction>, ModelError> {
     let say = |text: &str| vec![Instruction::Say { rate: None, text: text.to_owned() }];
     let prompt = messages.iter().rposition(|message| matches!(message, Message::User(_)));
-    let Some((at, Message::User(text))) = prompt.and_then(|at| Some((at, messages.get(at)?))) else {
+    let Some((at, Message::User(text))) = prompt.and_then(|at| Some((at, messages.get(at)?)))
+    else {
         return Ok(say(INTRODUCTION));
     };
-    let answers = messages[at..].iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+    let answers =
+        messages[at..].iter().filter(|message| matches!(message, Message::Assistant(_))).count();
     Ok(match parse(text)? {
         Some(mut script) if answers < script.steps.len() => script.steps.swap_remove(answers),
         Some(_) => say(THE_END),
@@ -115,8 +117,11 @@ pub fn check(prompt: &str) -> Result<(), ModelError> {
 /// Parses the script in a prompt: the block that is marked as one, or else the whole text, which may
 /// be no script. Of several prompts that were joined, the newest counts.
 fn parse(prompt: &str) -> Result<Option<Script>, ModelError> {
-    let prompt = prompt.rsplit_once(UNANSWERED).map_or(prompt, |(_, newest)| newest.trim_start_matches('\n'));
-    let block = prompt.split_once("```rehearsal\n").and_then(|(_, block)| block.split_once("\n```"));
+    let prompt = prompt
+        .rsplit_once(UNANSWERED)
+        .map_or(prompt, |(_, newest)| newest.trim_start_matches('\n'));
+    let block =
+        prompt.split_once("```rehearsal\n").and_then(|(_, block)| block.split_once("\n```"));
     let parsed = match block {
         Some((block, _)) => Script::parse_marked(block).map(Some),
         None => Script::parse(prompt),
@@ -205,12 +210,20 @@ impl Player {
                 Some(Instruction::Flood { pieces, bytes }) => {
                     let mut piece = "flood ".repeat(bytes / 6 + 1);
                     piece.truncate(bytes);
-                    self.now =
-                        Some(PacedPieces { event: ModelEvent::Text, left: Remaining::Same(pieces, piece), pace: None });
+                    self.now = Some(PacedPieces {
+                        event: ModelEvent::Text,
+                        left: Remaining::Same(pieces, piece),
+                        pace: None,
+                    });
                 }
                 Some(Instruction::Call { tool: name, arguments }) => {
                     self.bytes_out += (name.len() + arguments.len()) as u64;
-                    return Some(Ok(ModelEvent::Call { id: None, name, arguments, signature: None }));
+                    return Some(Ok(ModelEvent::Call {
+                        id: None,
+                        name,
+                        arguments,
+                        signature: None,
+                    }));
                 }
                 Some(Instruction::Wait(wait)) => tokio::time::sleep(wait).await,
                 Some(Instruction::Hang) => std::future::pending().await,
@@ -222,7 +235,10 @@ impl Player {
                 None if self.ended => return None,
                 None => {
                     self.ended = true;
-                    return Some(Ok(ModelEvent::Usage(Usage::estimate(self.bytes_in, self.bytes_out))));
+                    return Some(Ok(ModelEvent::Usage(Usage::estimate(
+                        self.bytes_in,
+                        self.bytes_out,
+                    ))));
                 }
             }
         }
@@ -244,7 +260,9 @@ mod tests {
     fn text(events: &[Result<ModelEvent, ModelError>]) -> String {
         events
             .iter()
-            .filter_map(|event| if let Ok(ModelEvent::Text(text)) = event { Some(&**text) } else { None })
+            .filter_map(
+                |event| if let Ok(ModelEvent::Text(text)) = event { Some(&**text) } else { None },
+            )
             .collect()
     }
 
@@ -262,7 +280,10 @@ mod tests {
             })
         };
         assert_eq!(first[..3], [Ok(ModelEvent::Text("one".into())), call("a"), call("b")]);
-        assert!(matches!(first[3], Ok(ModelEvent::Usage(Usage { estimated: true, .. }))) && first.len() == 4);
+        assert!(
+            matches!(first[3], Ok(ModelEvent::Usage(Usage { estimated: true, .. })))
+                && first.len() == 4
+        );
         assert_eq!(text(&play(&[prompt.clone(), answer()]).await), "two");
         assert_eq!(text(&play(&[prompt, answer(), answer()]).await), THE_END);
     }
@@ -278,13 +299,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn words_come_at_their_rate_and_waits_last() {
         let started = Instant::now();
-        let events =
-            play(&[Message::User("say@4 a b c\nwait 2s\nthink x\nfail out of\\nwords\nsay never".into())]).await;
+        let events = play(&[Message::User(
+            "say@4 a b c\nwait 2s\nthink x\nfail out of\\nwords\nsay never".into(),
+        )])
+        .await;
         assert_eq!(started.elapsed().as_millis(), 2500);
         assert_eq!(text(&events), "a b c");
         assert_eq!(
             events[3..],
-            [Ok(ModelEvent::Thought("x".into())), Err(ModelError::Failed { message: "out of\nwords".into() })]
+            [
+                Ok(ModelEvent::Thought("x".into())),
+                Err(ModelError::Failed { message: "out of\nwords".into() })
+            ]
         );
     }
 

@@ -30,9 +30,15 @@ impl Message {
             Self::User(text) => text.len(),
             Self::Assistant(answer) => {
                 let text: usize = answer.blocks.iter().map(|block| block.text.len()).sum();
-                text + answer.calls.iter().map(|call| call.name.len() + json_bytes(&call.input)).sum::<usize>()
+                text + answer
+                    .calls
+                    .iter()
+                    .map(|call| call.name.len() + json_bytes(&call.input))
+                    .sum::<usize>()
             }
-            Self::Tool(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
+            Self::Tool(result) => {
+                result.output.head.len() + result.output.tail.len() + result.result.len()
+            }
         };
         bytes as u64
     }
@@ -47,9 +53,10 @@ impl Message {
                 let written = answer.calls.iter().map(|call| json_lines(&call.input));
                 answer.blocks.iter().map(|block| lines(&block.text)).chain(written).sum()
             }
-            Self::Tool(result) => {
-                [&result.output.head, &result.output.tail, &result.result].map(|text| lines(text)).iter().sum()
-            }
+            Self::Tool(result) => [&result.output.head, &result.output.tail, &result.result]
+                .map(|text| lines(text))
+                .iter()
+                .sum(),
         }
     }
 
@@ -65,7 +72,9 @@ impl Message {
                 }
             }
             Self::Tool(result) => {
-                [&result.output.head, &result.output.tail, &result.result].into_iter().for_each(|text| each(text));
+                [&result.output.head, &result.output.tail, &result.result]
+                    .into_iter()
+                    .for_each(|text| each(text));
             }
         }
     }

@@ -40,7 +40,10 @@ fn path(from: AttachFrom) -> String {
 
 impl RemoteAttachment {
     /// Attaches a client.
-    pub(super) async fn open(session: &RemoteSession, from: AttachFrom) -> Result<Self, SessionError> {
+    pub(super) async fn open(
+        session: &RemoteSession,
+        from: AttachFrom,
+    ) -> Result<Self, SessionError> {
         let mut frames = Frames::new(session.stream(&path(from)).await?);
         let first = frames.next().await.map_err(http_error)?;
         let snapshot: Arc<Snapshot> = match first {
@@ -49,7 +52,15 @@ impl RemoteAttachment {
         };
         let shown = session.publisher().clone();
         publish(&shown, Arc::clone(&snapshot));
-        Ok(Self { frames, snapshot, shown, ready: VecDeque::new(), after: from.after, live: false, end: None })
+        Ok(Self {
+            frames,
+            snapshot,
+            shown,
+            ready: VecDeque::new(),
+            after: from.after,
+            live: false,
+            end: None,
+        })
     }
 
     /// Waits until an event has arrived, or the stream has ended.
@@ -129,7 +140,10 @@ enum FrameEffect {
     End(ClientEnd),
 }
 
-fn apply_frame(frame: &Frame<'_>, shown: &watch::Sender<Arc<Snapshot>>) -> Result<FrameEffect, SessionError> {
+fn apply_frame(
+    frame: &Frame<'_>,
+    shown: &watch::Sender<Arc<Snapshot>>,
+) -> Result<FrameEffect, SessionError> {
     Ok(match frame.event {
         "message" => FrameEffect::Event(read(frame.data)?),
         "snapshot" => {

@@ -4,7 +4,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, ErrorBody, VERSION_HEADER};
+use holdpoint_common::api::{
+    API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, ErrorBody, VERSION_HEADER,
+};
 use holdpoint_common::{SessionError, Supplies, Who};
 use holdpoint_tools::environment;
 use hyper::body::Bytes;
@@ -55,7 +57,11 @@ impl Connection {
     }
 
     /// Sends a request, and reads the reply.
-    pub(super) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SessionError> {
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, SessionError> {
         let body = serde_json::to_vec(body).map_err(|error| unreadable_reply(&error))?;
         read_reply(self.request(Method::POST, path, Some(body)).await?).await
     }
@@ -88,15 +94,26 @@ impl Connection {
     }
 
     fn headers<'a>(&'a self, version: &'a str) -> Vec<(&'static str, &'a str)> {
-        let headers = [(VERSION_HEADER, version), (CLIENT_HEADER, &*self.client), (DESKTOP_HEADER, &*self.desktop)];
-        headers.into_iter().filter(|(name, value)| *name != DESKTOP_HEADER || !value.is_empty()).collect()
+        let headers = [
+            (VERSION_HEADER, version),
+            (CLIENT_HEADER, &*self.client),
+            (DESKTOP_HEADER, &*self.desktop),
+        ];
+        headers
+            .into_iter()
+            .filter(|(name, value)| *name != DESKTOP_HEADER || !value.is_empty())
+            .collect()
     }
 }
 
 /// The variables that give access to the desktop, as a header.
 fn desktop(env: &[(String, String)]) -> String {
-    let vars = environment::desktop(env.iter().cloned()).into_iter().filter(|(_, value)| value.len() <= VARIABLE);
-    vars.map(|(name, value)| format!("{name}={}", escape_segment(&value))).collect::<Vec<_>>().join("&")
+    let vars = environment::desktop(env.iter().cloned())
+        .into_iter()
+        .filter(|(_, value)| value.len() <= VARIABLE);
+    vars.map(|(name, value)| format!("{name}={}", escape_segment(&value)))
+        .collect::<Vec<_>>()
+        .join("&")
 }
 
 /// Turns a reply with an error status into that error.

@@ -96,7 +96,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let stream = UnixStream::connect(socket).await;
-    let stream = stream.map_err(|source| HttpError::Unreachable { socket: socket.to_owned(), source })?;
+    let stream =
+        stream.map_err(|source| HttpError::Unreachable { socket: socket.to_owned(), source })?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // The task ends when the response is dropped. Its errors reach the request and the response's
     // body, too.

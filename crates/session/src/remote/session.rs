@@ -23,7 +23,11 @@ pub(crate) struct RemoteSession {
 }
 
 impl RemoteSession {
-    pub(super) fn new(connection: Connection, unloaded: WhenUnloaded, snapshot: Arc<Snapshot>) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        unloaded: WhenUnloaded,
+        snapshot: Arc<Snapshot>,
+    ) -> Self {
         let id = snapshot.settings.id.clone();
         let (publisher, shown) = watch::channel(snapshot);
         Self { connection, unloaded, id, publisher, shown }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::api::{Inbox, InboxAsk, SessionList, TurnEnd};
-use holdpoint_common::{OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
+use holdpoint_common::{
+    OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
+};
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
 
@@ -43,7 +45,8 @@ impl Backend for RemoteSessions {
             SessionError::Workspace { path, message: message.to_owned() }
         };
         // Made absolute here, because the daemon has another current folder.
-        let workspace = std::path::absolute(&open.workspace).map_err(|error| unusable(&error.to_string()))?;
+        let workspace =
+            std::path::absolute(&open.workspace).map_err(|error| unusable(&error.to_string()))?;
         if workspace.to_str().is_none() {
             return Err(unusable("its path is not UTF-8"));
         }
@@ -75,12 +78,20 @@ impl Backend for RemoteSessions {
         self.0.request(Method::DELETE, &path_of(what)?, None).await.map(|_| ())
     }
 
-    async fn act<V: SessionVerb>(&self, id: &SessionId, mut verb: V) -> Result<V::Reply, SessionError> {
+    async fn act<V: SessionVerb>(
+        &self,
+        id: &SessionId,
+        mut verb: V,
+    ) -> Result<V::Reply, SessionError> {
         verb.supply(&self.0.supplies);
         self.0.post(&format!("/v1{}", verb.path(id)), &verb).await
     }
 
-    async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+    async fn turn_end(
+        &self,
+        id: &SessionId,
+        turn: TurnId,
+    ) -> Result<Option<TurnEnd>, SessionError> {
         self.0.get(&format!("/v1/sessions/{id}/turns/{turn}")).await
     }
 
@@ -133,7 +144,10 @@ fn path_of(what: &str) -> Result<String, SessionError> {
 }
 
 /// Sends a text in pieces, until the receiver is gone.
-async fn send(text: &mut (dyn BufRead + Send), pieces: mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
+async fn send(
+    text: &mut (dyn BufRead + Send),
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+) -> io::Result<()> {
     loop {
         let piece = match text.fill_buf() {
             Ok([]) => return Ok(()),

@@ -63,7 +63,8 @@ impl Frames {
     fn cut(&mut self) -> Option<Range<usize>> {
         loop {
             let from = self.searched.max(self.read);
-            let Some(end) = memchr::memmem::find(&self.bytes[from..], b"\n\n").map(|at| from + at) else {
+            let Some(end) = memchr::memmem::find(&self.bytes[from..], b"\n\n").map(|at| from + at)
+            else {
                 // The first byte of a frame's end may have arrived without the second.
                 self.searched = self.bytes.len().saturating_sub(1).max(self.read);
                 return None;

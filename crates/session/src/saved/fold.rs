@@ -18,7 +18,10 @@ pub(crate) struct LoadedSession {
 }
 
 /// Folds a log for an owner that continues it.
-pub(crate) async fn load_for_owner(id: &SessionId, log: Arc<dyn SessionLog>) -> Result<LoadedSession, SessionError> {
+pub(crate) async fn load_for_owner(
+    id: &SessionId,
+    log: Arc<dyn SessionLog>,
+) -> Result<LoadedSession, SessionError> {
     // Waits for the writes of the previous owner. An earlier read could miss their facts.
     let next = log.reserve(0).await?.start;
     let state = fold(id, &*log).await?;
@@ -46,18 +49,26 @@ pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, 
     }
     match state {
         Some(state) if has_facts => Ok(state),
-        Some(state) => Err(damaged_error(id, format!("none of its events 1 to {} can be read", state.last()))),
+        Some(state) => {
+            Err(damaged_error(id, format!("none of its events 1 to {} can be read", state.last())))
+        }
         None => Err(SessionError::UnknownSession { given: id.to_string() }),
     }
 }
 
 /// Folds the first facts of a log. If the very first is lost, the saved summary identifies the
 /// session.
-async fn fold_first_page(id: &SessionId, log: &dyn SessionLog, facts: &[Arc<Event>]) -> Result<State, SessionError> {
+async fn fold_first_page(
+    id: &SessionId,
+    log: &dyn SessionLog,
+    facts: &[Arc<Event>],
+) -> Result<State, SessionError> {
     if let Some(state) = State::fold(facts) {
         return Ok(state);
     }
-    let Some(SavedSession { summary, opened }) = log.saved().await?.filter(|saved| saved.summary.id == *id) else {
+    let Some(SavedSession { summary, opened }) =
+        log.saved().await?.filter(|saved| saved.summary.id == *id)
+    else {
         let message = "neither its first event nor its saved summary can be read".to_owned();
         return Err(damaged_error(id, message));
     };
@@ -74,7 +85,9 @@ pub(crate) async fn why_not_live(store: &dyn SessionStore, id: SessionId) -> Ses
         Err(error) => return error.into(),
     };
     match folded {
-        Ok(state) if matches!(state.phase(), Phase::Closed) => SessionError::Refused(Refused::Closed),
+        Ok(state) if matches!(state.phase(), Phase::Closed) => {
+            SessionError::Refused(Refused::Closed)
+        }
         Ok(_) => SessionError::NotLive { session: id },
         Err(error) => error,
     }

@@ -32,8 +32,18 @@ impl<'a> OfflineSession<'a> {
         let log = engine.store.open(id).await?;
         let LoadedSession { log, state, draft, next } = load_for_owner(id, log).await?;
         let numbers = Numbers::unreserved_from(next);
-        let (limits, fixed_bytes) = (&*engine.limits, engine.fixed_bytes(state.settings(), &engine.system));
-        Ok(Self { log, limits, fixed_bytes, draft, last: state.last(), state, numbers, facts: Vec::new() })
+        let (limits, fixed_bytes) =
+            (&*engine.limits, engine.fixed_bytes(state.settings(), &engine.system));
+        Ok(Self {
+            log,
+            limits,
+            fixed_bytes,
+            draft,
+            last: state.last(),
+            state,
+            numbers,
+            facts: Vec::new(),
+        })
     }
 
     /// Starts with an empty log, to which all of `facts` are still to be appended. They fold to
@@ -62,11 +72,21 @@ impl<'a> OfflineSession<'a> {
     /// for them.
     pub(crate) fn handle_input<I: Input>(&mut self, input: I) -> Result<(), Refused> {
         let Self { limits, fixed_bytes, .. } = *self;
-        let moment = Moment { now: SystemTime::now().into(), next: self.numbers.next(), limits, fixed_bytes };
+        let moment = Moment {
+            now: SystemTime::now().into(),
+            next: self.numbers.next(),
+            limits,
+            fixed_bytes,
+        };
         for fact in decide(&self.state, moment, input)?.facts {
             let (turn, step) = self.state.turn_and_step(&fact);
-            let event =
-                Arc::new(Event { seq: self.numbers.take(), at: moment.now, turn, step, body: Body::Fact(fact) });
+            let event = Arc::new(Event {
+                seq: self.numbers.take(),
+                at: moment.now,
+                turn,
+                step,
+                body: Body::Fact(fact),
+            });
             self.state.apply(&event);
             self.facts.push(event);
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta, Event, Fact, Gap, Hold,
-    HoldCause, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run, SessionStatus, Timestamp, TurnId,
-    Usage,
+    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta, Event,
+    Fact, Gap, Hold, HoldCause, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run,
+    SessionStatus, Timestamp, TurnId, Usage,
 };
 
 use holdpoint_tools::secrets::mask_in_list;
@@ -63,7 +63,8 @@ impl State {
                 self.queue.push_back(Arc::clone(event));
             }
             Fact::PromptReturned { prompt, .. } => {
-                self.queue.retain(|event| queued(event).is_none_or(|(queued, _)| queued != *prompt));
+                self.queue
+                    .retain(|event| queued(event).is_none_or(|(queued, _)| queued != *prompt));
                 if let Phase::Interrupting(_, cut) = &mut self.phase {
                     cut.prompts.push(*prompt);
                 }
@@ -95,7 +96,9 @@ impl State {
             Fact::PromptDelivered { prompt, .. } => {
                 self.take_queued(*prompt);
             }
-            Fact::RunWaiting { until } => self.run.iter_mut().for_each(|run| run.waits_until = Some(*until)),
+            Fact::RunWaiting { until } => {
+                self.run.iter_mut().for_each(|run| run.waits_until = Some(*until))
+            }
             Fact::RunExtended { limits } => {
                 self.run.iter_mut().for_each(|run| (run.limits, run.failures) = (*limits, 0));
             }
@@ -124,9 +127,13 @@ impl State {
                     (self.next_item, self.lost.items) = (next, 0);
                 }
                 if let Some(turn) = self.turn_mut() {
-                    turn.open_step =
-                        turn.open_step.map(|_| OpenStep { answer_bytes: answer_bytes(message), usage: message.usage });
-                    turn.calls.extend(message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)));
+                    turn.open_step = turn.open_step.map(|_| OpenStep {
+                        answer_bytes: answer_bytes(message),
+                        usage: message.usage,
+                    });
+                    turn.calls.extend(
+                        message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)),
+                    );
                 }
                 if let Some(line) = last_line_of(message) {
                     self.last_line = Some(line);
@@ -146,7 +153,9 @@ impl State {
                 }
                 self.remember(event);
             }
-            Fact::FilesChanged { paths } => Arc::make_mut(&mut self.files_modified).extend(paths.iter().cloned()),
+            Fact::FilesChanged { paths } => {
+                Arc::make_mut(&mut self.files_modified).extend(paths.iter().cloned())
+            }
             Fact::JobStarted { job } => self.jobs.push(job.clone()),
             Fact::JobEnded { job, .. } => self.jobs.retain(|running| running.id != *job),
             Fact::StepFinished { usage, context, refused, omitted } => {
@@ -185,7 +194,10 @@ impl State {
                         }
                     }
                     (Answer::Deny { reason }, Some(ask)) if ask.origin == AskOrigin::Policy => {
-                        self.stage(ask.call, CallStage::Denied { reason: reason.clone(), by: by.clone() });
+                        self.stage(
+                            ask.call,
+                            CallStage::Denied { reason: reason.clone(), by: by.clone() },
+                        );
                     }
                     _ => {}
                 }
@@ -193,7 +205,9 @@ impl State {
             Fact::AskClosed { ask, cause } => {
                 // The call is no longer asked about. It does not run either: the event that closed
                 // the ask also ends the call.
-                if let Some(Ask { call, origin: AskOrigin::Policy, .. }) = self.settle(ask, Settled::Closed(*cause)) {
+                if let Some(Ask { call, origin: AskOrigin::Policy, .. }) =
+                    self.settle(ask, Settled::Closed(*cause))
+                {
                     self.stage(call, CallStage::Proposed);
                 }
                 if let Phase::Interrupting(_, cut) = &mut self.phase {
@@ -262,7 +276,8 @@ impl State {
         (self.next_turn, self.lost.turns) = (turn.next(), 0);
         self.asks.clear();
         let (calls, usage) = (Vec::new(), Usage::default());
-        self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls, usage, open_step: None });
+        self.phase =
+            Phase::Running(Turn { id: turn, prompt, step: 0, calls, usage, open_step: None });
     }
 
     /// Moves a prompt from the queue to the conversation, unless a damaged log lacks it.
@@ -283,7 +298,8 @@ impl State {
 
     /// Stops the work clocks: the session waits for a person or is idle.
     fn stop_work(&mut self, at: Timestamp) {
-        let worked = |since: Timestamp| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
+        let worked =
+            |since: Timestamp| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
         self.worked_ms = self.worked_ms.saturating_add(self.working_since.take().map_or(0, worked));
         if let Some(run) = &mut self.run {
             let since = run.progress.working_since.take().map_or(0, worked);
@@ -364,13 +380,17 @@ const LOOKED_THROUGH: usize = 4_096;
 /// The last line of text in an answer, if it has any.
 fn last_line_of(message: &AssistantMessage) -> Option<String> {
     let said = message.blocks.iter().rev().filter(|block| block.kind == BlockKind::Text);
-    said.flat_map(|block| block.text.lines().rev()).map(str::trim).find(|line| !line.is_empty()).map(masked_line)
+    said.flat_map(|block| block.text.lines().rev())
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .map(masked_line)
 }
 
 /// The size of an answer in bytes: its text, and the names and arguments of its calls.
 pub(super) fn answer_bytes(message: &AssistantMessage) -> u64 {
     let words: usize = message.blocks.iter().map(|block| block.text.len()).sum();
-    let calls: usize = message.calls.iter().map(|call| call.name.len() + call.input.to_string().len()).sum();
+    let calls: usize =
+        message.calls.iter().map(|call| call.name.len() + call.input.to_string().len()).sum();
     (words + calls) as u64
 }
 

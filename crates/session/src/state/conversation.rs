@@ -103,8 +103,9 @@ impl Conversation {
     /// is kept too, or the facts that its iteration began with. Every call copies the events that
     /// it keeps, so it drops many at once instead of a few each time.
     fn forget(&mut self) {
-        let begins =
-            |event: &Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::AssistantMessage(_)));
+        let begins = |event: &Arc<Event>| {
+            matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::AssistantMessage(_)))
+        };
         let mut from = self.events.iter().rposition(begins).unwrap_or(self.events.len());
         let mut weight = 0;
         for (at, event) in self.events.iter().enumerate().rev() {
@@ -116,15 +117,18 @@ impl Conversation {
                 from = at;
             }
         }
-        let is_prompt = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { .. }));
+        let is_prompt =
+            |event: &Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { .. }));
         let prompt = match self.events.get(from) {
             Some(event) if is_prompt(event) => None,
             _ => self.events[..from].iter().rposition(is_prompt),
         };
-        let iteration =
-            self.events[..from].iter().rposition(|event| matches!(event.fact(), Some(Fact::IterationStarted { .. })));
-        let is_needed =
-            |at: &usize| Some(*at) == prompt || Some(*at) == iteration || begins_iterations(&self.events[*at]);
+        let iteration = self.events[..from]
+            .iter()
+            .rposition(|event| matches!(event.fact(), Some(Fact::IterationStarted { .. })));
+        let is_needed = |at: &usize| {
+            Some(*at) == prompt || Some(*at) == iteration || begins_iterations(&self.events[*at])
+        };
         let kept: Vec<_> = (0..from).filter(is_needed).chain(from..self.events.len()).collect();
         self.keep(&kept);
     }
@@ -134,14 +138,20 @@ impl Conversation {
 fn begins_iterations(event: &Event) -> bool {
     matches!(
         event.fact(),
-        Some(Fact::RunStarted { .. } | Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. })
+        Some(
+            Fact::RunStarted { .. }
+                | Fact::TaskAdded { .. }
+                | Fact::TaskMoved { .. }
+                | Fact::NoteTaken { .. }
+        )
     )
 }
 
 #[cfg(test)]
 mod tests {
     use holdpoint_common::{
-        AssistantMessage, Block, BlockKind, Body, CallId, ItemId, PromptId, Timestamp, ToolResult, ToolStatus, Who,
+        AssistantMessage, Block, BlockKind, Body, CallId, ItemId, PromptId, Timestamp, ToolResult,
+        ToolStatus, Who,
     };
 
     use super::*;
@@ -149,11 +159,19 @@ mod tests {
     /// A prompt or an answer of the given size.
     fn event(seq: u64, bytes: usize, prompt: bool) -> Arc<Event> {
         let fact = if prompt {
-            Fact::PromptAccepted { prompt: PromptId(seq), text: "x".repeat(bytes).into(), by: Who::named("test") }
+            Fact::PromptAccepted {
+                prompt: PromptId(seq),
+                text: "x".repeat(bytes).into(),
+                by: Who::named("test"),
+            }
         } else {
             let (item, text) = (ItemId(seq), "x".repeat(bytes));
-            let block = Block { item, kind: BlockKind::Text, text, signature: None, calls_before: 0 };
-            Fact::AssistantMessage(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() })
+            let block =
+                Block { item, kind: BlockKind::Text, text, signature: None, calls_before: 0 };
+            Fact::AssistantMessage(AssistantMessage {
+                blocks: vec![block],
+                ..AssistantMessage::default()
+            })
         };
         Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) })
     }

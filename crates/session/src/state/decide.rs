@@ -23,7 +23,11 @@ use super::input::{Input, Moment};
 ///
 /// # Errors
 /// Returns [`Refused`] if the state does not allow the input. A refused input changes nothing.
-pub fn decide<I: Input>(state: &State, moment: Moment<'_>, input: I) -> Result<Decision<I::Reply>, Refused> {
+pub fn decide<I: Input>(
+    state: &State,
+    moment: Moment<'_>,
+    input: I,
+) -> Result<Decision<I::Reply>, Refused> {
     let mut builder = DecisionBuilder { state, moment, facts: Vec::new(), effects: Vec::new() };
     let reply = input.decide(&mut builder)?;
     Ok(Decision { facts: builder.facts, effects: builder.effects, reply })

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use holdpoint_common::api::Verb;
 use holdpoint_common::{
-    AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut, JobEnd, Limits, Omission,
-    Outcome, PauseKind, PauseRequest, Refused, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId,
-    Usage, Who,
+    AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut, JobEnd,
+    Limits, Omission, Outcome, PauseKind, PauseRequest, Refused, RestoreCause, StoppedTool,
+    TaskRequest, Timestamp, ToolResult, TurnId, Usage, Who,
 };
 
 use super::decide::DecisionBuilder;

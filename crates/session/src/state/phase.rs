@@ -1,6 +1,8 @@
 //! The phase of a session with its open turn, and the stages of tool calls.
 
-use holdpoint_common::{AnsweredBy, AskId, AskRequest, CallId, CutCause, PromptId, ToolCall, TurnId, Usage, Who};
+use holdpoint_common::{
+    AnsweredBy, AskId, AskRequest, CallId, CutCause, PromptId, ToolCall, TurnId, Usage, Who,
+};
 
 /// The phase of a session.
 #[derive(Debug, Clone, PartialEq)]

@@ -51,7 +51,10 @@ impl SessionStore for Memory {
         false
     }
 
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let made = match lock(&self.logs).entry(session.clone()) {
             Entry::Occupied(_) => Err(StoreError::Taken { session: session.clone() }),
             Entry::Vacant(place) => {
@@ -62,7 +65,10 @@ impl SessionStore for Memory {
         ready(made).boxed()
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let log = lock(&self.logs).get(session).cloned();
         let log = log.map(|log| log as Arc<dyn SessionLog>);
         ready(log.ok_or_else(|| StoreError::Unknown { session: session.clone() })).boxed()
@@ -79,7 +85,9 @@ impl SessionStore for Memory {
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
         let log = lock(&self.logs).remove(session);
         let unknown = || StoreError::Unknown { session: session.clone() };
-        let forget = |log: Arc<MemoryLog>| *lock(&log.kept) = KeptFacts { deleted: true, ..KeptFacts::default() };
+        let forget = |log: Arc<MemoryLog>| {
+            *lock(&log.kept) = KeptFacts { deleted: true, ..KeptFacts::default() }
+        };
         ready(log.map(forget).ok_or_else(unknown)).boxed()
     }
 }
@@ -88,7 +96,11 @@ impl MemoryLog {
     /// Locks the facts for writing, unless the log was deleted.
     fn to_write(&self) -> Result<MutexGuard<'_, KeptFacts>, StoreError> {
         let kept = lock(&self.kept);
-        if kept.deleted { Err(StoreError::Unknown { session: self.session.clone() }) } else { Ok(kept) }
+        if kept.deleted {
+            Err(StoreError::Unknown { session: self.session.clone() })
+        } else {
+            Ok(kept)
+        }
     }
 }
 
@@ -122,10 +134,16 @@ impl SessionLog for MemoryLog {
         ready(Ok(Page::up_to(facts, most))).boxed()
     }
 
-    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
+    fn newest(
+        &self,
+        range: Range<u64>,
+        newest: usize,
+    ) -> BoxFuture<'static, Result<u64, StoreError>> {
         let kept = lock(&self.kept);
         let from = match newest.checked_sub(1) {
-            Some(skipped) => kept.within(range.clone()).nth_back(skipped).map_or(range.start, |event| event.seq),
+            Some(skipped) => {
+                kept.within(range.clone()).nth_back(skipped).map_or(range.start, |event| event.seq)
+            }
             None => range.end,
         };
         ready(Ok(from)).boxed()

@@ -231,14 +231,22 @@ impl Sqlite {
 }
 
 impl SessionStore for Sqlite {
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let made =
-            self.write(writer::WriteRequest::Create { session: session.clone(), opened: SystemTime::now().into() });
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let made = self.write(writer::WriteRequest::Create {
+            session: session.clone(),
+            opened: SystemTime::now().into(),
+        });
         let log = self.log(session);
         async move { made.await.map(|_| log) }.boxed()
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let wanted = session.clone();
         let find = move |done| reader::ReadRequest::Find { session: wanted.clone(), done };
         let found = self.read(find);
@@ -282,8 +290,12 @@ impl SessionLog for SqliteLog {
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what =
-            writer::WriteRequest::Append { session: self.session.clone(), after, facts, summary: Box::new(summary) };
+        let what = writer::WriteRequest::Append {
+            session: self.session.clone(),
+            after,
+            facts,
+            summary: Box::new(summary),
+        };
         self.store.write(what).map(|done| done.map(|_| ())).boxed()
     }
 
@@ -297,7 +309,11 @@ impl SessionLog for SqliteLog {
         })
     }
 
-    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
+    fn newest(
+        &self,
+        range: Range<u64>,
+        newest: usize,
+    ) -> BoxFuture<'static, Result<u64, StoreError>> {
         let session = self.session.clone();
         self.store.read(move |done| {
             let (session, range) = (session.clone(), range.clone());
@@ -321,7 +337,9 @@ impl SessionLog for SqliteLog {
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
-        let first = self.store.write(writer::WriteRequest::Reserve { session: self.session.clone(), count });
+        let first = self
+            .store
+            .write(writer::WriteRequest::Reserve { session: self.session.clone(), count });
         async move { first.await.map(|first| first..first + count) }.boxed()
     }
 
@@ -332,7 +350,11 @@ impl SessionLog for SqliteLog {
 }
 
 /// Starts a thread that holds `alive` until `run` has returned.
-fn spawn(name: &str, alive: watch::Receiver<()>, run: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+fn spawn(
+    name: &str,
+    alive: watch::Receiver<()>,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<(), StoreError> {
     let run = move || {
         run();
         drop(alive);

@@ -108,7 +108,12 @@ impl LiveReply {
 
     /// Sends a call of this tool. Returns `false` if the request was dropped.
     pub fn call(&self, name: impl Into<String>, input: Value) -> bool {
-        let call = ModelEvent::Call { id: None, name: name.into(), arguments: input.to_string(), signature: None };
+        let call = ModelEvent::Call {
+            id: None,
+            name: name.into(),
+            arguments: input.to_string(),
+            signature: None,
+        };
         self.0.send(Ok(call)).is_ok()
     }
 
@@ -162,7 +167,9 @@ impl Model for ScriptedModel {
         inner.requests.push(request.clone());
         match inner.replies.pop_front() {
             Some(Reply::Script(script)) => script.stream(),
-            Some(Reply::Live(hear)) => tokio_stream::wrappers::UnboundedReceiverStream::new(hear).boxed(),
+            Some(Reply::Live(hear)) => {
+                tokio_stream::wrappers::UnboundedReceiverStream::new(hear).boxed()
+            }
             None => reply().text("done").stream(),
         }
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, Kept, Outcome, Receipt, SessionError, TurnId, Usage,
+    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, Kept, Outcome, Receipt,
+    SessionError, TurnId, Usage,
 };
 
 use super::within_patience;
@@ -97,7 +98,11 @@ impl Recorder {
     ///
     /// # Panics
     /// If no such event arrives.
-    pub async fn until_new<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
+    pub async fn until_new<T>(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(&Event) -> Option<T>,
+    ) -> T {
         let read = async {
             while let Some(event) = self.next().await {
                 if let Some(found) = wanted(&event) {
@@ -109,7 +114,9 @@ impl Recorder {
         let found = tokio::time::timeout(super::patience(), read).await;
         match found {
             Ok(Some(found)) => found,
-            Ok(None) => panic!("the stream ended ({:?}) before {what}: {:#?}", self.end(), self.events),
+            Ok(None) => {
+                panic!("the stream ended ({:?}) before {what}: {:#?}", self.end(), self.events)
+            }
             Err(_) => panic!("waited for {what}, got {:#?}", self.events),
         }
     }
@@ -135,14 +142,16 @@ impl Recorder {
     /// Waits for the next turn's end.
     pub async fn turn_finished(&mut self) -> Finished {
         self.until_new("the turn's end", |event| match (event.turn, event.fact()) {
-            (Some(turn), Some(Fact::TurnFinished { outcome, error, cause, receipt, usage })) => Some(Finished {
-                turn,
-                outcome: *outcome,
-                error: error.clone(),
-                cause: cause.clone(),
-                receipt: receipt.clone(),
-                usage: *usage,
-            }),
+            (Some(turn), Some(Fact::TurnFinished { outcome, error, cause, receipt, usage })) => {
+                Some(Finished {
+                    turn,
+                    outcome: *outcome,
+                    error: error.clone(),
+                    cause: cause.clone(),
+                    receipt: receipt.clone(),
+                    usage: *usage,
+                })
+            }
             _ => None,
         })
         .await
@@ -150,7 +159,10 @@ impl Recorder {
 
     /// Waits for a step to begin, past ones included.
     pub async fn step_started(&mut self) {
-        self.until("a step to begin", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+        self.until("a step to begin", |event| {
+            matches!(event.fact(), Some(Fact::StepStarted)).then_some(())
+        })
+        .await;
     }
 
     /// Waits for a tool to begin.
@@ -188,12 +200,16 @@ impl Recorder {
     fn fold(&mut self, event: &Event) {
         match &event.body {
             Body::Delta(Delta::Text { item, text } | Delta::Thought { item, text }) => {
-                if let Folded::Text(so_far) = self.items.entry(*item).or_insert(Folded::Text(String::new())) {
+                if let Folded::Text(so_far) =
+                    self.items.entry(*item).or_insert(Folded::Text(String::new()))
+                {
                     so_far.push_str(text);
                 }
             }
             Body::Delta(Delta::Output { item, text }) => {
-                if let Folded::Output(kept) = self.items.entry(*item).or_insert(Folded::Output(Kept::default())) {
+                if let Folded::Output(kept) =
+                    self.items.entry(*item).or_insert(Folded::Output(Kept::default()))
+                {
                     kept.push(text);
                 }
             }
@@ -213,7 +229,11 @@ impl Recorder {
             }
             Body::Fact(Fact::ToolFinished(result)) => {
                 if let Some(Folded::Output(kept)) = self.items.remove(&result.call.item()) {
-                    assert_eq!(kept.finish(), result.output, "the folded output is the finished one");
+                    assert_eq!(
+                        kept.finish(),
+                        result.output,
+                        "the folded output is the finished one"
+                    );
                 }
             }
             _ => {}

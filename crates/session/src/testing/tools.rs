@@ -7,7 +7,8 @@ use holdpoint_tools::{Act, Intent, Tool, ToolContext, ToolError, ToolOutcome, Wo
 use serde_json::{Value, json};
 
 /// The function that a call of the probe runs.
-pub type ProbeCall = Arc<dyn Fn(Value, &ToolContext) -> Result<ToolOutcome, ToolError> + Send + Sync>;
+pub type ProbeCall =
+    Arc<dyn Fn(Value, &ToolContext) -> Result<ToolOutcome, ToolError> + Send + Sync>;
 
 /// The tool `probe`. Each call runs the function that the test set last.
 #[derive(Clone)]
@@ -15,7 +16,9 @@ pub struct Probe(Arc<Mutex<ProbeCall>>);
 
 impl Default for Probe {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Arc::new(|input: Value, _: &ToolContext| Ok(ToolOutcome::text(input.to_string()))))))
+        Self(Arc::new(Mutex::new(Arc::new(|input: Value, _: &ToolContext| {
+            Ok(ToolOutcome::text(input.to_string()))
+        }))))
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, SessionError, SessionId, SessionSettings,
-    check_name, json,
+    AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, SessionError, SessionId,
+    SessionSettings, check_name, json,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -66,7 +66,11 @@ pub async fn import(
 
 /// Saves a session's facts together with the end of its open work, because another client may open
 /// the session as soon as it is saved.
-async fn save(log: Arc<dyn SessionLog>, limits: &Limits, facts: Vec<Arc<Event>>) -> Result<(), ImportError> {
+async fn save(
+    log: Arc<dyn SessionLog>,
+    limits: &Limits,
+    facts: Vec<Arc<Event>>,
+) -> Result<(), ImportError> {
     let Some(state) = State::fold(&facts) else {
         return Err(ImportError::Line { line: 2, what: NO_OPENING.to_owned() });
     };
@@ -102,7 +106,10 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         return Err(lines.wrong(format!("not an exported session (format `{}`)", header.format)));
     }
     if header.version > VERSION {
-        let what = format!("format version {} is not supported; the newest supported is {VERSION}", header.version);
+        let what = format!(
+            "format version {} is not supported; the newest supported is {VERSION}",
+            header.version
+        );
         return Err(lines.wrong(what));
     }
     let (mut facts, mut last) = (Vec::new(), 0);
@@ -113,10 +120,14 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         if line.starts_with(br#"{"end":"#) {
             let Footer { end } = lines.parse(&line)?;
             if end.facts != before.facts {
-                return Err(lines.wrong(format!("{} facts were exported, but {} are here", end.facts, before.facts)));
+                return Err(lines.wrong(format!(
+                    "{} facts were exported, but {} are here",
+                    end.facts, before.facts
+                )));
             }
             if end != before {
-                return Err(lines.wrong("the checksum does not match: an earlier line was changed".to_owned()));
+                return Err(lines
+                    .wrong("the checksum does not match: an earlier line was changed".to_owned()));
             }
             break;
         }
@@ -151,7 +162,9 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
         return Err(format!("number {end} is above {MAX_NUMBER}"));
     }
     match &event.body {
-        Body::Fact(Fact::SessionOpened { settings }) if last == 0 && settings.id == *id => Ok(event.seq),
+        Body::Fact(Fact::SessionOpened { settings }) if last == 0 && settings.id == *id => {
+            Ok(event.seq)
+        }
         Body::Fact(Fact::SessionOpened { .. }) => Err("the line opens another session".to_owned()),
         _ if last == 0 => Err(NO_OPENING.to_owned()),
         // An answer finds its ask by the number. Of two asks with one number, it could reach
@@ -163,7 +176,9 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
         Body::Fact(Fact::PromptAccepted { text, .. }) if text.trim().is_empty() => {
             Err("the prompt is empty".to_owned())
         }
-        Body::Fact(Fact::RunStarted { run, .. }) if run.goal.trim().is_empty() => Err("the goal is empty".to_owned()),
+        Body::Fact(Fact::RunStarted { run, .. }) if run.goal.trim().is_empty() => {
+            Err("the goal is empty".to_owned())
+        }
         Body::Fact(_) => Ok(event.seq),
         // Facts that could not be read during the export.
         Body::Delta(Delta::Gap { from, to }) if from <= to && *from == event.seq => Ok(*to),
@@ -220,7 +235,10 @@ impl Lines<'_> {
 }
 
 /// Creates a log under the session's own id, or under a new one if that is taken.
-async fn create(store: &dyn SessionStore, own: &SessionId) -> Result<(SessionId, Arc<dyn SessionLog>), StoreError> {
+async fn create(
+    store: &dyn SessionStore,
+    own: &SessionId,
+) -> Result<(SessionId, Arc<dyn SessionLog>), StoreError> {
     let mut id = own.clone();
     loop {
         match store.create(&id).await {
@@ -237,7 +255,8 @@ fn adopt(event: &mut Event, id: &SessionId) {
     let Body::Fact(fact) = &mut event.body else { return };
     match fact {
         Fact::SessionOpened { settings } => {
-            let name = Some(std::mem::take(&mut settings.name)).filter(|name| check_name(name).is_ok());
+            let name =
+                Some(std::mem::take(&mut settings.name)).filter(|name| check_name(name).is_ok());
             let folder = || folder_name(Path::new(&settings.workspace));
             *settings = SessionSettings {
                 id: id.clone(),

@@ -29,22 +29,31 @@ pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
     let after_tasks = state.tasks().tasks.last().map_or(TaskId(0), |task| task.id.next());
     match fact {
         Fact::PromptAccepted { prompt, .. } => id_error("prompt", prompt.0, prompts.0),
-        Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => id_error("turn", turn.0, turns.0),
+        Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => {
+            id_error("turn", turn.0, turns.0)
+        }
         Fact::TaskAdded { task, .. } => id_error("task", task.0, after_tasks.0),
         Fact::AssistantMessage(message) => {
             let blocks = message.blocks.iter().map(|block| block.item);
-            let mut named: Vec<_> = blocks.chain(message.calls.iter().map(|call| call.id.item())).collect();
+            let mut named: Vec<_> =
+                blocks.chain(message.calls.iter().map(|call| call.id.item())).collect();
             named.sort_unstable();
-            let twice =
-                named.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| id_error("item", pair[0].0, u64::MAX));
+            let twice = named
+                .windows(2)
+                .find(|pair| pair[0] == pair[1])
+                .map(|pair| id_error("item", pair[0].0, u64::MAX));
             let ends = named.first().into_iter().chain(named.last());
-            if let Some(why) =
-                twice.or_else(|| ends.map(|item| id_error("item", item.0, items.0)).find(Option::is_some))
-            {
+            if let Some(why) = twice.or_else(|| {
+                ends.map(|item| id_error("item", item.0, items.0)).find(Option::is_some)
+            }) {
                 return why;
             }
             let bad = |call: &&ToolCall| !call.input.is_object();
-            message.calls.iter().find(bad).map(|call| format!("the input of call {} is not an object", call.id))
+            message
+                .calls
+                .iter()
+                .find(bad)
+                .map(|call| format!("the input of call {} is not an object", call.id))
         }
         _ => None,
     }

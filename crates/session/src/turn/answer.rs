@@ -83,7 +83,10 @@ impl PartialAnswer {
 const EXTRA_SILENCE: Duration = Duration::from_secs(1);
 
 /// The next event of a stream, or its end; `None` if the stream is silent for this long.
-async fn next_within(stream: &mut ModelStream, silence: Duration) -> Option<Option<Result<ModelEvent, ModelError>>> {
+async fn next_within(
+    stream: &mut ModelStream,
+    silence: Duration,
+) -> Option<Option<Result<ModelEvent, ModelError>>> {
     match tokio::time::timeout(silence, stream.next()).await {
         Ok(event) => Some(event),
         Err(_) => tokio::time::timeout(EXTRA_SILENCE, stream.next()).await.ok(),
@@ -98,7 +101,10 @@ fn stream_without_panics(model: &dyn Model, request: &ModelRequest) -> ModelStre
         Err(ModelError::Failed { message })
     };
     match std::panic::catch_unwind(AssertUnwindSafe(|| model.stream(request))) {
-        Ok(stream) => AssertUnwindSafe(stream).catch_unwind().map(move |event| event.unwrap_or_else(fault)).boxed(),
+        Ok(stream) => AssertUnwindSafe(stream)
+            .catch_unwind()
+            .map(move |event| event.unwrap_or_else(fault))
+            .boxed(),
         Err(panic) => stream::once(ready(fault(panic))).boxed(),
     }
 }
@@ -133,7 +139,8 @@ impl Runner {
             message.calls.clear();
         }
         let answer_bytes: usize = message.blocks.iter().map(|block| block.text.len()).sum();
-        let mut usage = usage.unwrap_or_else(|| Usage::estimate(request.bytes(), answer_bytes as u64));
+        let mut usage =
+            usage.unwrap_or_else(|| Usage::estimate(request.bytes(), answer_bytes as u64));
         usage.cost = self.env.model.settings().price.map(|price| price.cost(&usage));
         message.model = Some(self.env.model.name().to_owned());
         message.usage = Some(usage);
@@ -144,7 +151,12 @@ impl Runner {
 
     /// Waits before the next of at most `most` tries of a failed request, and reports the reason.
     /// `Some` if there is no next try.
-    pub(super) async fn wait_for_retry(&self, tries: &mut Tries, most: u32, error: ModelError) -> Option<Stop> {
+    pub(super) async fn wait_for_retry(
+        &self,
+        tries: &mut Tries,
+        most: u32,
+        error: ModelError,
+    ) -> Option<Stop> {
         let limits = &self.env.limits;
         let wait = match tries.failed(&error, limits, fastrand::f64()) {
             Next::Wait(wait) => wait,
@@ -212,7 +224,11 @@ impl Runner {
                 }
                 ModelEvent::Call { id: provider_id, name, arguments, signature } => {
                     let id = CallId(self.item().0);
-                    self.add_call(draft, ToolCall { id, provider_id, name, input: Value::Null, signature }, &arguments);
+                    self.add_call(
+                        draft,
+                        ToolCall { id, provider_id, name, input: Value::Null, signature },
+                        &arguments,
+                    );
                     continue;
                 }
                 ModelEvent::Writing { .. } => continue,
@@ -250,12 +266,22 @@ impl Runner {
     async fn add_text(&mut self, draft: &mut PartialAnswer, kind: BlockKind, text: &str) -> bool {
         let calls_before = draft.calls();
         let item = match draft.message.blocks.last() {
-            Some(block) if block.kind == kind && block.signature.is_none() && block.calls_before == calls_before => {
+            Some(block)
+                if block.kind == kind
+                    && block.signature.is_none()
+                    && block.calls_before == calls_before =>
+            {
                 block.item
             }
             _ => {
                 let item = self.item();
-                draft.message.blocks.push(Block { item, kind, text: String::new(), signature: None, calls_before });
+                draft.message.blocks.push(Block {
+                    item,
+                    kind,
+                    text: String::new(),
+                    signature: None,
+                    calls_before,
+                });
                 item
             }
         };
@@ -296,7 +322,13 @@ impl Runner {
             }
             _ => {
                 let (item, kind, signature) = (self.item(), BlockKind::Thought, Some(signature));
-                draft.message.blocks.push(Block { item, kind, text: String::new(), signature, calls_before });
+                draft.message.blocks.push(Block {
+                    item,
+                    kind,
+                    text: String::new(),
+                    signature,
+                    calls_before,
+                });
             }
         }
     }
@@ -322,11 +354,14 @@ impl Runner {
         let hint = match error {
             ModelError::Setup { message, hint } => return format!("{message} (hint: {hint})"),
             ModelError::Barred { .. } => {
-                "check the key, account, quota and billing at the provider, or use another model".to_owned()
+                "check the key, account, quota and billing at the provider, or use another model"
+                    .to_owned()
             }
             ModelError::Misconfigured { .. } => {
                 let model = self.env.model.name();
-                format!("check [models.\"{model}\"] in the configuration, the model's name and the server's settings")
+                format!(
+                    "check [models.\"{model}\"] in the configuration, the model's name and the server's settings"
+                )
             }
             error => return error.to_string(),
         };
@@ -349,10 +384,17 @@ mod tests {
             polls += 1;
             context.waker().wake_by_ref();
             // The first poll begins the silence, the second ends it.
-            if polls > 2 { Poll::Ready(Some(Ok(ModelEvent::Text("late".to_owned())))) } else { Poll::Pending }
+            if polls > 2 {
+                Poll::Ready(Some(Ok(ModelEvent::Text("late".to_owned()))))
+            } else {
+                Poll::Pending
+            }
         });
         let mut late: ModelStream = late.boxed();
-        assert_eq!(next_within(&mut late, Duration::ZERO).await, Some(Some(Ok(ModelEvent::Text("late".to_owned())))));
+        assert_eq!(
+            next_within(&mut late, Duration::ZERO).await,
+            Some(Some(Ok(ModelEvent::Text("late".to_owned()))))
+        );
         let mut never: ModelStream = stream::pending().boxed();
         tokio::time::pause();
         assert_eq!(next_within(&mut never, Duration::from_secs(300)).await, None);

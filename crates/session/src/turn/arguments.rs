@@ -20,8 +20,9 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
         return Ok(Value::Object(Map::new()));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    let value =
-        Strict { levels: MAX_ARGUMENT_DEPTH }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    let value = Strict { levels: MAX_ARGUMENT_DEPTH }
+        .deserialize(&mut json)
+        .and_then(|value| json.end().map(|()| value));
     match value {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err("the arguments are not a JSON object".to_owned()),
@@ -40,7 +41,9 @@ impl Strict {
     /// The reader for the next level.
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
         let levels = self.levels.checked_sub(1);
-        let levels = levels.ok_or_else(|| E::custom(format_args!("nested deeper than {MAX_ARGUMENT_DEPTH} levels")))?;
+        let levels = levels.ok_or_else(|| {
+            E::custom(format_args!("nested deeper than {MAX_ARGUMENT_DEPTH} levels"))
+        })?;
         Ok(Self { levels })
     }
 }
@@ -134,10 +137,15 @@ mod tests {
             let error = read(wrong).unwrap_err();
             assert!(error.contains(why), "{wrong}: {error}");
         }
-        let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1));
+        let nested = |levels: usize| {
+            format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1))
+        };
         assert!(read(&nested(MAX_ARGUMENT_DEPTH)).is_ok());
         for levels in [MAX_ARGUMENT_DEPTH + 1, 127, 100_000] {
-            assert!(read(&nested(levels)).unwrap_err().contains("nested deeper than 64 levels"), "{levels}");
+            assert!(
+                read(&nested(levels)).unwrap_err().contains("nested deeper than 64 levels"),
+                "{levels}"
+            );
         }
     }
 }

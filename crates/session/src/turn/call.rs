@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use holdpoint_common::limits::ABANDON_AFTER;
 use holdpoint_common::{
-    AskRequest, CallId, EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict,
+    AskRequest, CallId, EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult,
+    ToolStatus, Verdict,
 };
-use holdpoint_tools::{Asker, Intent, Judgement, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
+use holdpoint_tools::{
+    Asker, Intent, Judgement, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome,
+};
 use tokio::sync::oneshot;
 
 use super::order::Order;
@@ -44,8 +47,14 @@ struct Returned {
 }
 
 impl Runner {
-    pub(super) async fn call(&self, call: ToolCall, tool: Box<dyn Tool>, mut order: Order) -> CallEnd {
-        let unrun = |status, why: String| CallEnd::from_result(ToolResult::not_run(call.id, status, why));
+    pub(super) async fn call(
+        &self,
+        call: ToolCall,
+        tool: Box<dyn Tool>,
+        mut order: Order,
+    ) -> CallEnd {
+        let unrun =
+            |status, why: String| CallEnd::from_result(ToolResult::not_run(call.id, status, why));
         let (tool, intent, judgement) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
             Err((status, why)) => {
@@ -75,7 +84,11 @@ impl Runner {
 
     /// Determines the intent of a call and the policy's judgement. Examines paths, so it runs on a
     /// blocking thread.
-    async fn judge(&self, call: &ToolCall, tool: Box<dyn Tool>) -> Result<Judged, (ToolStatus, String)> {
+    async fn judge(
+        &self,
+        call: &ToolCall,
+        tool: Box<dyn Tool>,
+    ) -> Result<Judged, (ToolStatus, String)> {
         let (input, workspace) = (call.input.clone(), Arc::clone(&self.env.workspace));
         let judged = tokio::task::spawn_blocking(move || {
             let intent = tool.intent(&input, &workspace)?;
@@ -92,11 +105,18 @@ impl Runner {
         match judged {
             Ok(Ok(judged)) => Ok(judged),
             Ok(Err(error)) => Err((ToolStatus::Error, format!("not run: {error}"))),
-            Err(panic) => Err((ToolStatus::Panicked, format!("the tool panicked before it started: {panic}"))),
+            Err(panic) => {
+                Err((ToolStatus::Panicked, format!("the tool panicked before it started: {panic}")))
+            }
         }
     }
 
-    async fn run_tool(&self, call: ToolCall, mut tool: Box<dyn Tool>, approved: Option<AskRequest>) -> CallEnd {
+    async fn run_tool(
+        &self,
+        call: ToolCall,
+        mut tool: Box<dyn Tool>,
+        approved: Option<AskRequest>,
+    ) -> CallEnd {
         let limits = &self.env.limits;
         let processes = Processes::new(self.env.supervisor.clone(), limits.grace());
         let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
@@ -116,11 +136,12 @@ impl Runner {
         let span = tracing::Span::current();
         let thread = move || {
             let _in = span.entered();
-            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
-                // The cut happened while this thread was started, and no tool begins after a cut.
-                true => Err(ToolError::Interrupted),
-                false => tool.call(input, &context),
-            }));
+            let outcome =
+                std::panic::catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
+                    // The cut happened while this thread was started, and no tool begins after a cut.
+                    true => Err(ToolError::Interrupted),
+                    false => tool.call(input, &context),
+                }));
             let processes = context.processes().finish();
             drop(context);
             let returned = outcome.map(|outcome| Returned { tool, outcome, processes });
@@ -128,7 +149,9 @@ impl Runner {
             // The runner may have left this thread behind.
             let _ = back.send(returned.map_err(|panic| panic_text(&*panic).to_owned()));
         };
-        if let Err(error) = std::thread::Builder::new().name(format!("tool {}", call.name)).spawn(thread) {
+        if let Err(error) =
+            std::thread::Builder::new().name(format!("tool {}", call.name)).spawn(thread)
+        {
             let why = format!("not run: can't start a thread: {error}");
             return CallEnd::from_result(ToolResult::not_run(call.id, ToolStatus::Error, why));
         }
@@ -143,7 +166,9 @@ impl Runner {
         processes.end();
         let back = tokio::time::timeout(limits.grace() + ABANDON_AFTER, returned).await;
         let (how, tool, outcome, processes) = match back {
-            Ok(Ok(Ok(back))) => (StopHow::Returned, Some(back.tool), back.outcome.ok(), back.processes),
+            Ok(Ok(Ok(back))) => {
+                (StopHow::Returned, Some(back.tool), back.outcome.ok(), back.processes)
+            }
             Ok(_) => (StopHow::Returned, None, None, processes.so_far()),
             Err(_) => {
                 tracing::warn!(call = %call.id, tool = call.name, "tool did not return and was abandoned");
@@ -163,26 +188,42 @@ fn interrupted(call: CallId, output: Kept, outcome: Option<ToolOutcome>) -> Tool
     match outcome {
         None => ToolResult { output, ..result },
         // The tool finished before it noticed the cut.
-        Some(ToolOutcome { output: said, read, wrote, .. }) => {
-            ToolResult { output, read, wrote, result: format!("{why}; it had already finished: {said}"), ..result }
-        }
+        Some(ToolOutcome { output: said, read, wrote, .. }) => ToolResult {
+            output,
+            read,
+            wrote,
+            result: format!("{why}; it had already finished: {said}"),
+            ..result
+        },
     }
 }
 
 /// The clearance for a call that needs a Confirm.
 fn confirm(call: &ToolCall, intent: Intent, may_be_denied: bool) -> Clearance {
     let Intent { message, details, always, .. } = intent;
-    Clearance::Ask(Confirm { tool_name: call.name.clone(), message, details, always, may_be_denied })
+    Clearance::Ask(Confirm {
+        tool_name: call.name.clone(),
+        message,
+        details,
+        always,
+        may_be_denied,
+    })
 }
 
 /// The end of a call that returned by itself.
 fn ended(call: ToolCall, output: Kept, back: Result<Returned, String>) -> CallEnd {
-    let ended = |status, result: String| ToolResult { output, ..ToolResult::not_run(call.id, status, result) };
+    let ended = |status, result: String| ToolResult {
+        output,
+        ..ToolResult::not_run(call.id, status, result)
+    };
     let (tool, outcome) = match back {
         Ok(Returned { tool, outcome, .. }) => (tool, outcome),
         Err(panic) => {
             tracing::error!(call = %call.id, tool = call.name, panic, "tool panicked");
-            return CallEnd::from_result(ended(ToolStatus::Panicked, format!("the tool panicked: {panic}")));
+            return CallEnd::from_result(ended(
+                ToolStatus::Panicked,
+                format!("the tool panicked: {panic}"),
+            ));
         }
     };
     let result = match outcome {

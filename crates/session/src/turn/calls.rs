@@ -50,7 +50,11 @@ impl Runner {
             end.outcome = Outcome::Interrupted;
             return Some(end);
         }
-        panicked.map(|error| End { outcome: Outcome::Panicked, error: Some(error), ..End::default() })
+        panicked.map(|error| End {
+            outcome: Outcome::Panicked,
+            error: Some(error),
+            ..End::default()
+        })
     }
 
     /// Runs one call, after the calls that have to be done before it.

@@ -36,8 +36,14 @@ impl Runner {
             return Refusal::Omit(Omission { what, reason: error.to_string() });
         }
         if error.is_overflow() {
-            let error = format!("{error} (hint: set `window` under [models.\"{model}\"] in the configuration)");
-            return if is_mostly_prompt(request) { Refusal::DropPrompts(error) } else { Refusal::KeepPrompts(error) };
+            let error = format!(
+                "{error} (hint: set `window` under [models.\"{model}\"] in the configuration)"
+            );
+            return if is_mostly_prompt(request) {
+                Refusal::DropPrompts(error)
+            } else {
+                Refusal::KeepPrompts(error)
+            };
         }
         Refusal::DropPrompts(match self.refusals {
             0 => format!("{error} (hint: your prompt is left out of later requests; rephrase it)"),
@@ -66,6 +72,7 @@ impl Runner {
 
 /// Whether the newest words of the user are more than half of a request.
 fn is_mostly_prompt(request: &ModelRequest) -> bool {
-    let words = request.messages.last().filter(|message| message.is_prompt()).map_or(0, Message::bytes);
+    let words =
+        request.messages.last().filter(|message| message.is_prompt()).map_or(0, Message::bytes);
     2 * words > request.bytes()
 }

@@ -19,7 +19,11 @@ impl Runner {
     pub(super) async fn request(&mut self, history: Conversation) -> Result<ModelRequest, End> {
         let Derived { messages, omissible, refusals } = history::derive(history.events());
         (self.omissible, self.refusals) = (omissible, refusals);
-        let request = ModelRequest { system: Arc::clone(&self.system), messages, tools: Arc::clone(&self.specs) };
+        let request = ModelRequest {
+            system: Arc::clone(&self.system),
+            messages,
+            tools: Arc::clone(&self.specs),
+        };
         // Dropped, so that the actor can add to the conversation without a copy.
         let forgotten = history.forgotten();
         drop(history);
@@ -30,13 +34,18 @@ impl Runner {
 
     /// Cuts a request to the model's context, and reports the cut. The conversation already lacks
     /// `forgotten` facts.
-    async fn fit(&mut self, mut request: ModelRequest, forgotten: u64) -> Result<ModelRequest, End> {
+    async fn fit(
+        &mut self,
+        mut request: ModelRequest,
+        forgotten: u64,
+    ) -> Result<ModelRequest, End> {
         let bounds = Bounds::new(&self.env.limits, &self.env.model.settings());
         if !self.env.model.has_context() || bounds.allow(&request) {
             return Ok(request);
         }
         // Counting tokens is slow, and may load a vocabulary.
-        let mut counter = self.counter.take().unwrap_or_else(|| Counter::new(Arc::clone(&self.env.tokenizer)));
+        let mut counter =
+            self.counter.take().unwrap_or_else(|| Counter::new(Arc::clone(&self.env.tokenizer)));
         let fitted = tokio::task::spawn_blocking(move || {
             let left_out = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
             (request, left_out, counter)
@@ -46,11 +55,14 @@ impl Runner {
         let Some(fitted) = self.cancel.run_until_cancelled(fitted).await else {
             return Err(End::with_outcome(Outcome::Interrupted));
         };
-        let (request, left_out, counter) =
-            fitted.map_err(|panic| End::failed(format!("the conversation could not be cut to its limits: {panic}")))?;
+        let (request, left_out, counter) = fitted.map_err(|panic| {
+            End::failed(format!("the conversation could not be cut to its limits: {panic}"))
+        })?;
         self.counter = Some(counter);
         let left_out = left_out.map_err(|error| End::failed(error.to_string()))?;
-        let Some(LeftOut { messages, results, tokens, lines, by_lines }) = left_out else { return Ok(request) };
+        let Some(LeftOut { messages, results, tokens, lines, by_lines }) = left_out else {
+            return Ok(request);
+        };
         let messages = messages + forgotten;
         let Bounds { tokens: limit, lines: line_limit } = bounds;
         let reached = match by_lines {

@@ -39,7 +39,10 @@ impl Tries {
         }
         let asked = error.retry_after().unwrap_or_default();
         if asked > MAX_RETRY_AFTER {
-            return Next::GiveUp(Some(format!("the provider asks to retry after {} s", asked.as_secs())));
+            return Next::GiveUp(Some(format!(
+                "the provider asks to retry after {} s",
+                asked.as_secs()
+            )));
         }
         if self.made >= limits.model_tries {
             return Next::GiveUp((self.made > 1).then(|| format!("tried {} times", self.made)));
@@ -60,7 +63,11 @@ mod tests {
     use super::*;
 
     fn refused(status: u16, retry_after: Option<u64>) -> ModelError {
-        ModelError::Refused { status, message: "no".into(), retry_after: retry_after.map(Duration::from_secs) }
+        ModelError::Refused {
+            status,
+            message: "no".into(),
+            retry_after: retry_after.map(Duration::from_secs),
+        }
     }
 
     /// All waits until the request is given up, and the text of that.
@@ -76,8 +83,14 @@ mod tests {
 
     #[test]
     fn t_l2_tries_are_limited_and_back_off() {
-        for error in [refused(500, None), refused(503, None), refused(529, None), refused(429, Some(0))] {
-            assert_eq!(waits(&error, 0.0), (vec![1.0, 2.0, 4.0, 8.0], Some("tried 5 times".into())), "{error}");
+        for error in
+            [refused(500, None), refused(503, None), refused(529, None), refused(429, Some(0))]
+        {
+            assert_eq!(
+                waits(&error, 0.0),
+                (vec![1.0, 2.0, 4.0, 8.0], Some("tried 5 times".into())),
+                "{error}"
+            );
         }
         let reset = ModelError::Connection { message: "reset".into() };
         assert_eq!(waits(&reset, 1.0).0, [1.5, 3.0, 6.0, 12.0]);
@@ -86,7 +99,11 @@ mod tests {
     #[test]
     fn t_l1_a_retry_waits_as_long_as_the_provider_asks() {
         assert_eq!(waits(&refused(429, Some(5)), 0.5).0, [5.0, 5.0, 5.0, 10.0]);
-        assert_eq!(waits(&refused(503, Some(300)), 0.0).0, [300.0, 300.0, 300.0], "all waits together have an end");
+        assert_eq!(
+            waits(&refused(503, Some(300)), 0.0).0,
+            [300.0, 300.0, 300.0],
+            "all waits together have an end"
+        );
         let (none, said) = waits(&refused(429, Some(3600)), 0.0);
         assert!(none.is_empty() && said.unwrap().contains("3600 s"));
     }

@@ -27,11 +27,14 @@ pub(super) fn check(schema: &Value, value: &Value) -> Result<(), String> {
 fn describe(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().as_str();
     let at = path.strip_prefix('/').map_or("the arguments".to_owned(), |path| format!("`{path}`"));
-    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) = error.kind() else {
+    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
+        error.kind()
+    else {
         let message = error.masked_with(&at).to_string();
         return if message.contains(&at) { message } else { format!("{at}: {message}") };
     };
-    let mut alternatives: Vec<_> = context.iter().filter_map(|errors| errors.first()).map(describe).collect();
+    let mut alternatives: Vec<_> =
+        context.iter().filter_map(|errors| errors.first()).map(describe).collect();
     alternatives.dedup();
     alternatives.join(", or ")
 }
@@ -74,16 +77,25 @@ mod tests {
             (json!({"path": null}), "`path` is not of type \"string\""),
             (json!({"path": ""}), "`path` is shorter than 1 character"),
             (json!({"path": "aaaaaa"}), "`path` is longer than 5 characters"),
-            (json!({"path": "a", "form": 1}), "Additional properties are not allowed ('form' was unexpected)"),
+            (
+                json!({"path": "a", "form": 1}),
+                "Additional properties are not allowed ('form' was unexpected)",
+            ),
             (json!({"path": "a", "from": 0}), "`from` is less than the minimum of 1"),
             (json!({"path": "a", "from": 10}), "`from` is greater than the maximum of 9"),
             (json!({"path": "a", "from": 1.5}), "`from` is not of type \"integer\""),
             (json!({"path": "a", "mode": "c"}), r#"`mode` is not one of "a" or "b""#),
-            (json!({"path": "a", "word": "halt"}), r#"`word`: "go" was expected, or `word`: "stop" was expected"#),
+            (
+                json!({"path": "a", "word": "halt"}),
+                r#"`word`: "go" was expected, or `word`: "stop" was expected"#,
+            ),
             (json!({"path": "a", "tags": ["x", 1]}), "`tags/1` is not of type \"string\""),
             (json!({"path": "a", "tags": ["x", "y", "z"]}), "`tags` has more than 2 items"),
             (json!({"path": "a", "limit": "x"}), "`limit` is not of types \"null\", \"integer\""),
-            (json!({"path": "a", "how": "slow"}), r#"`how`: "fast" was expected, or `how` is not of type "object""#),
+            (
+                json!({"path": "a", "how": "slow"}),
+                r#"`how`: "fast" was expected, or `how` is not of type "object""#,
+            ),
         ] {
             let error = check(&schema, &wrong).unwrap_err();
             assert!(error.contains(why), "{wrong}: {error}");

@@ -2,8 +2,8 @@
 
 use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
-    PauseResponse, PolicyMode, Refused, SessionStatus, ToolStatus, Usage, Who,
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact,
+    Outcome, PauseKind, PauseResponse, PolicyMode, Refused, SessionStatus, ToolStatus, Usage, Who,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
@@ -15,7 +15,8 @@ use tempfile::TempDir;
 /// The probe raises a Confirm or a Continue, as its input says, and reports the response.
 fn asking(harness: &Harness) {
     harness.probe.does(|input, context| {
-        let kind = if input["kind"] == "confirm" { PauseKind::Confirm } else { PauseKind::Continue };
+        let kind =
+            if input["kind"] == "confirm" { PauseKind::Confirm } else { PauseKind::Continue };
         match context.pause(kind, input["message"].as_str().unwrap_or("?"), None) {
             PauseResponse::Resumed => Ok(ToolOutcome::text("resumed")),
             PauseResponse::Approved => Ok(ToolOutcome::text("approved")),
@@ -58,7 +59,9 @@ async fn m_b6_the_usage_of_an_answer_counts_while_its_call_asks() {
     let second = harness.model.then_live();
     events.answer(Answer::Approve { always: false }).await.unwrap();
     events
-        .until("the end of the step", |event| matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(()))
+        .until("the end of the step", |event| {
+            matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(())
+        })
         .await;
     assert_eq!(session.snapshot().usage, usage, "once");
     drop(second);
@@ -69,7 +72,9 @@ async fn m_b6_the_usage_of_an_answer_counts_while_its_call_asks() {
 async fn m_a1_status_is_paused_exactly_while_an_ask_is_open() {
     let harness = Harness::start();
     asking(&harness);
-    harness.model.then(reply().call("probe", json!({"kind": "continue", "message": "Page loaded"})));
+    harness
+        .model
+        .then(reply().call("probe", json!({"kind": "continue", "message": "Page loaded"})));
     let session = harness.open().await;
     assert_eq!(session.snapshot().status, SessionStatus::Idle);
     let mut events = harness.watch(&session).await;
@@ -89,11 +94,13 @@ async fn m_a1_status_is_paused_exactly_while_an_ask_is_open() {
 async fn m_a2_a_reason_reaches_the_model_in_the_same_step() {
     let harness = Harness::start();
     asking(&harness);
-    let (_, mut events, _) = asked(&harness, json!({"kind": "confirm", "message": "Drop the table?"})).await;
+    let (_, mut events, _) =
+        asked(&harness, json!({"kind": "confirm", "message": "Drop the table?"})).await;
     events.answer(Answer::Deny { reason: Some("not on Fridays".into()) }).await.unwrap();
     events.turn_finished().await;
     let requests = harness.model.requests();
-    let holdpoint_session::model::Message::Tool(result) = requests[1].messages.last().unwrap() else {
+    let holdpoint_session::model::Message::Tool(result) = requests[1].messages.last().unwrap()
+    else {
         panic!("{requests:#?}")
     };
     assert!(result.to_text().contains("not on Fridays"), "{result:?}");
@@ -115,8 +122,12 @@ async fn m_a3_answers_to_two_paused_sessions_reach_only_their_own() {
     assert_eq!(one_ask.pause().unwrap().request.message, "one");
     assert_eq!(two_ask.pause().unwrap().request.message, "two");
     let stray = one.answer(&two_ask.id, Answer::Approve { always: false }).await.unwrap_err();
-    assert_eq!(stray, SessionError::Refused(Refused::Answer(AnswerError::Unknown { ask: two_ask.id.clone() })));
-    let request = AnswerRequest { ask: two_ask.id.clone(), answer: Answer::Approve { always: false } };
+    assert_eq!(
+        stray,
+        SessionError::Refused(Refused::Answer(AnswerError::Unknown { ask: two_ask.id.clone() }))
+    );
+    let request =
+        AnswerRequest { ask: two_ask.id.clone(), answer: Answer::Approve { always: false } };
     assert_eq!(harness.sessions().act(one.id(), request).await.unwrap_err(), stray);
     one.answer(&one_ask.id, Answer::Resume).await.unwrap();
     assert_eq!(one_events.turn_finished().await.outcome, Outcome::Done);
@@ -165,7 +176,10 @@ async fn m_a5_second_answer_reports_who_answered_first() {
 
     let mismatch = other.answer(&ask.id, Answer::Resume).await.unwrap_err();
     assert!(
-        matches!(mismatch, SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))),
+        matches!(
+            mismatch,
+            SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))
+        ),
         "{mismatch:?}"
     );
     assert_eq!(session.snapshot().asks.len(), 1, "the ask stays open");
@@ -173,7 +187,13 @@ async fn m_a5_second_answer_reports_who_answered_first() {
     other.answer(&ask.id, Answer::Approve { always: false }).await.unwrap();
     let late = session.answer(&ask.id, Answer::Deny { reason: None }).await.unwrap_err();
     let by = AnsweredBy::Client(Who { name: "other".into(), pid: Some(7) });
-    assert_eq!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { ask: ask.id.clone(), by })));
+    assert_eq!(
+        late,
+        SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered {
+            ask: ask.id.clone(),
+            by
+        }))
+    );
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), 1);
 }
@@ -186,7 +206,10 @@ async fn m_a5_an_answer_to_a_closed_ask_reports_the_cause() {
     session.interrupt_and_wait().await.unwrap().unwrap();
     let closed = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
     let cause = AskCloseCause::Interrupted;
-    assert_eq!(closed, SessionError::Refused(Refused::Answer(AnswerError::Closed { ask: ask.id, cause })));
+    assert_eq!(
+        closed,
+        SessionError::Refused(Refused::Answer(AnswerError::Closed { ask: ask.id, cause }))
+    );
 }
 
 #[tokio::test]
@@ -206,7 +229,10 @@ async fn m_a5_an_answer_without_an_id_goes_to_the_ask_last_shown() {
     // Another client answers the ask that this one shows and has not seen answered yet.
     session.answer(&first.id, Answer::Resume).await.unwrap();
     let late = events.answer(Answer::Resume).await.unwrap_err();
-    assert!(matches!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))), "{late:?}");
+    assert!(
+        matches!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))),
+        "{late:?}"
+    );
     events
         .until("the answer of the other client", |event| {
             matches!(event.fact(), Some(Fact::AskAnswered { .. })).then_some(())
@@ -220,7 +246,9 @@ async fn m_a5_an_answer_without_an_id_goes_to_the_ask_last_shown() {
 async fn m_a6_who_answers_is_a_property_of_the_session() {
     let harness = Harness::start();
     asking(&harness);
-    for (asks, confirm) in [(AsksMode::Deny, ToolStatus::Denied), (AsksMode::Approve, ToolStatus::Ok)] {
+    for (asks, confirm) in
+        [(AsksMode::Deny, ToolStatus::Denied), (AsksMode::Approve, ToolStatus::Ok)]
+    {
         let session = harness.sessions().open(harness.session().asks(asks)).await.unwrap();
         // Attached clients make no difference.
         let mut events = harness.watch(&session).await;
@@ -229,10 +257,12 @@ async fn m_a6_who_answers_is_a_property_of_the_session() {
         session.prompt("go").await.unwrap();
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         let facts: Vec<_> = events.facts().cloned().collect();
-        let statuses: Vec<_> = result_text(&facts).into_iter().map(|(status, text)| (text, status)).collect();
+        let statuses: Vec<_> =
+            result_text(&facts).into_iter().map(|(status, text)| (text, status)).collect();
         assert!(statuses.contains(&("resumed".to_owned(), ToolStatus::Ok)), "{statuses:?}");
         assert!(statuses.iter().any(|(_, status)| *status == confirm), "{asks}: {statuses:?}");
-        let by = |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
+        let by =
+            |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
         assert_eq!(facts.iter().filter(|fact| by(fact)).count(), 2, "the error names who answered");
     }
 }
@@ -253,11 +283,15 @@ async fn m_a6_a_new_asks_mode_answers_open_and_later_asks_and_survives_a_restart
         session.change_asks(AsksMode::Approve).await.unwrap();
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         let facts: Vec<_> = events.facts().cloned().collect();
-        let changed =
-            |fact: &Fact| matches!(fact, Fact::AsksChanged { asks: AsksMode::Approve, by } if by.name == "test");
+        let changed = |fact: &Fact| matches!(fact, Fact::AsksChanged { asks: AsksMode::Approve, by } if by.name == "test");
         assert_eq!(facts.iter().filter(|fact| changed(fact)).count(), 1);
-        let by_setting = |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
-        assert_eq!(facts.iter().filter(|fact| by_setting(fact)).count(), 2, "the open ask and the next one");
+        let by_setting =
+            |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
+        assert_eq!(
+            facts.iter().filter(|fact| by_setting(fact)).count(),
+            2,
+            "the open ask and the next one"
+        );
         let late = session.answer(&open.id, Answer::Approve { always: false }).await.unwrap_err();
         assert!(late.to_string().contains("asks = approve"), "{late}");
         let seq = session.snapshot().seq;
@@ -277,7 +311,10 @@ async fn m_a6_a_new_asks_mode_answers_open_and_later_asks_and_survives_a_restart
     events.answer(Answer::Approve { always: false }).await.unwrap();
     session.settled().await.unwrap();
     session.close().await.unwrap();
-    assert_eq!(session.change_asks(AsksMode::Deny).await, Err(SessionError::Refused(Refused::Closed)));
+    assert_eq!(
+        session.change_asks(AsksMode::Deny).await,
+        Err(SessionError::Refused(Refused::Closed))
+    );
 }
 
 #[tokio::test]
@@ -334,7 +371,8 @@ async fn m_a8_interrupt_while_paused_drops_the_prompt_everywhere() {
 async fn m_a11_an_open_ask_is_shown_to_later_clients() {
     let harness = Harness::start();
     asking(&harness);
-    let (session, events, ask) = asked(&harness, json!({"kind": "confirm", "message": "still here"})).await;
+    let (session, events, ask) =
+        asked(&harness, json!({"kind": "confirm", "message": "still here"})).await;
     drop(events);
     let late = session.attach(AttachFrom::now()).await.unwrap();
     assert_eq!(late.shown(), Some(&ask));
@@ -367,7 +405,11 @@ async fn an_ask_follows_the_output_of_its_call() {
         let mut events = harness.watch(&session).await;
         session.prompt("go").await.unwrap();
         events.asked().await;
-        let pieces = events.events().iter().filter(|event| matches!(event.delta(), Some(Delta::Output { .. }))).count();
+        let pieces = events
+            .events()
+            .iter()
+            .filter(|event| matches!(event.delta(), Some(Delta::Output { .. })))
+            .count();
         assert_eq!(pieces, 500);
         events.answer(Answer::Resume).await.unwrap();
         events.turn_finished().await;
@@ -382,13 +424,16 @@ async fn m_a2_an_always_also_answers_the_same_asks_behind_it_and_all_of_them_run
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = harness.watch(&session).await;
     let (same, other) = (json!({"same": true}), json!({"same": false}));
-    harness.model.then(reply().call("probe", same.clone()).call("probe", other).call("probe", same));
+    harness
+        .model
+        .then(reply().call("probe", same.clone()).call("probe", other).call("probe", same));
     session.prompt("go").await.unwrap();
     for _ in 0..3 {
         events.asked().await;
     }
     let asks = session.snapshot().asks.clone();
-    let first = asks.iter().find(|ask| ask.always.as_deref() == Some(r#"probe {"same":true}"#)).unwrap();
+    let first =
+        asks.iter().find(|ask| ask.always.as_deref() == Some(r#"probe {"same":true}"#)).unwrap();
     session.answer(&first.id, Answer::Approve { always: true }).await.unwrap();
     let open = session.snapshot().asks.clone();
     assert_eq!(open.len(), 1, "{open:?}");
@@ -397,7 +442,8 @@ async fn m_a2_an_always_also_answers_the_same_asks_behind_it_and_all_of_them_run
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     // Every approved call has run.
     let facts: Vec<_> = events.facts().cloned().collect();
-    let mut came: Vec<_> = result_text(&facts).into_iter().map(|(status, _)| format!("{status:?}")).collect();
+    let mut came: Vec<_> =
+        result_text(&facts).into_iter().map(|(status, _)| format!("{status:?}")).collect();
     came.sort();
     assert_eq!(came, ["Denied", "Ok", "Ok"]);
 }
@@ -406,15 +452,20 @@ async fn m_a2_an_always_also_answers_the_same_asks_behind_it_and_all_of_them_run
 async fn m_a7_the_asks_of_one_answer_come_in_its_order() {
     for _ in 0..20 {
         let harness = Harness::start();
-        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let session =
+            harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
         let mut events = harness.watch(&session).await;
         // A call that can't be judged and a call of an unknown tool are among them.
         let script = (0..4).fold(reply(), |script, n| script.call("probe", json!({ "n": n })));
         let script = script.call("shell", json!({"command": ""})).call("nothing", json!({}));
-        harness.model.then((4..8).fold(script, |script, n| script.call("probe", json!({ "n": n }))));
+        harness
+            .model
+            .then((4..8).fold(script, |script, n| script.call("probe", json!({ "n": n }))));
         session.prompt("go").await.unwrap();
         for n in 0..8 {
-            let AskRequest::Pause(pause) = events.asked().await.request else { panic!("a question") };
+            let AskRequest::Pause(pause) = events.asked().await.request else {
+                panic!("a question")
+            };
             assert_eq!(pause.details, Some(format!("{{\"n\":{n}}}")));
         }
     }

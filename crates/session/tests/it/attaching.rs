@@ -51,7 +51,11 @@ async fn m_b4_a_later_client_gets_the_same_events() {
     assert_eq!(first.events(), second.events());
     assert_eq!(second.attachment().snapshot().status, SessionStatus::Idle);
     // The user's input is in it, too.
-    assert!(second.facts().any(|fact| matches!(fact, Fact::PromptAccepted { text, .. } if &**text == "go")));
+    assert!(
+        second
+            .facts()
+            .any(|fact| matches!(fact, Fact::PromptAccepted { text, .. } if &**text == "go"))
+    );
 }
 
 #[tokio::test]
@@ -65,9 +69,14 @@ async fn m_b4_a_cursor_beyond_the_newest_event_is_refused() {
     read_to(&mut events, newest).await;
     for after in [newest + 1, newest + 2, 1 << 63, u64::MAX - 1, u64::MAX] {
         for limit in [None, Some(0), Some(1_000_000)] {
-            let refused = session.attach(AttachFrom { limit, ..AttachFrom::after(after) }).await.err();
+            let refused =
+                session.attach(AttachFrom { limit, ..AttachFrom::after(after) }).await.err();
             let session = session.id().clone();
-            assert_eq!(refused, Some(SessionError::UnknownEvent { session, after, newest }), "limit {limit:?}");
+            assert_eq!(
+                refused,
+                Some(SessionError::UnknownEvent { session, after, newest }),
+                "limit {limit:?}"
+            );
         }
     }
     let mut rest = Recorder::new(session.attach(AttachFrom::after(newest)).await.unwrap());
@@ -147,9 +156,16 @@ async fn m_b3_m_b4_a_partly_evicted_open_item_is_sent_as_its_text_so_far() {
     drop(live);
     // The recorder folds the item and compares it with the finished one.
     late.turn_finished().await;
-    let summaries = late.events().iter().filter(|event| matches!(event.body, Body::Delta(Delta::ItemSoFar { .. })));
+    let summaries = late
+        .events()
+        .iter()
+        .filter(|event| matches!(event.body, Body::Delta(Delta::ItemSoFar { .. })));
     assert_eq!(summaries.count(), 1);
-    let deltas = late.events().iter().filter(|event| matches!(event.body, Body::Delta(Delta::Text { .. }))).count();
+    let deltas = late
+        .events()
+        .iter()
+        .filter(|event| matches!(event.body, Body::Delta(Delta::Text { .. })))
+        .count();
     assert!(deltas < 60, "most of the deltas are gone: {deltas}");
     let whole = late.facts().find_map(|fact| match fact {
         Fact::AssistantMessage(message) => Some(message.text()),
@@ -174,12 +190,15 @@ async fn m_b4_an_open_item_is_sent_whole_whatever_the_limit_of_facts() {
     for word in ["one ", "two "] {
         live.text(word);
         first
-            .until("the word", |event| matches!(event.delta()?, Delta::Text { text, .. } if text == word).then_some(()))
+            .until("the word", |event| {
+                matches!(event.delta()?, Delta::Text { text, .. } if text == word).then_some(())
+            })
             .await;
     }
     for limit in [0, 1, 2, 100] {
-        let mut late =
-            Recorder::new(session.attach(AttachFrom { limit: Some(limit), ..AttachFrom::start() }).await.unwrap());
+        let mut late = Recorder::new(
+            session.attach(AttachFrom { limit: Some(limit), ..AttachFrom::start() }).await.unwrap(),
+        );
         // The buffer has all of its pieces, so each arrives once, whatever the limit of facts.
         let piece = |event: &Event| match event.delta()? {
             Delta::Text { item, text } => Some((*item, text.clone())),
@@ -188,13 +207,15 @@ async fn m_b4_an_open_item_is_sent_whole_whatever_the_limit_of_facts() {
         late.until("the last piece", |event| piece(event).filter(|(_, text)| text == "two ")).await;
         let pieces: Vec<_> = late.events().iter().filter_map(|event| piece(event)).collect();
         let item = pieces.last().unwrap().0;
-        let open: Vec<_> = pieces.iter().filter(|(of, _)| *of == item).map(|(_, text)| text.as_str()).collect();
+        let open: Vec<_> =
+            pieces.iter().filter(|(of, _)| *of == item).map(|(_, text)| text.as_str()).collect();
         assert_eq!(open, ["one ", "two "], "limit {limit}");
     }
     // A returning client has the events up to its cursor.
     let seen = first.events().last().unwrap().seq;
-    let mut back =
-        Recorder::new(session.attach(AttachFrom { limit: Some(0), ..AttachFrom::after(seen) }).await.unwrap());
+    let mut back = Recorder::new(
+        session.attach(AttachFrom { limit: Some(0), ..AttachFrom::after(seen) }).await.unwrap(),
+    );
     live.text("three");
     let next = back.next().await.unwrap();
     assert!(matches!(next.delta(), Some(Delta::Text { text, .. }) if text == "three"), "{next:?}");
@@ -352,7 +373,9 @@ async fn t_s8_attach_and_detach_at_random_in_a_flood() {
     let (model, flooded, until) = (harness.model.clone(), session.clone(), Arc::clone(&over));
     let flood = tokio::spawn(async move {
         while !until.load(Ordering::Relaxed) {
-            model.then(reply().text("a").call("probe", json!({ "lines": 300 }))).then(reply().text("b"));
+            model
+                .then(reply().text("a").call("probe", json!({ "lines": 300 })))
+                .then(reply().text("b"));
             flooded.prompt("go").await.unwrap();
             flooded.settled().await.unwrap();
         }
@@ -398,7 +421,9 @@ async fn invariant_3_items_fold_to_their_final_content_however_often_a_client_la
         flooding(&harness);
         let session = harness.open().await;
         for _ in 0..20 {
-            harness.model.then(reply().text("thinking aloud").call("probe", json!({ "lines": 500 })));
+            harness
+                .model
+                .then(reply().text("thinking aloud").call("probe", json!({ "lines": 500 })));
             session.prompt("go").await.unwrap();
         }
         let (mut after, mut items, mut finished) = (0, BTreeMap::new(), 0);

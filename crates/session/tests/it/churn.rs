@@ -59,7 +59,8 @@ fn threads() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     // A thread that ended meanwhile has no name any more.
     let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-    let (pool, others): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with("holdpoint-model"));
+    let (pool, others): (Vec<_>, Vec<_>) =
+        names.partition(|name| name.starts_with("holdpoint-model"));
     assert!(pool.len() <= POOL, "{pool:?}");
     others.len()
 }
@@ -102,9 +103,11 @@ async fn leave_nothing(store: impl SessionStore, (warm, rounds): (usize, usize))
     let folder = TempDir::new().unwrap();
     let model = RuntimeRecorder::default();
     let runtime = Arc::clone(&model.0);
-    let engine = Engine::builder(Catalog::default().with(Arc::new(model))).store(store).start().unwrap();
+    let engine =
+        Engine::builder(Catalog::default().with(Arc::new(model))).store(store).start().unwrap();
     let sessions = engine.sessions(Who::named("test"));
-    let session = sessions.open(OpenSession::in_folder(folder.path()).model("test/where")).await.unwrap();
+    let session =
+        sessions.open(OpenSession::in_folder(folder.path()).model("test/where")).await.unwrap();
     session.prompt("Where?").await.unwrap();
     within_patience("the turn", session.settled()).await.unwrap();
     within_patience("closing", session.close()).await.unwrap();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, CallId, Event, Fact, HistoryLimit, ItemId, Omission, Omitted, PromptId,
-    Timestamp, ToolCall, ToolResult, ToolStatus, Usage, Who,
+    AssistantMessage, Block, BlockKind, Body, CallId, Event, Fact, HistoryLimit, ItemId, Omission,
+    Omitted, PromptId, Timestamp, ToolCall, ToolResult, ToolStatus, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
 use holdpoint_session::history::{RESULTS, derive, join_prompts, messages};
@@ -92,7 +92,9 @@ fn log_entry() -> impl Strategy<Value = LogEntry> {
 
 /// Text in which every eighth character is a line break.
 fn words(size: usize, seed: usize) -> String {
-    (0..size.max(1)).map(|n| if n % 8 == 7 { '\n' } else { char::from(b'a' + ((n + seed) % 26) as u8) }).collect()
+    (0..size.max(1))
+        .map(|n| if n % 8 == 7 { '\n' } else { char::from(b'a' + ((n + seed) % 26) as u8) })
+        .collect()
 }
 
 fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
@@ -107,7 +109,11 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
     for (n, happens) in happens.iter().enumerate() {
         let answer = |kind, text: String, calls| {
             let block = Block { item: ItemId(1), kind, text, signature: None, calls_before: 0 };
-            Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, ..AssistantMessage::default() })
+            Fact::AssistantMessage(AssistantMessage {
+                blocks: vec![block],
+                calls,
+                ..AssistantMessage::default()
+            })
         };
         let fact = match happens {
             LogEntry::Prompt(size) => Fact::PromptAccepted {
@@ -136,14 +142,24 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
             LogEntry::Refused => refused(None),
             LogEntry::Omitted(omitted) => refused(Some(*omitted)),
         };
-        let event = Event { seq: n as u64 + 1, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) };
+        let event = Event {
+            seq: n as u64 + 1,
+            at: Timestamp(0),
+            turn: None,
+            step: None,
+            body: Body::Fact(fact),
+        };
         facts.push(Arc::new(event));
     }
     facts
 }
 
 fn request(messages: Vec<Message>) -> ModelRequest {
-    let spec = ToolSpec { name: "probe".into(), description: "does it".into(), schema: json!({"type": "object"}) };
+    let spec = ToolSpec {
+        name: "probe".into(),
+        description: "does it".into(),
+        schema: json!({"type": "object"}),
+    };
     ModelRequest { system: "Be brief.".into(), messages, tools: [spec].into() }
 }
 
@@ -162,7 +178,10 @@ fn size(request: &ModelRequest) -> (u64, u64) {
         tokens += match message {
             Message::User(text) => count(text),
             Message::Assistant(answer) => {
-                let calls = answer.calls.iter().map(|call| count(&call.name) + count(&call.input.to_string()));
+                let calls = answer
+                    .calls
+                    .iter()
+                    .map(|call| count(&call.name) + count(&call.input.to_string()));
                 answer.blocks.iter().map(|block| count(&block.text)).chain(calls).sum()
             }
             Message::Tool(result) => count(&result.result),
@@ -261,25 +280,41 @@ fn m_e3_no_token_is_counted_if_the_size_alone_fits() {
 
 #[test]
 fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
-    let call =
-        |id| ToolCall { id: CallId(id), provider_id: None, name: "probe".into(), input: json!({}), signature: None };
+    let call = |id| ToolCall {
+        id: CallId(id),
+        provider_id: None,
+        name: "probe".into(),
+        input: json!({}),
+        signature: None,
+    };
     let answer = AssistantMessage { calls: vec![call(1), call(2)], ..AssistantMessage::default() };
-    let result = |id, size| Message::Tool(ToolResult::not_run(CallId(id), ToolStatus::Ok, words(size, 0)));
+    let result =
+        |id, size| Message::Tool(ToolResult::not_run(CallId(id), ToolStatus::Ok, words(size, 0)));
     let small = result(1, 100);
-    let mut large =
-        request(vec![Message::User("go".into()), Message::Assistant(answer), small.clone(), result(2, 100_000)]);
+    let mut large = request(vec![
+        Message::User("go".into()),
+        Message::Assistant(answer),
+        small.clone(),
+        result(2, 100_000),
+    ]);
     let bounds = Bounds { tokens: 3000, lines: 100_000 };
     let left_out = fit(&mut large, &bounds, &mut |text| count(text)).unwrap().unwrap();
     assert_eq!((left_out.messages, left_out.results), (0, 1));
     assert_eq!(large.messages[2], small, "a small result stays whole");
     let Message::Tool(cut) = &large.messages[3] else { panic!("{large:?}") };
-    assert!(cut.result.contains("bytes left out: the conversation has no room for them"), "{}", cut.result);
+    assert!(
+        cut.result.contains("bytes left out: the conversation has no room for them"),
+        "{}",
+        cut.result
+    );
     assert!(cut.result.len() > 4000, "as much as fits is kept: {}", cut.result.len());
 
     let mut prompt = request(vec![Message::User(words(100_000, 0))]);
     let error = fit(&mut prompt, &bounds, &mut |text| count(text)).unwrap_err().to_string();
     assert!(
-        error.contains("about 2502") && error.contains("tokens") && error.contains("at most 3000 tokens"),
+        error.contains("about 2502")
+            && error.contains("tokens")
+            && error.contains("at most 3000 tokens"),
         "{error}"
     );
 }
@@ -288,8 +323,13 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
 #[test]
 fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
     let step = |n: u64| {
-        let call =
-            ToolCall { id: CallId(n), provider_id: None, name: "probe".into(), input: json!({}), signature: None };
+        let call = ToolCall {
+            id: CallId(n),
+            provider_id: None,
+            name: "probe".into(),
+            input: json!({}),
+            signature: None,
+        };
         let answer = AssistantMessage { calls: vec![call], ..AssistantMessage::default() };
         [
             Message::Assistant(answer),
@@ -303,13 +343,19 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
         signature: None,
         calls_before: 0,
     };
-    let said = Message::Assistant(AssistantMessage { blocks: vec![said], ..AssistantMessage::default() });
+    let said =
+        Message::Assistant(AssistantMessage { blocks: vec![said], ..AssistantMessage::default() });
     let (goal, next) = (Message::User("do A to D".into()), Message::User("now do D".into()));
-    let turn = std::iter::once(goal.clone()).chain((1..=7).flat_map(step)).chain([said.clone(), next.clone()]);
+    let turn = std::iter::once(goal.clone())
+        .chain((1..=7).flat_map(step))
+        .chain([said.clone(), next.clone()]);
     let whole: Vec<_> = turn.collect();
     let room = |tokens| {
         let mut fitted = request(whole.clone());
-        let left_out = fit(&mut fitted, &Bounds { tokens, lines: 100_000 }, &mut |text| count(text)).unwrap().unwrap();
+        let left_out =
+            fit(&mut fitted, &Bounds { tokens, lines: 100_000 }, &mut |text| count(text))
+                .unwrap()
+                .unwrap();
         assert_eq!(violations(&fitted.messages), Vec::<String>::new());
         assert_eq!(left_out.messages as usize, whole.len() - fitted.messages.len());
         fitted.messages
@@ -331,7 +377,8 @@ fn a_cut_says_whether_lines_or_tokens_were_over_the_limit() {
     let text = "a line\n".repeat(50);
     let whole: Vec<_> = (0..10).map(|_| Message::User(text.clone())).collect();
     let reached = |tokens, lines| {
-        let left_out = fit(&mut request(whole.clone()), &Bounds { tokens, lines }, &mut |text| count(text));
+        let left_out =
+            fit(&mut request(whole.clone()), &Bounds { tokens, lines }, &mut |text| count(text));
         left_out.unwrap().unwrap().by_lines
     };
     assert!(reached(1_000_000, 200), "of the lines, four fit");
@@ -363,7 +410,10 @@ async fn a_cut_names_the_limit_that_was_reached() {
 
 #[tokio::test]
 async fn m_e3_a_long_history_is_cut_and_the_cut_is_shown() {
-    let limits = holdpoint_common::Limits { max_history_tokens: 8000, ..holdpoint_common::Limits::default() };
+    let limits = holdpoint_common::Limits {
+        max_history_tokens: 8000,
+        ..holdpoint_common::Limits::default()
+    };
     let harness = Harness::limited(limits);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -382,14 +432,19 @@ async fn m_e3_a_long_history_is_cut_and_the_cut_is_shown() {
     });
     let cut = told.await;
     assert!(
-        cut.messages > 0 && cut.tokens <= 8000 && cut.limit == 8000 && cut.reached == HistoryLimit::Tokens,
+        cut.messages > 0
+            && cut.tokens <= 8000
+            && cut.limit == 8000
+            && cut.reached == HistoryLimit::Tokens,
         "{cut:?}"
     );
     assert!((1..100).contains(&cut.lines) && cut.line_limit == 50_000, "{cut:?}");
     let request = harness.model.requests().pop().unwrap();
     assert_eq!(violations(&request.messages), Vec::<String>::new());
     assert!(request.messages.len() < 39, "{}", request.messages.len());
-    assert!(matches!(request.messages.last(), Some(Message::User(text)) if text.starts_with("prompt 19")));
+    assert!(
+        matches!(request.messages.last(), Some(Message::User(text)) if text.starts_with("prompt 19"))
+    );
     let fill = session.snapshot().context.unwrap();
     assert_eq!((fill.tokens, fill.limit), (600, 8000));
     // The log has every prompt.
@@ -399,7 +454,10 @@ async fn m_e3_a_long_history_is_cut_and_the_cut_is_shown() {
 
 #[tokio::test]
 async fn m_e3_a_prompt_that_can_not_be_cut_is_a_clear_error() {
-    let limits = holdpoint_common::Limits { max_history_tokens: 1000, ..holdpoint_common::Limits::default() };
+    let limits = holdpoint_common::Limits {
+        max_history_tokens: 1000,
+        ..holdpoint_common::Limits::default()
+    };
     let harness = Harness::limited(limits);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -418,14 +476,25 @@ fn m_e3_a_request_never_goes_above_the_models_window() {
     };
     assert_eq!(tokens(None, None), 100_000);
     assert_eq!(tokens(Some(1_000_000), None), 100_000);
-    assert_eq!(tokens(Some(32_768), None), 28_672, "an eighth of the window is left for the answer");
-    assert_eq!(tokens(Some(32_768), Some(8_000)), 24_768, "the maximum answer is left for the answer");
+    assert_eq!(
+        tokens(Some(32_768), None),
+        28_672,
+        "an eighth of the window is left for the answer"
+    );
+    assert_eq!(
+        tokens(Some(32_768), Some(8_000)),
+        24_768,
+        "the maximum answer is left for the answer"
+    );
     assert_eq!(tokens(Some(4_000), Some(8_000)), 0);
 }
 
 #[tokio::test]
 async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
-    let limits = holdpoint_common::Limits { max_history_tokens: 4000, ..holdpoint_common::Limits::default() };
+    let limits = holdpoint_common::Limits {
+        max_history_tokens: 4000,
+        ..holdpoint_common::Limits::default()
+    };
     let harness = Harness::limited(limits);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -438,13 +507,18 @@ async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
         let end = events.turn_finished().await;
         assert_eq!(end.outcome, holdpoint_common::Outcome::Done, "{:?}", end.error);
         let request = harness.model.requests().pop().unwrap();
-        assert_eq!(request.messages.last(), Some(&Message::User(prompt.into())), "the large prompt is left out");
+        assert_eq!(
+            request.messages.last(),
+            Some(&Message::User(prompt.into())),
+            "the large prompt is left out"
+        );
         let said = request.messages.iter().filter_map(|message| match message {
             Message::User(text) => Some(&**text),
             _ => None,
         });
         let asked = ["remember KUMQUAT", "hi", "and now?"];
-        let asked: Vec<_> = asked.into_iter().take_while(|asked| *asked != prompt).chain([prompt]).collect();
+        let asked: Vec<_> =
+            asked.into_iter().take_while(|asked| *asked != prompt).chain([prompt]).collect();
         assert_eq!(said.collect::<Vec<_>>(), asked, "nothing else is left out");
         assert_eq!(request.messages.len(), 2 * asked.len() - 1, "the answers are kept");
         assert_eq!(violations(&request.messages), Vec::<String>::new());

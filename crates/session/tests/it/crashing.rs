@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{AssistantMessage, CutCause, Delta, Event, Fact, Outcome, PromptId, SessionId, ToolStatus};
+use holdpoint_common::{
+    AssistantMessage, CutCause, Delta, Event, Fact, Outcome, PromptId, SessionId, ToolStatus,
+};
 use holdpoint_session::model::Message;
 use holdpoint_session::state::State;
 use holdpoint_session::store::{SessionStore, Sqlite};
@@ -114,9 +116,15 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
         let store = Sqlite::open(folder.path()).unwrap();
         for (session, acknowledged) in &acknowledged {
             let facts = facts(&store, session).await;
-            let gaps = facts.iter().filter(|event| matches!(event.delta(), Some(Delta::Gap { .. }))).count();
+            let gaps = facts
+                .iter()
+                .filter(|event| matches!(event.delta(), Some(Delta::Gap { .. })))
+                .count();
             assert_eq!(gaps, 0, "kill {kill}: {session} has gaps");
-            assert!(facts.is_sorted_by(|one, other| one.seq < other.seq), "kill {kill}: {session} is out of order");
+            assert!(
+                facts.is_sorted_by(|one, other| one.seq < other.seq),
+                "kill {kill}: {session} is out of order"
+            );
             let numbers: BTreeSet<_> = facts.iter().map(|fact| fact.seq).collect();
             let lost: Vec<_> = acknowledged.facts.difference(&numbers).collect();
             assert!(lost.is_empty(), "kill {kill}: {session} lost {lost:?}");
@@ -129,7 +137,10 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
                 .collect();
             let accepted: BTreeSet<_> = prompts.iter().copied().collect();
             assert_eq!(accepted.len(), prompts.len(), "kill {kill}: {session} has a prompt twice");
-            assert!(acknowledged.prompts.is_subset(&accepted), "kill {kill}: {session} lost a prompt");
+            assert!(
+                acknowledged.prompts.is_subset(&accepted),
+                "kill {kill}: {session} lost a prompt"
+            );
             assert!(State::fold(&facts).is_some(), "kill {kill}: {session} does not fold");
         }
         assert!(store.salvaged().is_empty());
@@ -140,7 +151,10 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
         let session = harness.sessions().get(session.as_str()).await.unwrap();
         session.release().await.unwrap();
         session.prompt("still there?").await.unwrap();
-        assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+        assert_eq!(
+            session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome,
+            Outcome::Done
+        );
     }
 }
 
@@ -157,7 +171,11 @@ async fn busy(folder: &Path) {
         busy.push(tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 if event.fact().is_some() {
-                    print_line(&format!("fact {} {}", events.attachment().snapshot().settings.id, event.seq));
+                    print_line(&format!(
+                        "fact {} {}",
+                        events.attachment().snapshot().settings.id,
+                        event.seq
+                    ));
                 }
             }
         }));
@@ -252,7 +270,8 @@ async fn m_b7_the_saved_part_of_a_streaming_answer_survives_a_kill() {
         .collect();
     let [answer] = answers[..] else { panic!("{} answers", answers.len()) };
     assert!(answer.partial);
-    let kept: Vec<_> = answer.blocks.iter().flat_map(|block| block.text.split_whitespace()).collect();
+    let kept: Vec<_> =
+        answer.blocks.iter().flat_map(|block| block.text.split_whitespace()).collect();
     let said: Vec<_> = words.iter().map(String::as_str).collect();
     assert!(kept.len() >= due, "{} of {due} saved words are kept", kept.len());
     let common = kept.len().min(said.len());
@@ -306,7 +325,9 @@ async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
     assert_eq!(fs::read_to_string(ran).unwrap(), "once\n");
     let sent = harness.model.requests().pop().unwrap().messages;
-    let [Message::User(_), Message::Assistant(answer), Message::Tool(result), Message::User(next)] = &sent[..] else {
+    let [Message::User(_), Message::Assistant(answer), Message::Tool(result), Message::User(next)] =
+        &sent[..]
+    else {
         panic!("no provider would accept {sent:?}")
     };
     assert_eq!((answer.calls[0].id, result.status), (result.call, ToolStatus::Interrupted));
@@ -348,7 +369,12 @@ async fn t_u16_wide_characters_are_never_cut_wherever_a_limit_falls() {
             });
             // Half a surrogate is not a character: the call is refused, and its turn continues.
             harness.model.then(reply().raw_call("probe", r#"{"half": "\ud83d"}"#));
-            harness.model.then(reply().thought(wide.clone()).text(wide.clone()).call("probe", json!({ "wide": wide })));
+            harness.model.then(
+                reply()
+                    .thought(wide.clone())
+                    .text(wide.clone())
+                    .call("probe", json!({ "wide": wide })),
+            );
             session.prompt(&wide).await.unwrap();
             assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         }

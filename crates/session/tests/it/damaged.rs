@@ -65,20 +65,37 @@ async fn t_u5_a_session_without_its_first_fact_is_shown_and_continues() {
         let harness = on(folder.path());
         let listed = harness.sessions().list().await.unwrap();
         let shown = harness.sessions().look(id.as_str()).await.unwrap();
-        assert_eq!((shown.title.as_str(), shown.settings.name.as_str()), ("after", "after"), "{lost}");
-        assert_eq!((&shown.settings.workspace, &shown.settings.model), (&listed[0].workspace, &listed[0].model));
+        assert_eq!(
+            (shown.title.as_str(), shown.settings.name.as_str()),
+            ("after", "after"),
+            "{lost}"
+        );
+        assert_eq!(
+            (&shown.settings.workspace, &shown.settings.model),
+            (&listed[0].workspace, &listed[0].model)
+        );
         // Settings that only the first fact had get safe defaults.
-        assert_eq!((shown.settings.asks, shown.settings.policy), (AsksMode::Wait, PolicyMode::Ask), "{lost}");
+        assert_eq!(
+            (shown.settings.asks, shown.settings.policy),
+            (AsksMode::Wait, PolicyMode::Ask),
+            "{lost}"
+        );
         assert_eq!(shown.last_line.as_deref(), Some("two"), "{lost}");
 
         let told = events_of(&harness, &id).await;
         assert_eq!(told[0].delta(), Some(&Delta::Gap { from: 1, to: 1 }), "{lost}");
-        let said = told.iter().filter(|event| matches!(event.fact(), Some(Fact::AssistantMessage(_)))).count();
+        let said = told
+            .iter()
+            .filter(|event| matches!(event.fact(), Some(Fact::AssistantMessage(_))))
+            .count();
         assert_eq!(said, 2, "{lost}");
 
         let session = harness.sessions().get("after").await.unwrap();
         session.prompt("third").await.unwrap();
-        assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+        assert_eq!(
+            session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome,
+            Outcome::Done
+        );
         let mut text = Vec::new();
         export(&Sqlite::open(folder.path()).unwrap(), &id, &mut text).await.unwrap();
         let text = String::from_utf8(text).unwrap();
@@ -101,7 +118,10 @@ async fn t_u5_a_session_without_first_fact_and_summary_is_reported_as_damaged() 
         harness.sessions().get(id.as_str()).await.err().unwrap(),
     ] {
         assert_eq!(error.code(), "damaged");
-        assert!(matches!(&error, SessionError::Damaged { session, .. } if *session == id), "{error}");
+        assert!(
+            matches!(&error, SessionError::Damaged { session, .. } if *session == id),
+            "{error}"
+        );
     }
     harness.sessions().delete(id.as_str()).await.unwrap();
 }
@@ -115,9 +135,10 @@ async fn t_u5_a_session_without_any_fact_is_listed_and_reported_as_damaged() {
     let harness = on(folder.path());
     let listed = harness.sessions().list().await.unwrap();
     assert_eq!((&listed[0].id, listed[0].title.as_str()), (&id, "after"));
-    for error in
-        [harness.sessions().look("after").await.err().unwrap(), harness.sessions().get("after").await.err().unwrap()]
-    {
+    for error in [
+        harness.sessions().look("after").await.err().unwrap(),
+        harness.sessions().get("after").await.err().unwrap(),
+    ] {
         assert_eq!(error.code(), "damaged");
         assert!(error.to_string().contains(&format!("1 to {last}")), "{error}");
     }
@@ -130,11 +151,18 @@ async fn t_u5_a_session_without_any_fact_is_listed_and_reported_as_damaged() {
 async fn t_u5_the_rest_of_a_damaged_session_can_be_exported_and_imported() {
     let folder = TempDir::new().unwrap();
     let (id, _) = session_in(folder.path()).await;
-    change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1 AND event LIKE '%\"promptAccepted\"%'");
+    change(
+        folder.path(),
+        &id,
+        "DELETE FROM facts WHERE session = ?1 AND event LIKE '%\"promptAccepted\"%'",
+    );
     let mut text = Vec::new();
     export(&Sqlite::open(folder.path()).unwrap(), &id, &mut text).await.unwrap();
     let other = TempDir::new().unwrap();
-    let taken = import(&Sqlite::open(other.path()).unwrap(), &Limits::default(), &mut text.as_slice()).await.unwrap();
+    let taken =
+        import(&Sqlite::open(other.path()).unwrap(), &Limits::default(), &mut text.as_slice())
+            .await
+            .unwrap();
 
     let harness = on(other.path());
     harness.model.then(reply().text("three"));
@@ -149,7 +177,8 @@ async fn two_that_ask(store: &Path) -> [Ask; 2] {
     let harness = on(store);
     let ask = async |n: u8| {
         harness.model.then(reply().call("probe", json!({ "n": n })));
-        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let session =
+            harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
         let mut events = harness.watch(&session).await;
         session.prompt("go").await.unwrap();
         events.asked().await
@@ -173,13 +202,20 @@ async fn t_u5_the_asks_of_others_are_in_the_inbox_beside_a_session_without_any_f
 struct Unreadable(Sqlite, SessionId);
 
 impl SessionStore for Unreadable {
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.0.create(session)
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         if *session == self.1 {
-            return ready(Err(StoreError::Io { message: "the disk does not respond".to_owned() })).boxed();
+            return ready(Err(StoreError::Io { message: "the disk does not respond".to_owned() }))
+                .boxed();
         }
         self.0.open(session)
     }
@@ -203,12 +239,21 @@ async fn t_u5_asks_of_a_session_ignore_faults_of_other_sessions() {
     let sessions = harness.sessions();
     assert!(matches!(sessions.inbox().await, Err(SessionError::Store { .. })));
     let asks = sessions.asks(&ask.id.session).await.unwrap();
-    let saved = (asks[0].live, asks[0].name == sessions.look(ask.id.session.as_str()).await.unwrap().settings.name);
+    let saved = (
+        asks[0].live,
+        asks[0].name == sessions.look(ask.id.session.as_str()).await.unwrap().settings.name,
+    );
     assert_eq!((asks.len(), &asks[0].ask, saved), (1, &ask, (false, true)));
     assert!(matches!(sessions.asks(&unreadable.id.session).await, Err(SessionError::Store { .. })));
     let nobody = "nobody".parse().unwrap();
-    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::UnknownSession { given: "nobody".to_owned() }));
+    assert_eq!(
+        sessions.asks(&nobody).await,
+        Err(SessionError::UnknownSession { given: "nobody".to_owned() })
+    );
     // A session with this name is still not the one with this id.
     sessions.rename(&ask.id.session, "nobody").await.unwrap();
-    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::UnknownSession { given: "nobody".to_owned() }));
+    assert_eq!(
+        sessions.asks(&nobody).await,
+        Err(SessionError::UnknownSession { given: "nobody".to_owned() })
+    );
 }

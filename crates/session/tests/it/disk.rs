@@ -42,11 +42,17 @@ impl Disk {
 }
 
 /// Sends a prompt of this many bytes. Returns whether it was acknowledged as saved.
-async fn prompt(harness: &Harness, session: &SessionHandle, events: &mut Recorder, bytes: usize) -> bool {
+async fn prompt(
+    harness: &Harness,
+    session: &SessionHandle,
+    events: &mut Recorder,
+    bytes: usize,
+) -> bool {
     harness.model.then(reply().text("fine"));
     // A full disk stays full until the test makes room: a reply that waited for the save would
     // never arrive.
-    let saved = within_patience("an answer", session.prompt("x".repeat(bytes))).await.unwrap().saved;
+    let saved =
+        within_patience("an answer", session.prompt("x".repeat(bytes))).await.unwrap().saved;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done, "the session continues");
     saved
 }
@@ -71,7 +77,8 @@ async fn assert_complete(folder: &Path, session: &SessionHandle, events: &Record
     assert_eq!(sound, "ok");
     let store = Sqlite::open(folder).unwrap();
     let saved = store.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
-    let told: Vec<_> = events.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
+    let told: Vec<_> =
+        events.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
     assert_eq!(saved, told);
     assert!(store.salvaged().is_empty());
 }
@@ -218,7 +225,9 @@ async fn t_u3_a_salvage_without_space_leaves_everything_as_it_was_and_says_so() 
         let said = error.to_string();
         assert!(said.contains(path.to_str().unwrap()) && said.contains("left unchanged"), "{said}");
         assert_eq!(fs::read(&path).unwrap(), bytes);
-        let left = fs::read_dir(disk.path()).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+        let left = fs::read_dir(disk.path())
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().into_string().ok());
         assert!(!left.into_iter().any(|name| name.contains("damaged") || name.contains("tmp")));
     }
     fs::remove_file(ballast).unwrap();

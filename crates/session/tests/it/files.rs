@@ -75,8 +75,10 @@ async fn t_d10_a_change_is_noticed_after_a_restart() {
         let read = |path: &str| json!({ "path": path });
         harness.model.then(reply().call("read_file", read("a")).call("read_file", read("b")));
         harness.model.then(reply().call("edit_file", replace("one", "1")));
-        let settings =
-            OpenSession::in_folder(folder.path()).model(ScriptedModel::NAME).policy(PolicyMode::All).name("it");
+        let settings = OpenSession::in_folder(folder.path())
+            .model(ScriptedModel::NAME)
+            .policy(PolicyMode::All)
+            .name("it");
         let session = harness.sessions().open(settings).await.unwrap();
         let mut events = harness.watch(&session).await;
         session.prompt("read").await.unwrap();

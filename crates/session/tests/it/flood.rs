@@ -73,7 +73,10 @@ async fn t_t2_a_flooded_session_refuses_and_others_answer() {
     assert!(answered > 0, "other sessions answer during the flood");
     // The flooded session is unchanged and can be cut.
     let snapshot = flooded.snapshot();
-    assert_eq!((snapshot.queue.len(), snapshot.clients, snapshot.status), (32, 0, SessionStatus::Running));
+    assert_eq!(
+        (snapshot.queue.len(), snapshot.clients, snapshot.status),
+        (32, 0, SessionStatus::Running)
+    );
     let end = within_patience("the cut", flooded.interrupt_and_wait()).await.unwrap().unwrap();
     assert_eq!(end.outcome, Outcome::Interrupted);
 }
@@ -119,10 +122,15 @@ async fn request(session: &SessionHandle, ends: &Ends, n: usize) {
     match n % 4 {
         0 => match session.prompt("hang").await {
             Ok(_) => ends.accepted.fetch_add(1, Ordering::SeqCst),
-            Err(SessionError::Refused(Refused::QueueFull { waiting: 32 })) => ends.full.fetch_add(1, Ordering::SeqCst),
+            Err(SessionError::Refused(Refused::QueueFull { waiting: 32 })) => {
+                ends.full.fetch_add(1, Ordering::SeqCst)
+            }
             Err(_) => ends.other.fetch_add(1, Ordering::SeqCst),
         },
-        1 => match session.answer(&AskId { session: session.id().clone(), seq: u64::MAX }, Answer::Resume).await {
+        1 => match session
+            .answer(&AskId { session: session.id().clone(), seq: u64::MAX }, Answer::Resume)
+            .await
+        {
             Err(SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))) => 0,
             _ => ends.other.fetch_add(1, Ordering::SeqCst),
         },

@@ -10,11 +10,17 @@ use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, S
 pub(crate) struct Forgetful;
 
 impl SessionStore for Forgetful {
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         Memory::default().create(session)
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         Memory::default().open(session)
     }
 

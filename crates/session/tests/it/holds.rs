@@ -2,7 +2,9 @@
 
 use std::sync::Mutex;
 
-use holdpoint_common::{Answer, Fact, Hold, HoldCause, HoldShown, Outcome, PauseKind, SessionStatus};
+use holdpoint_common::{
+    Answer, Fact, Hold, HoldCause, HoldShown, Outcome, PauseKind, SessionStatus,
+};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionHandle};
 use holdpoint_tools::ToolOutcome;
@@ -58,7 +60,11 @@ async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_the_step_and_release_contin
     let (session, mut events, stepper) = in_a_step(&harness).await;
     let hold = session.toggle_hold(HoldShown::Off).await.unwrap();
     assert_eq!(hold.shown(), HoldShown::Requested);
-    assert_eq!(session.snapshot().status, SessionStatus::Running, "while PAUSING the turn still runs");
+    assert_eq!(
+        session.snapshot().status,
+        SessionStatus::Running,
+        "while PAUSING the turn still runs"
+    );
     assert_eq!(events.hold_changed().await.shown(), HoldShown::Requested);
     stepper.go.send(()).unwrap();
     assert!(is_standing(&events.hold_changed().await));
@@ -83,7 +89,9 @@ async fn m_d1_a_toggle_while_pausing_cancels_the_request() {
     stepper.go.send(()).unwrap();
     stepper.go.send(()).unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert!(!events.facts().any(|fact| matches!(fact, Fact::HoldChanged { hold } if is_standing(hold))));
+    assert!(
+        !events.facts().any(|fact| matches!(fact, Fact::HoldChanged { hold } if is_standing(hold)))
+    );
 }
 
 #[tokio::test]
@@ -118,7 +126,10 @@ async fn m_d2_a_hold_takes_effect_before_queued_prompts_even_after_a_failed_turn
         drop(live);
         let outcome = events.turn_finished().await.outcome;
         assert_eq!(outcome, if fails { Outcome::Failed } else { Outcome::Done });
-        assert!(matches!(wait_held(&mut events).await, Hold::Standing { cause: HoldCause::User { .. }, .. }));
+        assert!(matches!(
+            wait_held(&mut events).await,
+            Hold::Standing { cause: HoldCause::User { .. }, .. }
+        ));
         assert_eq!(session.snapshot().queue.len(), 1);
         session.release().await.unwrap();
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -205,14 +216,19 @@ async fn m_d1_a_hold_races_the_boundary() {
         }
         match hold {
             Hold::Requested { .. } => {
-                let stands = events.until_new("a hold in force or the end", |event| match event.fact() {
-                    Some(Fact::HoldChanged { hold }) if is_standing(hold) => Some(true),
-                    Some(Fact::TurnFinished { .. }) => Some(false),
-                    _ => None,
-                });
+                let stands =
+                    events.until_new("a hold in force or the end", |event| match event.fact() {
+                        Some(Fact::HoldChanged { hold }) if is_standing(hold) => Some(true),
+                        Some(Fact::TurnFinished { .. }) => Some(false),
+                        _ => None,
+                    });
                 if stands.await {
                     stood += 1;
-                    assert_eq!(session.snapshot().step, Some(1), "the hold takes effect between the steps");
+                    assert_eq!(
+                        session.snapshot().step,
+                        Some(1),
+                        "the hold takes effect between the steps"
+                    );
                     session.release().await.unwrap();
                     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
                 } else {

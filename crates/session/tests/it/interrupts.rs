@@ -7,7 +7,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use futures_util::{StreamExt, stream};
 use holdpoint_common::api::InterruptRequest;
 use holdpoint_common::{
-    Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, SessionStatus, StopHow, ToolStatus, Who,
+    Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, SessionStatus, StopHow,
+    ToolStatus, Who,
 };
 use holdpoint_session::model::{Catalog, Message, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::{Harness, reply, within_patience};
@@ -48,7 +49,11 @@ async fn m_c1_m_c4_while_the_model_streams_partial_text_is_kept_and_marked() {
     session.interrupt_and_wait().await.unwrap().unwrap();
     within_patience("the request to be dropped", live.dropped()).await;
     let finished = events.turn_finished().await;
-    assert!(finished.usage.estimated && finished.usage.output > 0, "usage is estimated: {:?}", finished.usage);
+    assert!(
+        finished.usage.estimated && finished.usage.output > 0,
+        "usage is estimated: {:?}",
+        finished.usage
+    );
     let partial = events.facts().find_map(|fact| match fact {
         Fact::AssistantMessage(message) => Some(message.clone()),
         _ => None,
@@ -136,8 +141,9 @@ async fn m_c3_a_tool_that_does_not_return_is_left_and_named() {
     session.prompt("next").await.unwrap();
     events.turn_finished().await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    let late =
-        events.facts().any(|fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")));
+    let late = events.facts().any(
+        |fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")),
+    );
     assert!(!late, "the late result is ignored");
 }
 
@@ -209,8 +215,11 @@ async fn m_c5_an_interrupt_never_touches_the_next_turn() {
     let silent = harness.model.then_live();
     session.prompt("first").await.unwrap();
     let before = session.snapshot().seq;
-    let Interruption::Interrupting(first) = session.interrupt(None).await.unwrap() else { panic!("running") };
-    let again = session.act(InterruptRequest { turn: Some(first.turn), no_wait: true }).await.unwrap();
+    let Interruption::Interrupting(first) = session.interrupt(None).await.unwrap() else {
+        panic!("running")
+    };
+    let again =
+        session.act(InterruptRequest { turn: Some(first.turn), no_wait: true }).await.unwrap();
     assert!(again.after >= before, "{again:?}");
     // Interrupt twice, then with a turn that is not open.
     let twice = session.interrupt(Some(first.turn)).await.unwrap();
@@ -283,7 +292,10 @@ async fn t_p1_all_processes_are_gone_at_the_receipt() {
     let commands = [
         format!("echo up; exec -a {mark} sleep 1000"),
         format!("echo up; : {mark}; while :; do :; done"),
-        format!("echo up; : {mark}; while :; do cc -D{} -o out main.c; done", mark.replace('-', "_")),
+        format!(
+            "echo up; : {mark}; while :; do cc -D{} -o out main.c; done",
+            mark.replace('-', "_")
+        ),
         format!("(echo up; : {mark}; while :; do echo y; sleep 0.01; done) | {pipeline}"),
     ];
     let session = harness.open().await;
@@ -362,7 +374,11 @@ async fn m_c1_an_interrupt_works_while_the_project_file_is_read() {
     let model = ThreadHog(Mutex::new(Some(released)));
     let engine = Engine::builder(Catalog::default().with(Arc::new(model))).start().unwrap();
     let folder = tempfile::TempDir::new().unwrap();
-    let session = engine.sessions(Who::named("test")).open(OpenSession::in_folder(folder.path())).await.unwrap();
+    let session = engine
+        .sessions(Who::named("test"))
+        .open(OpenSession::in_folder(folder.path()))
+        .await
+        .unwrap();
     session.prompt("first").await.unwrap();
     within_patience("the first turn", session.settled()).await.unwrap();
     session.prompt("second").await.unwrap();

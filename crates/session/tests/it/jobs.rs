@@ -72,7 +72,9 @@ async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
     let (old, new) = (Census::new(), Census::new());
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    harness.model.then(reply().call("shell", background(&format!("exec -a {} sleep 1000", old.mark()))));
+    harness
+        .model
+        .then(reply().call("shell", background(&format!("exec -a {} sleep 1000", old.mark()))));
     session.prompt("one").await.unwrap();
     let first = job_started(&mut events).await;
     events.turn_finished().await;
@@ -92,9 +94,15 @@ async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
     assert_eq!(job_ended(&mut events).await, (second.id, JobEnd::Interrupted));
     assert_eq!(session.snapshot().jobs, [first]);
     assert_eq!(old.living().len(), 1);
-    let ended = events.events().iter().position(|event| matches!(event.fact(), Some(Fact::JobEnded { .. })));
+    let ended = events
+        .events()
+        .iter()
+        .position(|event| matches!(event.fact(), Some(Fact::JobEnded { .. })));
     events.turn_finished().await;
-    let finished = events.events().iter().rposition(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    let finished = events
+        .events()
+        .iter()
+        .rposition(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
     assert!(ended < finished, "the job's end is reported before the turn's");
 }
 
@@ -119,10 +127,13 @@ async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
         drop(answer);
         let after_the_step = round % 2 == 0;
         if after_the_step {
-            let ended = |event: &Event| matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(());
+            let ended = |event: &Event| {
+                matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(())
+            };
             events.until_new("the answer", ended).await;
         }
-        let at = Instant::now() + Duration::from_micros(fastrand::u64(..if after_the_step { 20 } else { 1_000 }));
+        let at = Instant::now()
+            + Duration::from_micros(fastrand::u64(..if after_the_step { 20 } else { 1_000 }));
         while Instant::now() < at {
             std::hint::spin_loop();
         }
@@ -131,8 +142,12 @@ async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
             assert_eq!(census.living(), [], "in round {round}, with {:?}", end.receipt);
             assert!(end.receipt.unwrap().processes.total() >= 1);
             events.turn_finished().await;
-            let before = events.events().iter().take_while(|event| !matches!(event.fact(), Some(Fact::TurnCut { .. })));
-            let mut steps = before.filter(|event| matches!(event.fact(), Some(Fact::StepFinished { .. })));
+            let before = events
+                .events()
+                .iter()
+                .take_while(|event| !matches!(event.fact(), Some(Fact::TurnCut { .. })));
+            let mut steps =
+                before.filter(|event| matches!(event.fact(), Some(Fact::StepFinished { .. })));
             cut += 1;
             late += usize::from(steps.any(|event| event.step == Some(2)));
         }
@@ -175,7 +190,11 @@ async fn m_b1_a_session_with_a_job_is_not_unloaded_to_make_room() {
     drop(events);
     let refused = harness.sessions().open(harness.session()).await;
     assert!(matches!(refused, Err(SessionError::TooManySessions { limit: 1 })));
-    assert_eq!(harness.engine.load_meter().load().await.unwrap().sessions.busy, 1, "the engine is not idle either");
+    assert_eq!(
+        harness.engine.load_meter().load().await.unwrap().sessions.busy,
+        1,
+        "the engine is not idle either"
+    );
     harness.model.then(reply().call("jobs", json!({"action": "stop", "job": job.id})));
     session.prompt("stop it").await.unwrap();
     let mut events = harness.watch(&session).await;
@@ -188,7 +207,9 @@ async fn m_b8_a_failed_session_ends_its_jobs_and_records_them_as_lost() {
     let census = Census::new();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    harness.model.then(reply().call("shell", background(&format!("exec -a {} sleep 1000", census.mark()))));
+    harness
+        .model
+        .then(reply().call("shell", background(&format!("exec -a {} sleep 1000", census.mark()))));
     session.prompt("go").await.unwrap();
     let job = job_started(&mut events).await;
     events.turn_finished().await;
@@ -211,7 +232,8 @@ async fn m_e7_no_job_is_lost_behind_a_flood_of_output() {
         let harness = Harness::start();
         let flood = json!({"command": "yes | head -c 3000000"});
         let script = reply().call("shell", flood.clone()).call("shell", flood);
-        let script = (0..4).fold(script, |script, _| script.call("shell", background("sleep 1000")));
+        let script =
+            (0..4).fold(script, |script, _| script.call("shell", background("sleep 1000")));
         harness.model.then(script);
         let session = harness.open().await;
         let mut events = harness.watch(&session).await;

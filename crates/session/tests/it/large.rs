@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PromptId, SessionSettings, SessionSummary,
-    Timestamp, TurnId, Usage, Who,
+    AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PromptId,
+    SessionSettings, SessionSummary, Timestamp, TurnId, Usage, Who,
 };
 use holdpoint_session::AttachFrom;
 use holdpoint_session::state::State;
@@ -27,11 +27,17 @@ fn peak() -> usize {
 
 /// Writes turns of one answer each to a log, until it has this many facts.
 async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
-    let opened =
-        Event { seq: 1, at: Timestamp(1), turn: None, step: None, body: Body::Fact(Fact::SessionOpened { settings }) };
+    let opened = Event {
+        seq: 1,
+        at: Timestamp(1),
+        turn: None,
+        step: None,
+        body: Body::Fact(Fact::SessionOpened { settings }),
+    };
     let opened = Arc::new(opened);
     let state = State::open(&opened).unwrap();
-    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, None)) };
+    let summary =
+        SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, None)) };
     let (mut last, mut batch, mut turn) = (0, vec![opened], 0);
     log.reserve(count + 10).await.unwrap();
     let mut seq = 1;
@@ -52,8 +58,16 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
             },
             Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
             Fact::StepStarted,
-            Fact::AssistantMessage(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() }),
-            Fact::StepFinished { usage: Usage::default(), context: None, refused: false, omitted: None },
+            Fact::AssistantMessage(AssistantMessage {
+                blocks: vec![block],
+                ..AssistantMessage::default()
+            }),
+            Fact::StepFinished {
+                usage: Usage::default(),
+                context: None,
+                refused: false,
+                omitted: None,
+            },
             Fact::TurnFinished {
                 outcome: Outcome::Done,
                 error: None,
@@ -65,7 +79,13 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
         for fact in facts {
             seq += 1;
             let of = (!matches!(fact, Fact::PromptAccepted { .. })).then_some(TurnId(turn));
-            batch.push(Arc::new(Event { seq, at: Timestamp(seq), turn: of, step: None, body: Body::Fact(fact) }));
+            batch.push(Arc::new(Event {
+                seq,
+                at: Timestamp(seq),
+                turn: of,
+                step: None,
+                body: Body::Fact(fact),
+            }));
         }
         if batch.len() >= BATCH || seq >= count {
             log.append(last, std::mem::take(&mut batch), summary.clone()).await.unwrap();
@@ -87,7 +107,11 @@ async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
     let harness = Harness::with(|engine| engine.store(store.clone()));
     // The settings are those of a session opened here.
     let settings = harness.open().await.snapshot().settings.clone();
-    let settings = SessionSettings { id: "large".parse().unwrap(), name: "large".into(), ..(*settings).clone() };
+    let settings = SessionSettings {
+        id: "large".parse().unwrap(),
+        name: "large".into(),
+        ..(*settings).clone()
+    };
     fill(&*store.create(&settings.id).await.unwrap(), settings.clone(), facts).await;
 
     let listing = harness.sessions().list().await.unwrap();

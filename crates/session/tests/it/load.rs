@@ -3,7 +3,8 @@
 use std::sync::mpsc;
 
 use holdpoint_common::{
-    Answer, AnswerError, Ask, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused, SessionStatus, TurnId,
+    Answer, AnswerError, Ask, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused,
+    SessionStatus, TurnId,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, Interruption, SessionError, SessionHandle};
@@ -124,7 +125,9 @@ async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
         let accepted: Vec<_> = events
             .facts()
             .filter_map(|fact| match fact {
-                Fact::PromptAccepted { text, prompt, .. } if &**text != "next" => Some((text.to_string(), *prompt)),
+                Fact::PromptAccepted { text, prompt, .. } if &**text != "next" => {
+                    Some((text.to_string(), *prompt))
+                }
                 _ => None,
             })
             .collect();
@@ -132,7 +135,10 @@ async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
         let mut once = accepted.clone();
         once.dedup_by_key(|(text, _)| text.clone());
         assert_eq!(once, accepted, "no prompt was accepted twice");
-        assert!(confirmed.iter().all(|prompt| accepted.contains(prompt)), "every confirmed prompt was accepted");
+        assert!(
+            confirmed.iter().all(|prompt| accepted.contains(prompt)),
+            "every confirmed prompt was accepted"
+        );
         early += accepted.len() - confirmed.len();
         // Every accepted prompt ran once.
         let turns = finished(&events);
@@ -168,12 +174,16 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
         for _ in 0..100 {
             let ask = asked(&harness, &session, &mut events).await;
             let (answering, id) = (session.clone(), ask.id.clone());
-            let replied = cut(async move { answering.answer(&id, Answer::Approve { always: false }).await }).await;
+            let replied =
+                cut(async move { answering.answer(&id, Answer::Approve { always: false }).await })
+                    .await;
             dropped += usize::from(replied.is_none());
             // A denial now is too late, or it is the answer.
             let done = match session.answer(&ask.id, Answer::Deny { reason: None }).await {
                 Ok(_) => false,
-                Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))) => true,
+                Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered {
+                    ..
+                }))) => true,
                 Err(error) => panic!("{error}"),
             };
             if let Some(replied) = &replied {
@@ -182,10 +192,12 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
             early += usize::from(done && replied.is_none());
             settled(&session, &mut events).await;
             let told: Vec<_> = tells.try_iter().collect();
-            let expected = if done { PauseResponse::Approved } else { PauseResponse::Denied { reason: None } };
+            let expected =
+                if done { PauseResponse::Approved } else { PauseResponse::Denied { reason: None } };
             assert_eq!(told, [expected], "the tool received one answer");
         }
-        let answers = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count();
+        let answers =
+            events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count();
         assert_eq!(answers, 100, "every ask was answered once");
         session.close().await.unwrap();
     }
@@ -235,7 +247,9 @@ async fn t_t7_a_dropped_attach_leaves_no_client() {
         let attaching = session.clone();
         match cut(async move { attaching.attach(AttachFrom::start()).await }).await {
             // Refused if dropped attaches are still counted.
-            Some(attached) => drop(attached.unwrap_or_else(|error| panic!("round {round}: {error}"))),
+            Some(attached) => {
+                drop(attached.unwrap_or_else(|error| panic!("round {round}: {error}")))
+            }
             None => dropped += 1,
         }
     }
@@ -255,7 +269,10 @@ async fn t_t7_a_dropped_attach_does_not_keep_a_session_loaded() {
         drop(cut(async move { attaching.attach(AttachFrom::start()).await }).await);
         // Handled after the dropped attach, and changes nothing in the session.
         assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::NotRunning));
-        session =
-            harness.sessions().open(harness.session()).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        session = harness
+            .sessions()
+            .open(harness.session())
+            .await
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
 }

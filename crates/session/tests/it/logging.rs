@@ -31,7 +31,8 @@ async fn every_act_of_a_person_has_a_line_in_its_session() {
     }
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();
 
     let harness = Harness::start();
@@ -60,18 +61,35 @@ async fn every_act_of_a_person_has_a_line_in_its_session() {
 
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let id = session.id();
-    let acts =
-        ["attach", "detach", "prompt accepted", "asked", "answered", "hold", "interrupt", "turn finished", "close"];
+    let acts = [
+        "attach",
+        "detach",
+        "prompt accepted",
+        "asked",
+        "answered",
+        "hold",
+        "interrupt",
+        "turn finished",
+        "close",
+    ];
     for act in acts {
-        let told = text.lines().any(|line| line.contains(act) && line.contains(&format!("session{{id={id}}}")));
+        let told = text
+            .lines()
+            .any(|line| line.contains(act) && line.contains(&format!("session{{id={id}}}")));
         assert!(told, "no line reports `{act}`:\n{text}");
     }
     assert!(
-        text.lines().any(|line| line.contains("hold=Standing")) && text.lines().any(|line| line.contains("hold=Off"))
+        text.lines().any(|line| line.contains("hold=Standing"))
+            && text.lines().any(|line| line.contains("hold=Off"))
     );
     // On any thread, a call's span is inside those of its step, its turn and its session.
     let at_work = text.lines().find(|line| line.contains("the tool is at work")).unwrap();
-    for span in [format!("session{{id={id}}}"), "turn{turn=1}".into(), "step{step=1}".into(), "call{call=".into()] {
+    for span in [
+        format!("session{{id={id}}}"),
+        "turn{turn=1}".into(),
+        "step{step=1}".into(),
+        "call{call=".into(),
+    ] {
         assert!(at_work.contains(&span), "{span}: {at_work}");
     }
     assert!(!text.contains(secret), "neither prompts nor arguments are logged:\n{text}");

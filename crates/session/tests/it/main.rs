@@ -1,5 +1,11 @@
 //! Integration tests of sessions: the real engine, actors, tools and stores, with a scripted model.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod asks;
 mod attaching;

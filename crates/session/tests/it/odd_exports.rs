@@ -6,7 +6,9 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::error::Error;
 
-use holdpoint_common::{Answer, AskRequest, Fact, Hold, Limits, PolicyMode, QuestionReply, SessionId, SessionStatus};
+use holdpoint_common::{
+    Answer, AskRequest, Fact, Hold, Limits, PolicyMode, QuestionReply, SessionId, SessionStatus,
+};
 use holdpoint_session::testing::{Recorder, patience};
 use holdpoint_session::transfer::ImportError;
 use holdpoint_session::{AttachFrom, RunRequest, SessionError};
@@ -54,11 +56,8 @@ fn odd() -> impl Strategy<Value = Odd> {
         3 => (at(), slip()).prop_map(|(at, slip)| Change::Said(at, slip)),
     ];
     let numbered = prop::bool::weighted(0.1);
-    (at(), prop::collection::vec(change, 1..5), numbered).prop_map(|(life, changes, numbered)| Odd {
-        life,
-        changes,
-        numbered,
-    })
+    (at(), prop::collection::vec(change, 1..5), numbered)
+        .prop_map(|(life, changes, numbered)| Odd { life, changes, numbered })
 }
 
 impl Change {
@@ -116,7 +115,8 @@ fn number(facts: &mut [Value]) {
 fn text(facts: &[Value]) -> Vec<u8> {
     let id = facts[0]["body"]["settings"]["id"].as_str().unwrap_or("x");
     let header = json!({"format": "holdpoint-session", "version": 1, "id": id});
-    let lines = std::iter::once(&header).chain(facts).map(|line| format!("{line}\n")).collect::<String>();
+    let lines =
+        std::iter::once(&header).chain(facts).map(|line| format!("{line}\n")).collect::<String>();
     let sum = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(lines.as_bytes()));
     format!("{lines}{}\n", json!({"end": {"facts": facts.len(), "checkSum": sum}})).into_bytes()
 }
@@ -125,8 +125,10 @@ fn text(facts: &[Value]) -> Vec<u8> {
 async fn exported_facts(world: &TestEngine, talk: &TestSession) -> Vec<Value> {
     let mut text = Vec::new();
     world.sessions().export(talk.session.id().as_str(), &mut text).await.unwrap();
-    let lines: Vec<Value> =
-        text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let lines: Vec<Value> = text
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
     lines[1..lines.len() - 1].to_vec()
 }
 
@@ -140,12 +142,18 @@ async fn sample_sessions(world: &TestEngine) -> Vec<Vec<Value>> {
     let mut lives = Vec::new();
     let mut talk = world.open_with(|open| open.policy(PolicyMode::Ask)).await;
     let call = |tool: &str, input: Value| {
-        world
-            .server
-            .reply(Reply::stream().think("hm").say("I try.").call(0, tool, &input.to_string()).finish("tool_calls"));
+        world.server.reply(
+            Reply::stream()
+                .think("hm")
+                .say("I try.")
+                .call(0, tool, &input.to_string())
+                .finish("tool_calls"),
+        );
     };
     let denied = Answer::Deny { reason: Some("no \u{1f600}".into()) };
-    for (command, answer) in [("touch one", Answer::Approve { always: true }), ("touch two", denied)] {
+    for (command, answer) in
+        [("touch one", Answer::Approve { always: true }), ("touch two", denied)]
+    {
         call("shell", json!({ "command": command }));
         talk.session.prompt(format!("{command}\n\u{1f468}\u{200d}\u{1f469}")).await.unwrap();
         talk.events.asked().await;
@@ -157,7 +165,10 @@ async fn sample_sessions(world: &TestEngine) -> Vec<Vec<Value>> {
     let ask = talk.events.asked().await;
     lives.push(exported_facts(world, &talk).await);
     let AskRequest::Question(question) = &ask.request else { panic!("{ask:?}") };
-    let answers = vec![QuestionReply { id: question.questions[0].id.clone(), answer: Some("this one".into()) }];
+    let answers = vec![QuestionReply {
+        id: question.questions[0].id.clone(),
+        answer: Some("this one".into()),
+    }];
     talk.events.answer(Answer::Reply { answers }).await.unwrap();
     talk.events.turn_finished().await;
     // A hold, with queued prompts.
@@ -215,15 +226,27 @@ async fn sample_sessions(world: &TestEngine) -> Vec<Vec<Value>> {
 
 /// Imports an export and continues its session. Returns whether it was accepted.
 async fn play(world: &TestEngine, text: &[u8]) -> Result<bool, TestCaseError> {
-    let fail = |why: String| TestCaseError::fail(format!("{why}\n{}", String::from_utf8_lossy(text)));
+    let fail =
+        |why: String| TestCaseError::fail(format!("{why}\n{}", String::from_utf8_lossy(text)));
     let sessions = world.sessions();
-    let (before, refusals) = (sessions.list().await.unwrap().len(), world.server.violations().len());
+    let (before, refusals) =
+        (sessions.list().await.unwrap().len(), world.server.violations().len());
     let id = match sessions.import(&mut &*text).await {
         Ok(id) => id,
         Err(ImportError::Line { line, what }) => {
             let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
-            prop_assert!((1..=lines).contains(&line) && !what.is_empty(), "line {} of {}: {}", line, lines, what);
-            prop_assert_eq!(sessions.list().await.unwrap().len(), before, "a refused import left a session behind");
+            prop_assert!(
+                (1..=lines).contains(&line) && !what.is_empty(),
+                "line {} of {}: {}",
+                line,
+                lines,
+                what
+            );
+            prop_assert_eq!(
+                sessions.list().await.unwrap().len(),
+                before,
+                "a refused import left a session behind"
+            );
             return Ok(false);
         }
         Err(error) => return Err(fail(format!("neither refused nor imported: {error}"))),
@@ -239,7 +262,11 @@ async fn play(world: &TestEngine, text: &[u8]) -> Result<bool, TestCaseError> {
     }
     deleted.map_err(|error| fail(format!("not deleted: {error}")))?;
     let refusals = &world.server.violations()[refusals..];
-    if refusals.is_empty() { Ok(true) } else { Err(fail(format!("a strict server refuses: {refusals:#?}"))) }
+    if refusals.is_empty() {
+        Ok(true)
+    } else {
+        Err(fail(format!("a strict server refuses: {refusals:#?}")))
+    }
 }
 
 /// Reads an imported session, opens it, and prompts it twice.
@@ -281,8 +308,12 @@ fn an_export_of_odd_facts_is_refused_with_its_line_or_continues_as_a_session() {
         let taken = Cell::new(0);
         // Failing cases are kept and run first.
         let kept = FileFailurePersistence::Direct("tests/it/odd_exports.proptest-regressions");
-        let config =
-            Config { cases, failure_persistence: Some(Box::new(kept)), max_shrink_iters: 100, ..Config::default() };
+        let config = Config {
+            cases,
+            failure_persistence: Some(Box::new(kept)),
+            max_shrink_iters: 100,
+            ..Config::default()
+        };
         let played = TestRunner::new(config).run(&odd(), |odd| {
             let is_taken = engine.block_on(play(&world, &odd.text(&lives)))?;
             taken.set(taken.get() + u32::from(is_taken));

@@ -28,12 +28,15 @@ async fn t_p8_a_flood_of_output_is_bounded() {
     for source in ["/dev/zero", "/dev/urandom"] {
         let mut lazy = session.attach(AttachFrom::now()).await.unwrap();
         let command = format!("head -c {mib}M {source} | tr '\\0' y; echo the end; exit 3");
-        harness.model.then(reply().call("shell", json!({ "command": command, "timeout_ms": 600_000 })));
+        harness
+            .model
+            .then(reply().call("shell", json!({ "command": command, "timeout_ms": 600_000 })));
         session.prompt("go").await.unwrap();
         // Returns at the timeout of the call at the latest.
         session.settled().await.unwrap();
         let turn = session.snapshot().last_turn.as_ref().map(|last| last.turn);
-        let mut newest = session.attach(AttachFrom { limit: Some(20), ..AttachFrom::start() }).await.unwrap();
+        let mut newest =
+            session.attach(AttachFrom { limit: Some(20), ..AttachFrom::start() }).await.unwrap();
         let result = loop {
             let event = newest.next().await.unwrap();
             if let Some(Fact::ToolFinished(result)) = event.fact()

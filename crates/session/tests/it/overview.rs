@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Answer, MAX_TITLE, NameError, PolicyMode, Refused, SessionId, SessionStatus, SessionSummary};
+use holdpoint_common::{
+    Answer, MAX_TITLE, NameError, PolicyMode, Refused, SessionId, SessionStatus, SessionSummary,
+};
 use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
 use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{SessionError, SessionHandle, Watch};
@@ -22,7 +24,11 @@ async fn wait_for_change(
     within_patience("a change of the session", async {
         loop {
             match watch.next().await.expect("the watch continues") {
-                SessionNews::Session(summary) if summary.id == *session.id() && wanted(&summary) => return *summary,
+                SessionNews::Session(summary)
+                    if summary.id == *session.id() && wanted(&summary) =>
+                {
+                    return *summary;
+                }
                 _ => {}
             }
         }
@@ -40,12 +46,18 @@ async fn m_b9_a_watch_reports_every_session_and_then_its_changes() {
     // A session that is opened later is reported, too, with each of its changes.
     let second = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
     wait_for_change(&mut watch, &second, |told| told.live).await;
-    harness.model.then(reply().call("shell", json!({"command": "touch a"}))).then(reply().text("done"));
+    harness
+        .model
+        .then(reply().call("shell", json!({"command": "touch a"})))
+        .then(reply().text("done"));
     second.prompt("go").await.unwrap();
     let asking = wait_for_change(&mut watch, &second, |told| told.waits_for.is_some()).await;
     assert_eq!(asking.status, SessionStatus::Paused);
     second.answer(&asking.waits_for.unwrap().id, Answer::Approve { always: false }).await.unwrap();
-    wait_for_change(&mut watch, &second, |told| told.status == SessionStatus::Idle && told.last_turn.is_some()).await;
+    wait_for_change(&mut watch, &second, |told| {
+        told.status == SessionStatus::Idle && told.last_turn.is_some()
+    })
+    .await;
     second.close().await.unwrap();
     wait_for_change(&mut watch, &second, |told| !told.live).await;
 }
@@ -58,7 +70,9 @@ async fn m_b9_the_inbox_has_every_open_ask_the_oldest_first() {
         let open = harness.session().policy(PolicyMode::Ask).name(name);
         let session = harness.sessions().open(open).await.unwrap();
         let mut events = harness.watch(&session).await;
-        let both = reply().call("shell", json!({"command": "touch a"})).call("shell", json!({"command": "touch b"}));
+        let both = reply()
+            .call("shell", json!({"command": "touch a"}))
+            .call("shell", json!({"command": "touch b"}));
         harness.model.then(both);
         session.prompt("go").await.unwrap();
         asks.push(events.asked().await.id);
@@ -66,7 +80,10 @@ async fn m_b9_the_inbox_has_every_open_ask_the_oldest_first() {
     }
     let inbox = harness.sessions().inbox().await.unwrap();
     assert_eq!(inbox.iter().map(|entry| entry.ask.id.clone()).collect::<Vec<_>>(), asks);
-    assert_eq!(inbox.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["one", "one", "two", "two"]);
+    assert_eq!(
+        inbox.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(),
+        ["one", "one", "two", "two"]
+    );
 }
 
 #[tokio::test]
@@ -86,7 +103,11 @@ async fn m_b9_looking_at_a_saved_session_does_not_open_it() {
 
 /// Opens a session and makes it ask.
 async fn asking(harness: &Harness, name: &str) -> SessionHandle {
-    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask).name(name)).await.unwrap();
+    let session = harness
+        .sessions()
+        .open(harness.session().policy(PolicyMode::Ask).name(name))
+        .await
+        .unwrap();
     let mut events = harness.watch(&session).await;
     harness.model.then(reply().call("shell", json!({"command": "touch a"})));
     session.prompt("go").await.unwrap();
@@ -105,7 +126,11 @@ async fn m_b9_no_session_is_named_like_the_id_of_another_session_or_ask() {
     let ask = one.snapshot().asks[0].id.to_string();
     for id in [one.id().to_string(), closed.id().to_string(), ask] {
         let refused = SessionError::Refused(Refused::Name(NameError::Id));
-        assert_eq!(sessions.open(harness.session().name(&id)).await.err(), Some(refused.clone()), "{id}");
+        assert_eq!(
+            sessions.open(harness.session().name(&id)).await.err(),
+            Some(refused.clone()),
+            "{id}"
+        );
         assert_eq!(other.rename(&id).await, Err(refused), "{id}");
     }
     // An id that no session has is a name like any other.
@@ -159,11 +184,17 @@ struct Counting {
 }
 
 impl SessionStore for Counting {
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.store.create(session)
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.store.open(session)
     }
 
@@ -239,11 +270,17 @@ async fn m_b9_a_watch_lists_the_saved_sessions_only_when_they_change() {
     let told = wait_for_change(&mut watch, &session, |told| !told.live).await;
     assert_eq!(listed(), before, "the list is not read again");
     let list = sessions.list().await.unwrap();
-    assert_eq!(told, *list.iter().find(|listed| listed.id == told.id).unwrap(), "the reported change matches the list");
+    assert_eq!(
+        told,
+        *list.iter().find(|listed| listed.id == told.id).unwrap(),
+        "the reported change matches the list"
+    );
     // A deleted session is reported, too.
     sessions.delete(saved.id().as_str()).await.unwrap();
     within_patience("the deletion", async {
-        while !matches!(watch.next().await.unwrap(), SessionNews::Deleted(id) if id == *saved.id()) {}
+        while !matches!(watch.next().await.unwrap(), SessionNews::Deleted(id) if id == *saved.id())
+        {
+        }
     })
     .await;
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use holdpoint_common::{Answer, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolResult, ToolStatus};
+use holdpoint_common::{
+    Answer, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolResult, ToolStatus,
+};
 use holdpoint_session::testing::{Harness, Recorder, ScriptedModel, reply};
 use holdpoint_session::{OpenSession, Sessions};
 use serde_json::json;
@@ -36,7 +38,11 @@ impl World {
     /// Makes a program that leaves a mark in the work folder.
     fn program(&self, name: &str) {
         let path = self.programs.join(name);
-        fs::write(&path, format!("#!/bin/sh\n: > '{}'\n", self.work(&format!("ran {name}")).display())).unwrap();
+        fs::write(
+            &path,
+            format!("#!/bin/sh\n: > '{}'\n", self.work(&format!("ran {name}")).display()),
+        )
+        .unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
@@ -46,7 +52,8 @@ impl World {
 
     fn sessions(&self) -> Sessions {
         let path = format!("{}:{}", self.programs.display(), std::env::var("PATH").unwrap());
-        let env = vec![("PATH".to_owned(), path), ("HOME".to_owned(), self.home.display().to_string())];
+        let env =
+            vec![("PATH".to_owned(), path), ("HOME".to_owned(), self.home.display().to_string())];
         self.harness.sessions().with_supplies(Supplies::env(env))
     }
 
@@ -56,7 +63,11 @@ impl World {
 
     /// Makes the model call the shell with each command in one turn of a session. Returns the
     /// results.
-    async fn try_all(&self, session: OpenSession, commands: &[String]) -> (Vec<ToolResult>, Recorder) {
+    async fn try_all(
+        &self,
+        session: OpenSession,
+        commands: &[String],
+    ) -> (Vec<ToolResult>, Recorder) {
         for command in commands {
             self.harness.model.then(reply().call("shell", json!({"command": command})));
         }
@@ -104,7 +115,8 @@ async fn t_a1_commands_joined_to_an_allowed_one_are_asked_about() {
     // The allowed commands run.
     let allowed = PolicyRules { allow: rules(&["shell(echo)"]), ..PolicyRules::default() };
     let session = world.session(allowed).asks(AsksMode::Deny);
-    let (results, events) = world.try_all(session, &["echo a; echo b && echo $(echo c)".to_owned()]).await;
+    let (results, events) =
+        world.try_all(session, &["echo a; echo b && echo $(echo c)".to_owned()]).await;
     assert_eq!((results[0].status, asks(&events)), (ToolStatus::Ok, 0), "{results:?}");
 }
 
@@ -130,7 +142,8 @@ async fn t_a3_redirections_of_an_allowed_command_are_judged_by_their_target() {
         "for f in a; do echo x; done >> /proc/self/cwd/.git/config".to_owned(),
     ];
     // Everything that rules can allow is allowed.
-    let allowed = PolicyRules { allow: rules(&["shell(echo)", "write", "read"]), ..PolicyRules::default() };
+    let allowed =
+        PolicyRules { allow: rules(&["shell(echo)", "write", "read"]), ..PolicyRules::default() };
     let session = world.session(allowed).policy(PolicyMode::Edits).asks(AsksMode::Deny);
     let (results, events) = world.try_all(session, &commands).await;
     assert_eq!((results.len(), asks(&events)), (15, 15));
@@ -170,11 +183,16 @@ async fn t_a5_a_denied_program_is_denied_however_it_is_called() {
     let denied = PolicyRules { deny: rules(&["shell(curl)"]), ..PolicyRules::default() };
     for mode in [PolicyMode::Ask, PolicyMode::All] {
         // An ask would wait for ever, so there must be none.
-        let (results, events) = world.try_all(world.session(denied.clone()).policy(mode), &commands).await;
+        let (results, events) =
+            world.try_all(world.session(denied.clone()).policy(mode), &commands).await;
         assert_eq!((results.len(), asks(&events)), (20, 0));
         for (result, command) in results.iter().zip(&commands) {
             assert_eq!(result.status, ToolStatus::Denied, "{command:?}");
-            assert!(result.result.contains("denied by the rule `shell(curl)`"), "{command:?}: {}", result.result);
+            assert!(
+                result.result.contains("denied by the rule `shell(curl)`"),
+                "{command:?}: {}",
+                result.result
+            );
         }
     }
     assert!(!world.work("ran curl").exists());
@@ -191,10 +209,18 @@ async fn m_e7_writes_to_our_own_folders_always_ask() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config/holdpoint");
     let harness = Harness::with(|engine| engine.own_folders([&config]));
-    let session = OpenSession::in_folder(folder.path()).model(ScriptedModel::NAME).policy(PolicyMode::Edits);
-    let session = session.rules(PolicyRules { allow: rules(&["write(config/**)"]), ..PolicyRules::default() });
-    let write = |path: &str| reply().call("write_file", json!({"path": path, "content": "policy = \"all\""}));
-    harness.model.then(write("config/holdpoint/config.toml")).then(write("config/other.toml")).then(reply());
+    let session =
+        OpenSession::in_folder(folder.path()).model(ScriptedModel::NAME).policy(PolicyMode::Edits);
+    let session = session
+        .rules(PolicyRules { allow: rules(&["write(config/**)"]), ..PolicyRules::default() });
+    let write = |path: &str| {
+        reply().call("write_file", json!({"path": path, "content": "policy = \"all\""}))
+    };
+    harness
+        .model
+        .then(write("config/holdpoint/config.toml"))
+        .then(write("config/other.toml"))
+        .then(reply());
     let session = harness.sessions().open(session).await.unwrap();
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
@@ -210,7 +236,8 @@ async fn m_e7_writes_to_our_own_folders_always_ask() {
 async fn t_a10_an_always_is_for_exactly_this_command() {
     let world = World::new();
     world.program("npm");
-    let session = world.harness.sessions().open(world.session(PolicyRules::default())).await.unwrap();
+    let session =
+        world.harness.sessions().open(world.session(PolicyRules::default())).await.unwrap();
     let mut events = world.harness.watch(&session).await;
     let call = |command: &str| reply().call("shell", json!({"command": command}));
     let model = &world.harness.model;
@@ -243,7 +270,11 @@ async fn m_a6_a_call_that_a_rule_may_deny_needs_a_person() {
     assert_eq!(asks(&events), 2, "the denied ask is in the log");
     assert!(!world.work("ran denied").exists() && world.work("plain").exists());
 
-    world.harness.model.then(reply().call("shell", json!({"command": commands[0]}))).then(reply().text("ok"));
+    world
+        .harness
+        .model
+        .then(reply().call("shell", json!({"command": commands[0]})))
+        .then(reply().text("ok"));
     let session = world.sessions().open(session()).await.unwrap();
     let mut events = world.harness.watch(&session).await;
     session.prompt("go").await.unwrap();
@@ -254,7 +285,11 @@ async fn m_a6_a_call_that_a_rule_may_deny_needs_a_person() {
 
     // The same holds for an ask that is open when the mode changes.
     std::fs::remove_file(world.work("ran denied")).unwrap();
-    world.harness.model.then(reply().call("shell", json!({"command": commands[0]}))).then(reply().text("ok"));
+    world
+        .harness
+        .model
+        .then(reply().call("shell", json!({"command": commands[0]})))
+        .then(reply().text("ok"));
     session.prompt("again").await.unwrap();
     assert!(events.asked().await.may_be_denied);
     session.change_asks(AsksMode::Approve).await.unwrap();
@@ -270,12 +305,17 @@ async fn m_e7_a_denied_call_keeps_no_folder_open() {
     let world = World::new();
     let folder = fs::canonicalize(world.harness.folder.path()).unwrap();
     let held = || {
-        let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+        let open = fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
         open.filter(|path| *path == folder).count()
     };
     let before = held();
-    let many = || (0..100).fold(reply(), |reply, _| reply.call("shell", json!({"command": "touch ran"})));
-    for (policy, asks) in [(PolicyMode::Readonly, AsksMode::Wait), (PolicyMode::Ask, AsksMode::Deny)] {
+    let many =
+        || (0..100).fold(reply(), |reply, _| reply.call("shell", json!({"command": "touch ran"})));
+    for (policy, asks) in
+        [(PolicyMode::Readonly, AsksMode::Wait), (PolicyMode::Ask, AsksMode::Deny)]
+    {
         world.harness.model.then(many()).then(reply().text("ok"));
         let session = world.session(PolicyRules::default()).policy(policy).asks(asks);
         let session = world.sessions().open(session).await.unwrap();

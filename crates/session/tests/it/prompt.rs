@@ -64,10 +64,17 @@ async fn m_e6_a_project_file_outside_the_folder_is_left_out_and_reported() {
     let outside = tempfile::NamedTempFile::new().unwrap();
     fs::write(outside.path(), "a secret").unwrap();
     symlink(outside.path(), &file).unwrap();
-    assert_eq!(prompt_and_notice(&harness).await, left_out("it is a link that leads out of the workspace"));
+    assert_eq!(
+        prompt_and_notice(&harness).await,
+        left_out("it is a link that leads out of the workspace")
+    );
     fs::remove_file(&file).unwrap();
     symlink("/dev/zero", &file).unwrap();
-    assert_eq!(prompt_and_notice(&harness).await, left_out("it is a link that leads out of the workspace"), "a device");
+    assert_eq!(
+        prompt_and_notice(&harness).await,
+        left_out("it is a link that leads out of the workspace"),
+        "a device"
+    );
     fs::remove_file(&file).unwrap();
     symlink("nowhere", &file).unwrap();
     assert_eq!(prompt_and_notice(&harness).await, left_out("it is a dangling link"));
@@ -77,7 +84,11 @@ async fn m_e6_a_project_file_outside_the_folder_is_left_out_and_reported() {
     fs::remove_dir(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
     assert!(made.success());
-    assert_eq!(prompt_and_notice(&harness).await, left_out("it is not a file"), "opening a pipe would block");
+    assert_eq!(
+        prompt_and_notice(&harness).await,
+        left_out("it is not a file"),
+        "opening a pipe would block"
+    );
     fs::remove_file(&file).unwrap();
     fs::write(&file, b"\xff\xfeU\0s\0e\0").unwrap();
     assert_eq!(
@@ -125,7 +136,8 @@ async fn m_e6_a_project_file_that_is_not_utf8_is_reported() {
     assert_eq!(prompt_and_notice(&harness).await.1.as_deref(), Some(why));
     let long = [&b"\xfc"[..], "é".repeat(MAX_PROJECT_BYTES).as_bytes()].concat();
     fs::write(&file, &long).unwrap();
-    let both = format!("AGENTS.md is too long: the model gets only the first 32 of its 65 KiB; {why}");
+    let both =
+        format!("AGENTS.md is too long: the model gets only the first 32 of its 65 KiB; {why}");
     assert_eq!(prompt_and_notice(&harness).await.1, Some(both));
     fs::write(&file, [b"x", &long[1..]].concat()).unwrap();
     assert!(prompt_and_notice(&harness).await.1.is_some_and(|cut| cut.ends_with("of its 65 KiB")));
@@ -139,11 +151,17 @@ async fn m_e6_a_project_file_over_32_kib_is_cut_and_reported() {
     let mut words = "é".repeat(MAX_PROJECT_BYTES / 2);
     fs::write(&file, &words).unwrap();
     let (all, none) = prompt_and_notice(&harness).await;
-    assert!(all.ends_with("é\n") && none.is_none(), "a file of the maximum size is whole: {none:?}");
+    assert!(
+        all.ends_with("é\n") && none.is_none(),
+        "a file of the maximum size is whole: {none:?}"
+    );
     words.push_str("\nand more, and an invalid byte: ");
     fs::write(&file, [words.as_bytes(), &[0xff; 4096]].concat()).unwrap();
     let (cut, reason) = prompt_and_notice(&harness).await;
-    assert_eq!(reason.as_deref(), Some("AGENTS.md is too long: the model gets only the first 32 of its 37 KiB"));
+    assert_eq!(
+        reason.as_deref(),
+        Some("AGENTS.md is too long: the model gets only the first 32 of its 37 KiB")
+    );
     assert!(cut.ends_with("é\n> [... the rest is left out: the file is too long ...]\n"));
     assert!(cut.len() < plain.len() + MAX_PROJECT_BYTES + 1024, "{}", cut.len());
 }

@@ -1,7 +1,8 @@
 //! `ask_user` in a session: from the model's call to the reply in its next request.
 
 use holdpoint_common::{
-    Answer, AnswerError, AskRequest, AsksMode, Outcome, PolicyMode, QuestionReply, Refused, ToolResult, ToolStatus,
+    Answer, AnswerError, AskRequest, AsksMode, Outcome, PolicyMode, QuestionReply, Refused,
+    ToolResult, ToolStatus,
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::testing::{Harness, Recorder, reply};
@@ -33,8 +34,10 @@ fn call_result(harness: &Harness) -> ToolResult {
 }
 
 fn answers(replies: &[(&str, &str)]) -> Answer {
-    let reply =
-        |(id, answer): &(&str, &str)| QuestionReply { id: (*id).to_owned(), answer: Some((*answer).to_owned()) };
+    let reply = |(id, answer): &(&str, &str)| QuestionReply {
+        id: (*id).to_owned(),
+        answer: Some((*answer).to_owned()),
+    };
     Answer::Reply { answers: replies.iter().map(reply).collect() }
 }
 
@@ -42,7 +45,8 @@ fn answers(replies: &[(&str, &str)]) -> Answer {
 async fn m_e4_replies_reach_the_model_by_id_and_empty_text_is_refused() {
     let harness = Harness::start();
     // A question needs no approval, even if everything else is denied.
-    let (_, mut events) = asks(&harness, harness.session().policy(PolicyMode::Readonly), two()).await;
+    let (_, mut events) =
+        asks(&harness, harness.session().policy(PolicyMode::Readonly), two()).await;
     let ask = events.asked().await;
     assert!(matches!(&ask.request, AskRequest::Question(request) if request.questions.len() == 2));
     for wrong in [
@@ -52,12 +56,22 @@ async fn m_e4_replies_reach_the_model_by_id_and_empty_text_is_refused() {
         answers(&[("colour", "blue"), ("colour", "red"), ("why", "x")]),
     ] {
         let refused = events.answer(wrong).await.unwrap_err();
-        assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Incomplete { .. }))), "{refused}");
+        assert!(
+            matches!(
+                refused,
+                SessionError::Refused(Refused::Answer(AnswerError::Incomplete { .. }))
+            ),
+            "{refused}"
+        );
     }
-    for wrong in [Answer::Resume, Answer::Approve { always: false }, Answer::Deny { reason: None }] {
+    for wrong in [Answer::Resume, Answer::Approve { always: false }, Answer::Deny { reason: None }]
+    {
         let refused = events.answer(wrong).await.unwrap_err();
         assert!(
-            matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))),
+            matches!(
+                refused,
+                SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))
+            ),
             "{refused}"
         );
     }
@@ -72,7 +86,8 @@ async fn m_e4_replies_reach_the_model_by_id_and_empty_text_is_refused() {
 #[tokio::test]
 async fn m_e4_declining_is_an_answer() {
     let harness = Harness::start();
-    let (_, mut events) = asks(&harness, harness.session(), json!({"question": "How are you?"})).await;
+    let (_, mut events) =
+        asks(&harness, harness.session(), json!({"question": "How are you?"})).await;
     events.asked().await;
     events.answer(Answer::Cancel).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -97,7 +112,11 @@ async fn m_e4_a_question_without_a_user_is_an_error_to_the_model() {
         let (_, mut events) = asks(&harness, harness.session().asks(asked), two()).await;
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         assert_eq!(call_result(&harness).status, ToolStatus::Error);
-        assert!(call_result(&harness).result.contains("no user can answer"), "{:?}", call_result(&harness));
+        assert!(
+            call_result(&harness).result.contains("no user can answer"),
+            "{:?}",
+            call_result(&harness)
+        );
     }
 }
 
@@ -107,5 +126,9 @@ async fn m_e4_an_invalid_question_is_an_error_to_the_model() {
     let (_, mut events) = asks(&harness, harness.session(), json!({"questions": []})).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(call_result(&harness).status, ToolStatus::Error);
-    assert!(call_result(&harness).result.contains("`questions` has less than 1 item"), "{:?}", call_result(&harness));
+    assert!(
+        call_result(&harness).result.contains("`questions` has less than 1 item"),
+        "{:?}",
+        call_result(&harness)
+    );
 }

@@ -3,7 +3,8 @@
 use std::sync::mpsc;
 
 use holdpoint_common::{
-    Answer, AnswerError, Ask, AskId, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, Refused, SessionStatus, Who,
+    Answer, AnswerError, Ask, AskId, Delta, Event, Fact, Outcome, PauseKind, PauseResponse,
+    Refused, SessionStatus, Who,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Answered, AttachFrom, Interruption, SessionError, SessionHandle};
@@ -85,7 +86,12 @@ fn answers(
 }
 
 /// Makes the session ask, and returns the first ask.
-async fn asked(harness: &Harness, session: &SessionHandle, events: &mut Recorder, times: u64) -> Ask {
+async fn asked(
+    harness: &Harness,
+    session: &SessionHandle,
+    events: &mut Recorder,
+    times: u64,
+) -> Ask {
     harness.model.then(reply().call("probe", json!({ "times": times })));
     session.prompt("go").await.unwrap();
     events.asked().await
@@ -131,7 +137,9 @@ async fn race_answer_and_interrupt_at_once() {
         }
         settled(&session, &mut events).await;
     }
-    let closings = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
+    let closings = events
+        .facts()
+        .filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
     assert_eq!(closings.count(), rounds(), "each ask closes exactly once");
     assert!(answered > 0 && cut > 0, "both outcomes occur: {answered} answered, {cut} cut");
 }
@@ -142,7 +150,8 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
     let tells = asking(&harness);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    let other = harness.engine.sessions(Who::named("other")).get(session.id().as_str()).await.unwrap();
+    let other =
+        harness.engine.sessions(Who::named("other")).get(session.id().as_str()).await.unwrap();
     let stranger = harness.open().await;
     let mut previous: Option<Ask> = None;
     let mut won = [0, 0];
@@ -167,24 +176,39 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
             }
             both => panic!("{both:?}"),
         };
-        assert!(matches!(loser, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))));
+        assert!(matches!(
+            loser,
+            SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))
+        ));
         // A late answer, an answer to another session's ask, and one to an ask that never existed.
         if let Some(previous) = previous.replace(ask) {
             let late = session.answer(&previous.id, approve()).await.unwrap_err();
             assert!(
-                matches!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))),
+                matches!(
+                    late,
+                    SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))
+                ),
                 "{late:?}"
             );
         }
         let astray = stranger.answer(&id, approve()).await.unwrap_err();
-        assert!(matches!(astray, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))), "{astray:?}");
+        assert!(
+            matches!(astray, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))),
+            "{astray:?}"
+        );
         let mut never = id.clone();
         never.seq += 1_000_000;
         let unknown = session.answer(&never, approve()).await.unwrap_err();
-        assert!(matches!(unknown, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))), "{unknown:?}");
+        assert!(
+            matches!(unknown, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))),
+            "{unknown:?}"
+        );
         settled(&session, &mut events).await;
     }
-    assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), rounds());
+    assert_eq!(
+        events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(),
+        rounds()
+    );
     assert!(won[0] > 0 && won[1] > 0, "both outcomes occur: {won:?}");
 }
 
@@ -206,7 +230,10 @@ async fn race_answer_then_the_same_tool_asks_again() {
         // A second answer to the first ask never reaches the next one.
         let late = session.answer(&stale, approve()).await.unwrap_err();
         assert!(
-            matches!(late, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))),
+            matches!(
+                late,
+                SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))
+            ),
             "{late:?}"
         );
     }
@@ -229,7 +256,8 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
         if before {
             events.asked().await;
         } else if after {
-            let begun = |event: &Event| matches!(event.delta(), Some(Delta::Output { .. })).then_some(());
+            let begun =
+                |event: &Event| matches!(event.delta(), Some(Delta::Output { .. })).then_some(());
             events.until_new("the tool to begin", begun).await;
         } else {
             jitter();
@@ -294,7 +322,8 @@ async fn race_close_while_asking() {
         let session = harness.open().await;
         let mut events = Recorder::new(session.attach(AttachFrom::start()).await.unwrap());
         let ask = asked(&harness, &session, &mut events, 1).await;
-        let (answer, closed) = race(round, answers(&session, &ask.id, approve()), session.close()).await;
+        let (answer, closed) =
+            race(round, answers(&session, &ask.id, approve()), session.close()).await;
         closed.unwrap();
         let told = tells.recv().unwrap();
         match answer {
@@ -306,7 +335,9 @@ async fn race_close_while_asking() {
                 assert!(matches!(outcome, Outcome::Interrupted | Outcome::Done), "{outcome}");
             }
         }
-        let closings = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
+        let closings = events
+            .facts()
+            .filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
         assert_eq!(closings.count(), 1);
     }
 }

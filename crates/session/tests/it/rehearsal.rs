@@ -37,7 +37,12 @@ async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str
                 let AskRequest::Question(request) = &ask.request else { panic!("{ask:?}") };
                 let reply = |question: &holdpoint_common::Question| QuestionReply {
                     id: question.id.clone(),
-                    answer: Some(question.options.first().map_or("poem.txt".into(), |option| option.label.clone())),
+                    answer: Some(
+                        question
+                            .options
+                            .first()
+                            .map_or("poem.txt".into(), |option| option.label.clone()),
+                    ),
                 };
                 let answers = request.questions.iter().map(reply).collect();
                 session.answer(&ask.id, Answer::Reply { answers }).await.unwrap();
@@ -68,7 +73,10 @@ fn expected() -> Vec<Played> {
     };
     vec![
         played("I will make a file and look at it.Done.", &["[exit code 0]", "     1\thello\n"]),
-        played("All three are done.", &["left\n[exit code 0]", "right\n[exit code 0]", "after both\n[exit code 0]"]),
+        played(
+            "All three are done.",
+            &["left\n[exit code 0]", "right\n[exit code 0]", "after both\n[exit code 0]"],
+        ),
         played(
             "The script has ended.",
             &[
@@ -98,8 +106,11 @@ const HELD: &str = "And now I speak, ten words a second, for long enough to pres
 
 #[tokio::test]
 async fn the_scripts_of_the_page_have_their_documented_outcome() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rehearsal.md")).unwrap();
-    let scripts: Vec<_> = page.split("\n```text\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rehearsal.md"))
+            .unwrap();
+    let scripts: Vec<_> =
+        page.split("\n```text\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
     let expected = expected();
     assert_eq!(scripts.len(), expected.len());
     for (script, expected) in scripts.iter().zip(expected) {

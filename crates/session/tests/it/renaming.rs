@@ -31,8 +31,12 @@ async fn m_b9_a_renamed_session_has_its_new_name_and_the_old_one_is_free() {
     let mut events = harness.watch(&one).await;
     one.rename("payments").await.unwrap();
     let snapshot = one.snapshot();
-    assert_eq!((snapshot.settings.name.as_str(), snapshot.title.as_str()), ("payments", "payments"));
-    let renamed = |fact: &Fact| matches!(fact, Fact::SessionRenamed { name, .. } if name == "payments");
+    assert_eq!(
+        (snapshot.settings.name.as_str(), snapshot.title.as_str()),
+        ("payments", "payments")
+    );
+    let renamed =
+        |fact: &Fact| matches!(fact, Fact::SessionRenamed { name, .. } if name == "payments");
     events.until("the name", |event| event.fact().filter(|fact| renamed(fact)).map(|_| ())).await;
     assert_eq!(sessions.get("payments").await.unwrap().id(), one.id());
     one.prompt("another prompt").await.unwrap();
@@ -43,7 +47,11 @@ async fn m_b9_a_renamed_session_has_its_new_name_and_the_old_one_is_free() {
     assert_eq!(sessions.get("one").await.unwrap().id(), two.id());
     one.close().await.unwrap();
     two.rename("payments").await.unwrap();
-    assert_eq!(sessions.get("payments").await.unwrap().id(), two.id(), "a name means the live session");
+    assert_eq!(
+        sessions.get("payments").await.unwrap().id(),
+        two.id(),
+        "a name means the live session"
+    );
     // A closed session can be renamed, and does not reserve its name.
     one.rename("late").await.unwrap();
     two.rename("late").await.unwrap();
@@ -68,7 +76,8 @@ async fn a_name_is_given_to_one_of_many_concurrent_renames() {
 async fn m_b9_a_session_renamed_while_it_is_opened_keeps_its_new_name() {
     let folder = TempDir::new().unwrap();
     let harness = Harness::with(|engine| {
-        let limits = holdpoint_common::Limits { max_sessions: 2, ..holdpoint_common::Limits::default() };
+        let limits =
+            holdpoint_common::Limits { max_sessions: 2, ..holdpoint_common::Limits::default() };
         engine.limits(limits).store(Sqlite::open(&folder.path().join("sessions.sqlite")).unwrap())
     });
     let sessions = harness.sessions();
@@ -79,7 +88,8 @@ async fn m_b9_a_session_renamed_while_it_is_opened_keeps_its_new_name() {
             sessions.open(harness.session()).await.unwrap();
         }
         let name = format!("round {round}");
-        let (opened, renamed) = tokio::join!(sessions.get(id.as_str()), sessions.rename(&id, name.clone()));
+        let (opened, renamed) =
+            tokio::join!(sessions.get(id.as_str()), sessions.rename(&id, name.clone()));
         opened.unwrap();
         renamed.unwrap();
         assert_eq!(sessions.look(&name).await.unwrap().settings.id, id);
@@ -103,9 +113,13 @@ async fn m_b9_a_reopened_session_with_a_taken_name_is_renamed() {
         assert_eq!(sessions.get(&long).await.unwrap().id(), second.id());
         assert_eq!(sessions.get(&name).await.unwrap().id(), first.id());
         let mut events = harness.watch(&back).await;
-        let renamed = |fact: &Fact| matches!(fact, Fact::SessionRenamed { name: to, .. } if *to == name);
-        events.until("the name", |event| event.fact().filter(|fact| renamed(fact)).map(|_| ())).await;
-        let names: Vec<_> = sessions.list().await.unwrap().into_iter().map(|session| session.name).collect();
+        let renamed =
+            |fact: &Fact| matches!(fact, Fact::SessionRenamed { name: to, .. } if *to == name);
+        events
+            .until("the name", |event| event.fact().filter(|fact| renamed(fact)).map(|_| ()))
+            .await;
+        let names: Vec<_> =
+            sessions.list().await.unwrap().into_iter().map(|session| session.name).collect();
         let unique: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len(), "{names:?}");
     }
@@ -148,7 +162,11 @@ async fn a_saved_session_is_deleted_with_its_log_and_a_live_one_is_refused() {
     }
     let hidden = harness.model.then_live();
     gone.prompt("go on").await.unwrap();
-    assert_eq!(sessions.delete("gone").await, Err(live), "a live session can't be deleted, busy or not");
+    assert_eq!(
+        sessions.delete("gone").await,
+        Err(live),
+        "a live session can't be deleted, busy or not"
+    );
     drop(hidden);
     gone.close().await.unwrap();
     assert_eq!(sessions.delete("gone").await, Ok(()));
@@ -163,7 +181,8 @@ async fn a_saved_session_is_deleted_with_its_log_and_a_live_one_is_refused() {
     let (stays, again) = (stays.id().clone(), again.id().clone());
     drop(harness);
     let harness = on();
-    let mut left: Vec<_> = harness.sessions().list().await.unwrap().into_iter().map(|line| line.id).collect();
+    let mut left: Vec<_> =
+        harness.sessions().list().await.unwrap().into_iter().map(|line| line.id).collect();
     left.sort();
     let mut expected = vec![stays, again.clone()];
     expected.sort();
@@ -174,8 +193,9 @@ async fn a_saved_session_is_deleted_with_its_log_and_a_live_one_is_refused() {
     assert_eq!(harness.sessions().delete(again.as_str()).await, Ok(()));
     drop(harness);
     let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
-    let said: u32 =
-        db.query_row("SELECT count(*) FROM facts WHERE event LIKE '%a secret%'", [], |row| row.get(0)).unwrap();
+    let said: u32 = db
+        .query_row("SELECT count(*) FROM facts WHERE event LIKE '%a secret%'", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(said, 0);
 }
 
@@ -185,7 +205,10 @@ async fn t_u16_a_folder_whose_path_is_not_utf_8_is_refused() {
     let folder = harness.folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
     std::fs::create_dir(&folder).unwrap();
     let refused = harness.sessions().open(OpenSession::in_folder(folder)).await.err().unwrap();
-    assert!(matches!(&refused, SessionError::Workspace { message, .. } if message.contains("UTF-8")), "{refused}");
+    assert!(
+        matches!(&refused, SessionError::Workspace { message, .. } if message.contains("UTF-8")),
+        "{refused}"
+    );
 }
 
 /// While a session has a folder's name, no number behind that name is given twice. Without such a
@@ -194,7 +217,8 @@ async fn t_u16_a_folder_whose_path_is_not_utf_8_is_refused() {
 async fn numbers_after_a_folder_name_restart_when_no_session_has_it() {
     let harness = Harness::start();
     let name = async || harness.open().await.snapshot().settings.name.clone();
-    let close = async |name: &str| harness.sessions().get(name).await.unwrap().close().await.unwrap();
+    let close =
+        async |name: &str| harness.sessions().get(name).await.unwrap().close().await.unwrap();
     let folder = name().await;
     for number in 2..5 {
         let numbered = name().await;

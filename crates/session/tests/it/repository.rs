@@ -13,7 +13,11 @@ use serde_json::json;
 
 fn git(folder: &Path, args: &[&str]) {
     let mut command = Command::new("git");
-    command.current_dir(folder).env_clear().env("PATH", std::env::var("PATH").unwrap()).env("HOME", folder);
+    command
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var("PATH").unwrap())
+        .env("HOME", folder);
     let who = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"];
     let done = command.args(who).args(args).output().unwrap();
     assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
@@ -31,7 +35,10 @@ async fn changed_in(harness: &Harness, folder: &Path, command: &str) -> Vec<Stri
 
 /// The same with the folders `also` in the search path.
 async fn changed_with(harness: &Harness, folder: &Path, command: &str, also: &str) -> Vec<String> {
-    harness.model.then(reply().call("shell", json!({ "command": command }))).then(reply().text("done"));
+    harness
+        .model
+        .then(reply().call("shell", json!({ "command": command })))
+        .then(reply().text("done"));
     let open = OpenSession::in_folder(folder).model(ScriptedModel::NAME).policy(PolicyMode::All);
     // With this path, a program in the folder is found first.
     let path = format!("{}/.git/bin:{also}:{}", folder.display(), std::env::var("PATH").unwrap());
@@ -58,7 +65,10 @@ async fn m_d6_files_changed_by_a_command_in_a_repository_are_listed() {
     }
     let command = "echo new > changed; rm removed; mkdir -p 'a b'; echo x > 'a b/new'; echo x > built; git mv moved to; \
                    git checkout -q undone";
-    assert_eq!(changed(&harness, command).await, ["a b/new", "changed", "moved", "removed", "to", "undone"]);
+    assert_eq!(
+        changed(&harness, command).await,
+        ["a b/new", "changed", "moved", "removed", "to", "undone"]
+    );
 }
 
 #[tokio::test]
@@ -77,8 +87,10 @@ async fn m_d6_files_changed_and_committed_at_once_are_listed() {
     let first = run(&format!("echo a > made; echo b > 'deep/a b'; {commit}")).await;
     assert_eq!(first, ["deep/a b", "made"], "the first commit has an unchanged `mine`");
     fs::write(folder.join("mine"), "changed before").unwrap();
-    let second =
-        run(&format!("rm made; echo c > other; echo d > ../beside; {commit}; {commit}; echo e >> other")).await;
+    let second = run(&format!(
+        "rm made; echo c > other; echo d > ../beside; {commit}; {commit}; echo e >> other"
+    ))
+    .await;
     assert_eq!(second, ["made", "other"], "changes outside the folder do not count");
     assert_eq!(run("git commit -q --allow-empty -m none").await, Vec::<String>::new());
     assert_eq!(
@@ -103,7 +115,8 @@ async fn m_d6_files_of_any_name_are_listed_and_submodules_are_left_out() {
         git(top, &["init", "-q"]);
         fs::write(top.join("file"), "old").unwrap();
     }
-    for name in ["new\nline", "\"quoted\"", "-dash", "tab\tand  spaces", "ünï", "gone\nfor good"] {
+    for name in ["new\nline", "\"quoted\"", "-dash", "tab\tand  spaces", "ünï", "gone\nfor good"]
+    {
         fs::write(folder.join(name), "old").unwrap();
     }
     git(sub.path(), &["add", "."]);
@@ -153,9 +166,13 @@ async fn m_d6_nothing_that_the_repository_configures_is_run() {
     let hooks = folder.join(".git/hooks");
     fs::create_dir_all(&hooks).unwrap();
     fs::copy(trap, hooks.join("post-index-change")).unwrap();
-    for key in
-        ["core.fsmonitor", "filter.bad.one.clean", "filter.bad.one.process", "diff.bad.textconv", "core.sshCommand"]
-    {
+    for key in [
+        "core.fsmonitor",
+        "filter.bad.one.clean",
+        "filter.bad.one.process",
+        "diff.bad.textconv",
+        "core.sshCommand",
+    ] {
         git(folder, &["config", key, trap]);
     }
     git(folder, &["config", "filter.bad.one.required", "true"]);
@@ -199,7 +216,11 @@ async fn m_d6_nothing_is_fetched() {
     ] {
         git(folder, &["config", key, value]);
     }
-    let tree = Command::new("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(folder).output().unwrap();
+    let tree = Command::new("git")
+        .args(["rev-parse", "HEAD^{tree}"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
     let tree = String::from_utf8(tree.stdout).unwrap();
     fs::remove_file(folder.join(".git/objects").join(&tree[..2]).join(tree[2..].trim())).unwrap();
     assert_eq!(changed(&harness, "echo new > file").await, Vec::<String>::new(), "git can't say");

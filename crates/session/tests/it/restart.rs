@@ -10,11 +10,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{
-    Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldShown, Limits, Outcome, PauseKind, PolicyMode,
-    RestoreCause, SessionId, SessionStatus, ToolStatus, Usage,
+    Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldShown, Limits, Outcome,
+    PauseKind, PolicyMode, RestoreCause, SessionId, SessionStatus, ToolStatus, Usage,
 };
 use holdpoint_session::model::Message;
-use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{
+    Memory, SavedSession, SessionLog, SessionStore, Sqlite, StoreError,
+};
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::transfer::export;
 use holdpoint_session::{AttachFrom, ClientEnd, RunRequest, SessionError};
@@ -52,9 +54,15 @@ async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_
     };
     let harness = on(folder.path());
     let list = harness.sessions().list().await.unwrap();
-    assert_eq!(list.iter().map(|line| (&line.id, line.live)).collect::<Vec<_>>(), [(&second, false), (&first, false)]);
+    assert_eq!(
+        list.iter().map(|line| (&line.id, line.live)).collect::<Vec<_>>(),
+        [(&second, false), (&first, false)]
+    );
     let line = &list[1];
-    assert_eq!((line.name.as_str(), line.title.as_str(), line.status), ("first", "say hello", SessionStatus::Idle));
+    assert_eq!(
+        (line.name.as_str(), line.title.as_str(), line.status),
+        ("first", "say hello", SessionStatus::Idle)
+    );
     assert_eq!(line.last_turn.as_ref().unwrap().outcome, Outcome::Done);
 
     for what in [first.as_str(), "first", &first.as_str()[..9]] {
@@ -80,7 +88,11 @@ async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_
         Some(Fact::SessionRestored { cause }) => Some(*cause),
         _ => None,
     };
-    assert_eq!(events.until("the restore", restored).await, RestoreCause::Unloaded, "nothing was cut");
+    assert_eq!(
+        events.until("the restore", restored).await,
+        RestoreCause::Unloaded,
+        "nothing was cut"
+    );
 }
 
 #[tokio::test]
@@ -109,7 +121,10 @@ async fn m_b7_a_turn_cut_by_a_crash_is_ended_at_the_start_and_the_queue_waits() 
     let restored = again.sessions().get(session.id().as_str()).await.unwrap();
     let snapshot = restored.snapshot();
     assert_eq!((snapshot.queue.len(), snapshot.hold.shown()), (1, HoldShown::Standing));
-    assert!(matches!(&snapshot.hold, holdpoint_common::Hold::Standing { cause: HoldCause::Restored, .. }));
+    assert!(matches!(
+        &snapshot.hold,
+        holdpoint_common::Hold::Standing { cause: HoldCause::Restored, .. }
+    ));
     let mut events = again.watch(&restored).await;
     let result = events
         .until("the call's result", |event| match event.fact() {
@@ -135,17 +150,24 @@ struct SlowToList {
 }
 
 impl SessionStore for SlowToList {
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.made.notify_one();
         self.store.create(session)
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.store.open(session)
     }
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        let (made, overtaken, list) = (Arc::clone(&self.made), Arc::clone(&self.overtaken), self.store.list());
+        let (made, overtaken, list) =
+            (Arc::clone(&self.made), Arc::clone(&self.overtaken), self.store.list());
         let wait = async move {
             if tokio::time::timeout(Duration::from_millis(500), made.notified()).await.is_ok() {
                 overtaken.store(true, Ordering::SeqCst);
@@ -165,7 +187,11 @@ impl SessionStore for SlowToList {
 #[tokio::test]
 async fn invariant_2_no_session_is_opened_before_cut_turns_are_found() {
     let overtaken = Arc::new(AtomicBool::new(false));
-    let store = SlowToList { store: Memory::default(), made: Arc::default(), overtaken: Arc::clone(&overtaken) };
+    let store = SlowToList {
+        store: Memory::default(),
+        made: Arc::default(),
+        overtaken: Arc::clone(&overtaken),
+    };
     let harness = Harness::with(|engine| engine.store(store));
     harness.open().await;
     assert!(!overtaken.load(Ordering::SeqCst), "a session was opened before the list was complete");
@@ -192,7 +218,10 @@ async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_continues_on_release() {
     let again = on(after_crash.path());
     let listed = again.sessions().list().await.unwrap();
     assert_eq!(listed[0].run.unwrap().iteration, 1);
-    assert_eq!((listed[0].status, listed[0].hold.shown()), (SessionStatus::Paused, HoldShown::Standing));
+    assert_eq!(
+        (listed[0].status, listed[0].hold.shown()),
+        (SessionStatus::Paused, HoldShown::Standing)
+    );
     let restored = again.sessions().get(session.id().as_str()).await.unwrap();
     let snapshot = restored.snapshot();
     let cause = |hold: &holdpoint_common::Hold| match hold {
@@ -209,14 +238,20 @@ async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_continues_on_release() {
     let answer = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "I look.");
     events.until("its answer", |event| answer(event).then_some(())).await;
     let sent = again.model.requests().pop().unwrap().messages;
-    let [Message::User(_), Message::Assistant(said), Message::Tool(result), Message::User(told)] = &sent[..] else {
+    let [Message::User(_), Message::Assistant(said), Message::Tool(result), Message::User(told)] =
+        &sent[..]
+    else {
         panic!("{sent:#?}");
     };
     assert_eq!((said.text().as_str(), result.status), ("I begin.", ToolStatus::Interrupted));
     for part in ["restarted in the middle", "the goal", "[ ] 1. the task", "mind the port"] {
         assert!(told.contains(part), "`{part}` is not in\n{told}");
     }
-    assert_eq!(restored.snapshot().run.as_ref().unwrap().progress.iteration, 1, "the same iteration");
+    assert_eq!(
+        restored.snapshot().run.as_ref().unwrap().progress.iteration,
+        1,
+        "the same iteration"
+    );
 }
 
 #[tokio::test]
@@ -227,8 +262,10 @@ async fn a_session_whose_model_is_gone_opens_and_its_prompts_fail() {
         harness.open().await.id().clone()
     };
     let store = Sqlite::open(folder.path()).unwrap();
-    let engine = holdpoint_session::Engine::builder(Default::default()).store(store).start().unwrap();
-    let session = engine.sessions(holdpoint_common::Who::named("t")).get(id.as_str()).await.unwrap();
+    let engine =
+        holdpoint_session::Engine::builder(Default::default()).store(store).start().unwrap();
+    let session =
+        engine.sessions(holdpoint_common::Who::named("t")).get(id.as_str()).await.unwrap();
     session.prompt("go").await.unwrap();
     let snapshot = session.settled().await.unwrap();
     let last = snapshot.last_turn.as_ref().unwrap();
@@ -251,9 +288,11 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
     };
     let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
     let seq: u64 = db
-        .query_row("SELECT seq FROM facts WHERE event LIKE '%\"assistantMessage\"%' ORDER BY seq", [], |row| {
-            row.get::<_, i64>(0).map(i64::cast_unsigned)
-        })
+        .query_row(
+            "SELECT seq FROM facts WHERE event LIKE '%\"assistantMessage\"%' ORDER BY seq",
+            [],
+            |row| row.get::<_, i64>(0).map(i64::cast_unsigned),
+        )
         .unwrap();
     db.execute("UPDATE facts SET event = 'garbage' WHERE seq = ?1", [seq.cast_signed()]).unwrap();
     let harness = on(folder.path());
@@ -271,10 +310,16 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
 }
 
 /// The provider's usage for the answer whose Confirm survives a crash.
-const COUNTED: Usage = Usage { input: 3296, cached: 0, cache_written: 0, output: 57, cost: None, estimated: false };
+const COUNTED: Usage =
+    Usage { input: 3296, cached: 0, cache_written: 0, output: 57, cost: None, estimated: false };
 
 /// A session with an open policy Confirm for `input`, at the moment of a crash.
-async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: serde_json::Value) -> (Ask, TempDir) {
+async fn asked_and_crashed(
+    harness: &Harness,
+    store: &Path,
+    tool: &str,
+    input: serde_json::Value,
+) -> (Ask, TempDir) {
     harness.model.then(reply().call(tool, input).usage(COUNTED));
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = harness.watch(&session).await;
@@ -337,7 +382,11 @@ async fn m_b6_a_client_that_lags_in_the_log_continues_without_loss() {
     let facts: Vec<_> = seen.into_iter().filter(|event| event.fact().is_some()).collect();
     drop((session, harness));
     let log = Sqlite::open(folder.path()).unwrap().open(&id).await.unwrap();
-    assert_eq!(facts, log.read(0..facts.last().unwrap().seq + 1).await.unwrap(), "every fact once, in order");
+    assert_eq!(
+        facts,
+        log.read(0..facts.last().unwrap().seq + 1).await.unwrap(),
+        "every fact once, in order"
+    );
 }
 
 /// Mending records the restart, so opening the session afterwards adds no second fact.
@@ -345,7 +394,8 @@ async fn m_b6_a_client_that_lags_in_the_log_continues_without_loss() {
 async fn m_b7_a_restart_under_an_open_confirm_is_one_fact() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
-    let (ask, copy) = asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
+    let (ask, copy) =
+        asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
     let id = ask.id.session.clone();
     for _ in 0..2 {
         let again = on(copy.path());
@@ -354,18 +404,30 @@ async fn m_b7_a_restart_under_an_open_confirm_is_one_fact() {
         assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
         // After this, all of its facts are saved.
         drop((session, again));
-        let facts = Sqlite::open(copy.path()).unwrap().open(&id).await.unwrap().read(0..u64::MAX).await.unwrap();
-        let restored = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
+        let facts = Sqlite::open(copy.path())
+            .unwrap()
+            .open(&id)
+            .await
+            .unwrap()
+            .read(0..u64::MAX)
+            .await
+            .unwrap();
+        let restored =
+            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
         assert_eq!(facts.iter().filter(restored).count(), 1);
     }
 }
 
 #[tokio::test]
 async fn m_a11_a_policy_confirm_is_open_after_a_crash_and_its_turn_continues() {
-    for answer in [Answer::Approve { always: false }, Answer::Deny { reason: Some("not on Fridays".to_owned()) }] {
+    for answer in [
+        Answer::Approve { always: false },
+        Answer::Deny { reason: Some("not on Fridays".to_owned()) },
+    ] {
         let folder = TempDir::new().unwrap();
         let harness = on(folder.path());
-        let (ask, copy) = asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
+        let (ask, copy) =
+            asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
         let id = ask.id.session.clone();
 
         let again = on(copy.path());
@@ -376,7 +438,10 @@ async fn m_a11_a_policy_confirm_is_open_after_a_crash_and_its_turn_continues() {
             Ok(holdpoint_tools::ToolOutcome::text("deployed"))
         });
         let list = again.sessions().list().await.unwrap();
-        assert_eq!((list[0].status, list[0].waits_for.as_ref()), (SessionStatus::Paused, Some(&ask)));
+        assert_eq!(
+            (list[0].status, list[0].waits_for.as_ref()),
+            (SessionStatus::Paused, Some(&ask))
+        );
         let session = again.sessions().get(id.as_str()).await.unwrap();
         let mut events = again.watch(&session).await;
         assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
@@ -394,7 +459,10 @@ async fn m_a11_a_policy_confirm_is_open_after_a_crash_and_its_turn_continues() {
         assert_eq!(ran.load(Ordering::SeqCst), usize::from(approved));
         let sent = again.model.requests().pop().unwrap().messages;
         let Some(Message::Tool(result)) = sent.last() else { panic!("{sent:?}") };
-        assert!(result.result.contains(if approved { "deployed" } else { "not on Fridays" }), "{result:?}");
+        assert!(
+            result.result.contains(if approved { "deployed" } else { "not on Fridays" }),
+            "{result:?}"
+        );
     }
 }
 
@@ -415,7 +483,9 @@ async fn m_b7_a_confirm_before_a_queued_prompt_is_answered_under_the_hold_of_the
     let session = again.sessions().get(session.id().as_str()).await.unwrap();
     let mut events = Recorder::new(session.attach(AttachFrom::now()).await.unwrap());
     let restored = |hold: &Hold| match hold {
-        Hold::Requested { cause, .. } | Hold::Standing { cause, .. } => *cause == HoldCause::Restored,
+        Hold::Requested { cause, .. } | Hold::Standing { cause, .. } => {
+            *cause == HoldCause::Restored
+        }
         Hold::Off => false,
     };
     assert!(restored(&session.snapshot().hold), "{:?}", session.snapshot().hold);
@@ -464,7 +534,8 @@ async fn t_u5_a_row_with_a_garbled_number_delays_no_session() {
     };
     let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
     let last = "(SELECT max(seq) FROM facts WHERE session = ?1)";
-    let garble = format!("UPDATE facts SET seq = seq | (1 << 45) WHERE session = ?1 AND seq = {last}");
+    let garble =
+        format!("UPDATE facts SET seq = seq | (1 << 45) WHERE session = ?1 AND seq = {last}");
     assert_eq!(db.execute(&garble, [hit.as_str()]).unwrap(), 1);
 
     let harness = on(folder.path());
@@ -472,14 +543,20 @@ async fn t_u5_a_row_with_a_garbled_number_delays_no_session() {
     assert_eq!(within_patience("the list", sessions.list()).await.unwrap().len(), 2);
     within_patience("the damaged session", sessions.look(hit.as_str())).await.unwrap();
     let session = within_patience("the damaged session", sessions.get(hit.as_str())).await.unwrap();
-    let mut events = Recorder::new(within_patience("its events", session.attach(AttachFrom::start())).await.unwrap());
-    events.until("the gap", |event| matches!(event.delta(), Some(Delta::Gap { .. })).then_some(())).await;
+    let mut events = Recorder::new(
+        within_patience("its events", session.attach(AttachFrom::start())).await.unwrap(),
+    );
+    events
+        .until("the gap", |event| matches!(event.delta(), Some(Delta::Gap { .. })).then_some(()))
+        .await;
     assert!(session.prompt("again").await.unwrap().saved);
     assert!(session.settled().await.unwrap().saved);
     within_patience("another", sessions.get(other.as_str())).await.unwrap();
     within_patience("a fresh one", sessions.open(harness.session())).await.unwrap();
     let mut text = Vec::new();
-    within_patience("its text", export(&Sqlite::open(folder.path()).unwrap(), &hit, &mut text)).await.unwrap();
+    within_patience("its text", export(&Sqlite::open(folder.path()).unwrap(), &hit, &mut text))
+        .await
+        .unwrap();
 }
 
 /// An append that a panicking actor has handed to the store is written before the log is read
@@ -512,8 +589,7 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     assert!(session.settled().await.unwrap().saved);
     let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     let said = |wanted: &str| {
-        let is =
-            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == wanted);
+        let is = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == wanted);
         facts.iter().filter(is).count()
     };
     // The store gives up on the first prompt after a while, and it was reported as not saved: it
@@ -530,11 +606,17 @@ struct PanickingStore {
 }
 
 impl SessionStore for PanickingStore {
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.store.create(session)
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.store.open(session)
     }
 

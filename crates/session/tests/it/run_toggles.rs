@@ -52,7 +52,8 @@ impl Shown {
     /// Reads events until the shown state is `hold`.
     async fn wait_for_hold(&mut self, hold: HoldShown, events: &mut Attachment) {
         while self.hold != hold {
-            let event = within_patience("the hold", events.next()).await.expect("the stream continues");
+            let event =
+                within_patience("the hold", events.next()).await.expect("the stream continues");
             self.see(&event);
         }
     }
@@ -67,7 +68,8 @@ async fn m_d1_m_d2_label_and_run_agree_at_every_toggle() {
     let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).start().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let sessions = engine.sessions(Who::named("test"));
-    let session = sessions.open(OpenSession::in_folder(folder.path()).model("counting/test")).await.unwrap();
+    let session =
+        sessions.open(OpenSession::in_folder(folder.path()).model("counting/test")).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let limits = RunLimits { iterations: None, ..RunLimits::default() };
     let run = RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::new("never") };
@@ -82,13 +84,19 @@ async fn m_d1_m_d2_label_and_run_agree_at_every_toggle() {
         let hold = session.toggle_hold(shown.hold).await.unwrap();
         shown.wait_for_hold(hold.shown(), &mut events).await;
         match hold {
-            Hold::Requested { .. } if fastrand::bool() => shown.wait_for_hold(HoldShown::Standing, &mut events).await,
+            Hold::Requested { .. } if fastrand::bool() => {
+                shown.wait_for_hold(HoldShown::Standing, &mut events).await
+            }
             Hold::Standing { .. } => {
                 let requests = model.0.load(Ordering::SeqCst);
                 for _ in 0..10 {
                     tokio::task::yield_now().await;
                 }
-                assert_eq!(model.0.load(Ordering::SeqCst), requests, "a request was sent under a hold");
+                assert_eq!(
+                    model.0.load(Ordering::SeqCst),
+                    requests,
+                    "a request was sent under a hold"
+                );
             }
             Hold::Requested { .. } | Hold::Off => {}
         }

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use holdpoint_common::{
-    Answer, Delta, Fact, Hold, HoldAt, HoldCause, HoldShown, Limits, Outcome, PauseKind, RunEnd, RunLimit, RunLimits,
-    SessionStatus,
+    Answer, Delta, Fact, Hold, HoldAt, HoldCause, HoldShown, Limits, Outcome, PauseKind, RunEnd,
+    RunLimit, RunLimits, SessionStatus,
 };
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::testing::{Harness, Recorder, reply};
@@ -81,11 +81,17 @@ async fn m_d5_iterations_begin_afresh_until_no_task_is_left() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;
     let tasks = |input| reply().call("tasks", input);
-    harness.model.then(tasks(json!({"action": "add", "titles": ["one", "two"]}))).then(reply().text("planned"));
+    harness
+        .model
+        .then(tasks(json!({"action": "add", "titles": ["one", "two"]})))
+        .then(reply().text("planned"));
     for _ in 0..2 {
         harness.model.then(tasks(json!({"action": "start"})));
         harness.model.then(tasks(json!({"action": "finish"})));
-        harness.model.then(tasks(json!({"action": "note", "text": "it works"}))).then(reply().text("done"));
+        harness
+            .model
+            .then(tasks(json!({"action": "note", "text": "it works"})))
+            .then(reply().text("done"));
     }
     let started = session.start_run(RunRequest::new("make it work")).await.unwrap();
     assert!(started.turn.is_some() && !started.saved, "the run is only in memory");
@@ -94,7 +100,8 @@ async fn m_d5_iterations_begin_afresh_until_no_task_is_left() {
     assert_eq!((snapshot.status, iterations(&events)), (SessionStatus::Idle, 3));
     assert_eq!(snapshot.last_run.unwrap().progress.iteration, 3);
     let requests = harness.model.requests();
-    let begins: Vec<_> = requests.iter().filter(|request| request.messages.len() == 1).map(opening).collect();
+    let begins: Vec<_> =
+        requests.iter().filter(|request| request.messages.len() == 1).map(opening).collect();
     assert_eq!(begins.len(), 3, "each iteration begins with one message");
     assert!(begins[0].contains("There are no tasks yet") && begins[0].contains("make it work"));
     assert!(begins[1].contains("[ ] 1. one") && begins[1].contains("iteration 2"));
@@ -171,7 +178,11 @@ async fn m_d2_hold_at_step_moves_the_boundary() {
     drop(live);
     assert!(is_user(&wait_held(&mut events).await));
     let snapshot = session.snapshot();
-    assert_eq!((snapshot.step, harness.model.requests().len()), (Some(1), 1), "in the middle of the iteration");
+    assert_eq!(
+        (snapshot.step, harness.model.requests().len()),
+        (Some(1), 1),
+        "in the middle of the iteration"
+    );
     let _next = harness.model.then_live();
     session.release().await.unwrap();
     events.until_new("its second step", |event| event.step.filter(|step| *step == 2)).await;
@@ -209,7 +220,11 @@ async fn m_d2_m_b2_prompts_during_an_iteration_wait_for_the_boundary_behind_a_ho
     session.hold().await.unwrap();
     drop(live);
     wait_held(&mut events).await;
-    assert_eq!(session.snapshot().queue.len(), 2, "the hold takes effect before the prompts are delivered");
+    assert_eq!(
+        session.snapshot().queue.len(),
+        2,
+        "the hold takes effect before the prompts are delivered"
+    );
     let next = harness.model.then_live();
     next.text("I mind.");
     session.release().await.unwrap();
@@ -220,7 +235,9 @@ async fn m_d2_m_b2_prompts_during_an_iteration_wait_for_the_boundary_behind_a_ho
         })
         .await;
     assert_eq!(delivered, (prompted.prompt, 2));
-    events.until_new("its answer", |event| event.delta().filter(|delta| is_text(delta)).map(|_| ())).await;
+    events
+        .until_new("its answer", |event| event.delta().filter(|delta| is_text(delta)).map(|_| ()))
+        .await;
     let requests = harness.model.requests();
     let last = requests.last().unwrap();
     assert_eq!(last.messages.len(), 1);
@@ -326,10 +343,15 @@ async fn m_d5_a_failed_iteration_backs_off_and_three_in_a_row_hold_the_run() {
         harness.model.then(reply().fail("overloaded"));
     }
     session.start_run(endless()).await.unwrap();
-    assert_eq!(wait_held(&mut events).await, HoldCause::Limit { reached: RunLimit::Failures { count: 3 } });
+    assert_eq!(
+        wait_held(&mut events).await,
+        HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }
+    );
     let waits = events.facts().filter(|fact| matches!(fact, Fact::RunWaiting { .. })).count();
     assert_eq!((iterations(&events), waits), (3, 2));
-    let told = |fact: &Fact| matches!(fact, Fact::TurnFinished { outcome: Outcome::Failed, error: Some(_), .. });
+    let told = |fact: &Fact| {
+        matches!(fact, Fact::TurnFinished { outcome: Outcome::Failed, error: Some(_), .. })
+    };
     assert_eq!(events.facts().filter(|fact| told(fact)).count(), 3);
     session.release().await.unwrap();
     assert_eq!(iteration_started(&mut events).await, 4);
@@ -338,7 +360,8 @@ async fn m_d5_a_failed_iteration_backs_off_and_three_in_a_row_hold_the_run() {
 #[tokio::test]
 async fn m_d5_m_d4_interrupt_ends_the_run_in_a_turn_while_it_waits_and_while_held() {
     // In a turn:
-    let harness = Harness::limited(Limits { run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() });
+    let harness =
+        Harness::limited(Limits { run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     let _live = harness.model.then_live();
     session.start_run(endless()).await.unwrap();
@@ -351,7 +374,11 @@ async fn m_d5_m_d4_interrupt_ends_the_run_in_a_turn_while_it_waits_and_while_hel
     // While the run waits after a failure:
     harness.model.then(reply().fail("overloaded"));
     session.start_run(endless()).await.unwrap();
-    events.until_new("the wait", |event| matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())).await;
+    events
+        .until_new("the wait", |event| {
+            matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())
+        })
+        .await;
     assert_eq!(session.snapshot().status, SessionStatus::Running);
     assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::RunEnded));
     assert_eq!(run_finished(&mut events).await, RunEnd::Interrupted);
@@ -374,7 +401,10 @@ async fn m_d4_closing_while_paused_ends_the_run_cleanly() {
     session.close().await.unwrap();
     assert_eq!(run_finished(&mut events).await, RunEnd::Closed);
     let saved = harness.sessions().look(session.id().as_str()).await.unwrap();
-    assert_eq!((saved.run.clone(), saved.hold.shown(), saved.queue.len()), (None, HoldShown::Off, 0));
+    assert_eq!(
+        (saved.run.clone(), saved.hold.shown(), saved.queue.len()),
+        (None, HoldShown::Off, 0)
+    );
 }
 
 #[tokio::test]
@@ -388,16 +418,24 @@ async fn m_d4_closing_while_pausing_ends_the_run_cleanly() {
     session.close().await.unwrap();
     assert_eq!(run_finished(&mut events).await, RunEnd::Closed);
     let saved = harness.sessions().look(session.id().as_str()).await.unwrap();
-    assert_eq!((saved.run.clone(), saved.hold.shown(), saved.status), (None, HoldShown::Off, SessionStatus::Idle));
+    assert_eq!(
+        (saved.run.clone(), saved.hold.shown(), saved.status),
+        (None, HoldShown::Off, SessionStatus::Idle)
+    );
 }
 
 #[tokio::test]
 async fn m_d2_m_d3_a_hold_during_backoff_takes_effect_at_once_and_release_skips_the_wait() {
-    let harness = Harness::limited(Limits { run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() });
+    let harness =
+        Harness::limited(Limits { run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() });
     let (session, mut events) = open(&harness).await;
     harness.model.then(reply().fail("overloaded"));
     session.start_run(endless()).await.unwrap();
-    events.until_new("the wait", |event| matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())).await;
+    events
+        .until_new("the wait", |event| {
+            matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())
+        })
+        .await;
     assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Standing);
     assert_eq!(session.snapshot().status, SessionStatus::Paused);
     let _next = harness.model.then_live();
@@ -419,7 +457,10 @@ async fn m_d2_m_d5_a_users_hold_precedes_the_hold_of_three_failures() {
     drop(third);
     assert!(is_user(&wait_held(&mut events).await));
     session.release().await.unwrap();
-    assert_eq!(wait_held(&mut events).await, HoldCause::Limit { reached: RunLimit::Failures { count: 3 } });
+    assert_eq!(
+        wait_held(&mut events).await,
+        HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }
+    );
     session.release().await.unwrap();
     assert_eq!(iteration_started(&mut events).await, 4);
 }
@@ -431,7 +472,9 @@ async fn m_b8_a_panic_in_mid_iteration_holds_the_run_and_release_continues_it() 
     let live = harness.model.then_live();
     live.text("I look around.");
     session.start_run(endless()).await.unwrap();
-    events.until_new("text", |event| event.delta().filter(|delta| is_text(delta)).map(|_| ())).await;
+    events
+        .until_new("text", |event| event.delta().filter(|delta| is_text(delta)).map(|_| ()))
+        .await;
     session.panic_now().await;
     let mut events = harness.watch(&session).await;
     assert_eq!(wait_held(&mut events).await, HoldCause::Restored);
@@ -443,7 +486,8 @@ async fn m_b8_a_panic_in_mid_iteration_holds_the_run_and_release_continues_it() 
 
 #[tokio::test]
 async fn m_b1_a_run_is_not_unloaded_to_make_room() {
-    let limits = Limits { max_sessions: 1, run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() };
+    let limits =
+        Limits { max_sessions: 1, run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() };
     let harness = Harness::limited(limits);
     let session = harness.open().await;
     harness.model.then(reply().fail("overloaded"));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
-    Answer, AnswerError, AskCloseCause, AskId, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode,
-    Refused, RestoreCause, Usage,
+    Answer, AnswerError, AskCloseCause, AskId, CutCause, Delta, Event, Fact, Hold, Limits, Outcome,
+    PolicyMode, Refused, RestoreCause, Usage,
 };
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply, within_patience};
@@ -23,7 +23,8 @@ fn with_one_place(folder: &TempDir) -> Harness {
 
 /// All facts of a session on the disk.
 async fn facts(folder: &TempDir, session: &SessionHandle) -> Vec<Arc<Event>> {
-    let log: Arc<dyn SessionLog> = Sqlite::open(folder.path()).unwrap().open(session.id()).await.unwrap();
+    let log: Arc<dyn SessionLog> =
+        Sqlite::open(folder.path()).unwrap().open(session.id()).await.unwrap();
     log.read(0..u64::MAX).await.unwrap()
 }
 
@@ -52,9 +53,10 @@ async fn m_b7_a_session_of_the_memory_store_is_never_reported_as_saved() {
         shown.not_saved.clone().unwrap()
     };
     assert!(reason(events.attachment().snapshot()).contains("in memory"));
-    harness
-        .model
-        .then(reply().call("ask_user", json!({ "questions": [{ "id": "a", "header": "A", "question": "A?" }] })));
+    harness.model.then(reply().call(
+        "ask_user",
+        json!({ "questions": [{ "id": "a", "header": "A", "question": "A?" }] }),
+    ));
     assert!(!session.prompt("go").await.unwrap().saved);
     let ask = events.asked().await;
     assert!(!session.answer(&ask.id, Answer::Cancel).await.unwrap().saved);
@@ -84,24 +86,41 @@ async fn m_b9_a_saved_session_is_renamed_and_closed_without_a_place_for_it() {
     let harness = with_one_place(&folder);
     let (saved, busy) = saved_and_busy(&harness).await;
     let sessions = harness.sessions();
-    assert!(matches!(sessions.get(saved.id().as_str()).await.err().unwrap(), SessionError::TooManySessions { .. }));
+    assert!(matches!(
+        sessions.get(saved.id().as_str()).await.err().unwrap(),
+        SessionError::TooManySessions { .. }
+    ));
     sessions.rename(saved.id(), "another").await.unwrap();
     assert_eq!(sessions.look("another").await.unwrap().settings.id, *saved.id());
     assert_eq!(saved.snapshot().settings.name, "another", "a handle sees the new name");
     let taken = busy.snapshot().settings.name.clone();
-    assert_eq!(sessions.rename(saved.id(), &taken).await.unwrap_err(), SessionError::NameTaken { name: taken });
+    assert_eq!(
+        sessions.rename(saved.id(), &taken).await.unwrap_err(),
+        SessionError::NameTaken { name: taken }
+    );
     // A saved session does not reserve its name.
     busy.rename("another").await.unwrap();
     saved.close().await.unwrap();
     assert_eq!(saved.close().await.unwrap_err(), SessionError::Refused(Refused::Closed));
     sessions.rename(saved.id(), "third").await.unwrap();
-    assert_eq!(sessions.look("third").await.unwrap().settings.id, *saved.id(), "a closed session is found, too");
+    assert_eq!(
+        sessions.look("third").await.unwrap().settings.id,
+        *saved.id(),
+        "a closed session is found, too"
+    );
     let all = facts(&folder, &saved).await;
     assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionClosed { .. })), 1);
-    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })), 0, "no actor was started for it");
+    assert_eq!(
+        count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })),
+        0,
+        "no actor was started for it"
+    );
     assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 1);
     let nobody = "nobody".parse().unwrap();
-    assert!(matches!(sessions.close(&nobody).await.unwrap_err(), SessionError::UnknownSession { .. }));
+    assert!(matches!(
+        sessions.close(&nobody).await.unwrap_err(),
+        SessionError::UnknownSession { .. }
+    ));
 }
 
 #[tokio::test]
@@ -110,7 +129,8 @@ async fn m_b8_closing_a_saved_session_closes_its_asks_and_hands_back_its_queue()
     let session = {
         let harness = with_one_place(&folder);
         harness.model.then(reply().call("probe", json!({ "deploy": true })));
-        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let session =
+            harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
         let mut events = harness.watch(&session).await;
         session.prompt("go").await.unwrap();
         events.asked().await;
@@ -124,13 +144,18 @@ async fn m_b8_closing_a_saved_session_closes_its_asks_and_hands_back_its_queue()
     harness.sessions().close(session.id()).await.unwrap();
     assert!(harness.sessions().inbox().await.unwrap().is_empty());
     let all = facts(&folder, &session).await;
-    let closed = |fact: &Fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::SessionClosed, .. });
+    let closed =
+        |fact: &Fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::SessionClosed, .. });
     assert_eq!(count(&all, closed), 1);
-    assert_eq!(count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if &**text == "next")), 1);
+    assert_eq!(
+        count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if &**text == "next")),
+        1
+    );
     let finished = |fact: &Fact| {
         let Fact::TurnFinished { outcome, cause, receipt, usage, .. } = fact else { return false };
         let counted = usage.estimated && usage.total() > 0;
-        let closed = *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. }));
+        let closed =
+            *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. }));
         closed && receipt.is_some() && counted
     };
     assert_eq!(count(&all, finished), 1, "{all:?}");
@@ -145,7 +170,8 @@ async fn m_a5_a_refused_answer_opens_nothing() {
         let harness = with_one_place(&folder);
         harness.model.then(reply().call("probe", json!({ "deploy": true })));
         harness.model.then(reply().call("probe", json!({ "deploy": true })));
-        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let session =
+            harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
         let mut events = harness.watch(&session).await;
         session.prompt("go").await.unwrap();
         let answered = events.asked().await;
@@ -160,16 +186,28 @@ async fn m_a5_a_refused_answer_opens_nothing() {
         let request = AnswerRequest { ask: ask.clone(), answer: approve() };
         sessions.act(&ask.session, request).await
     };
-    for refused in [sessions.answer(&answered.id, approve()).await, without_opening(&answered.id).await] {
+    for refused in
+        [sessions.answer(&answered.id, approve()).await, without_opening(&answered.id).await]
+    {
         assert!(
-            matches!(refused, Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. })))),
+            matches!(
+                refused,
+                Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. })))
+            ),
             "{refused:?}"
         );
     }
     let refused = sessions.answer(&open.id, Answer::Resume).await.unwrap_err();
-    assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))), "{refused:?}");
-    let refused = sessions.answer(&AskId { seq: 999_999, ..open.id.clone() }, approve()).await.unwrap_err();
-    assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::KindMismatch { .. }))),
+        "{refused:?}"
+    );
+    let refused =
+        sessions.answer(&AskId { seq: 999_999, ..open.id.clone() }, approve()).await.unwrap_err();
+    assert!(
+        matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Unknown { .. }))),
+        "{refused:?}"
+    );
     let not_live = SessionError::NotLive { session: session.id().clone() };
     assert_eq!(without_opening(&open.id).await.unwrap_err(), not_live);
     assert!(!is_live().await);
@@ -184,10 +222,16 @@ async fn m_a5_a_refused_answer_opens_nothing() {
     for _ in 0..2 {
         let refused = reopened.answer(&open.id, approve()).await.unwrap_err();
         assert!(
-            matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))),
+            matches!(
+                refused,
+                SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered { .. }))
+            ),
             "{refused:?}"
         );
-        assert_eq!(sessions.list().await.unwrap().iter().find(|line| line.live).unwrap().id, *other.id());
+        assert_eq!(
+            sessions.list().await.unwrap().iter().find(|line| line.live).unwrap().id,
+            *other.id()
+        );
         // In the second round it is closed already.
         let _ = reopened.close().await;
     }
@@ -199,13 +243,24 @@ async fn m_e2_a_reopened_session_has_the_supplies_of_its_opener() {
     let folder = TempDir::new().unwrap();
     let harness = with_one_place(&folder);
     let supplied = |prompt: &str| {
-        let supplies = holdpoint_common::Supplies { system_prompt: Some(prompt.to_owned()), ..Default::default() };
+        let supplies = holdpoint_common::Supplies {
+            system_prompt: Some(prompt.to_owned()),
+            ..Default::default()
+        };
         harness.sessions().with_supplies(supplies)
     };
     let mine = supplied("mine").open(harness.session()).await.unwrap();
     let unload = || async {
         let other = harness.open().await;
-        assert!(!harness.sessions().list().await.unwrap().iter().any(|line| line.live && line.id == *mine.id()));
+        assert!(
+            !harness
+                .sessions()
+                .list()
+                .await
+                .unwrap()
+                .iter()
+                .any(|line| line.live && line.id == *mine.id())
+        );
         other.close().await.unwrap();
     };
     let system = async |session: &SessionHandle| {
@@ -344,8 +399,11 @@ async fn m_c4_the_usage_of_a_cut_answer_is_estimated_from_the_request() {
     live.text("I begin.");
     events.until("the text", |event| event.delta().map(|_| ())).await;
     // A step that is not saved yet is unknown after a crash.
-    let saved =
-        async { while count(&facts(&folder, &session).await, |fact| matches!(fact, Fact::StepStarted)) == 0 {} };
+    let saved = async {
+        while count(&facts(&folder, &session).await, |fact| matches!(fact, Fact::StepStarted)) == 0
+        {
+        }
+    };
     within_patience("the beginning of the step to be saved", saved).await;
     let Usage { input, estimated, .. } = used(&killed(&folder), &session).await;
     let request = harness.model.requests().pop().unwrap();

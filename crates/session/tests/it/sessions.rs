@@ -1,8 +1,8 @@
 //! Many sessions: their prompts, the limit, the list, closing, and faults.
 
 use holdpoint_common::{
-    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused, SessionStatus,
-    ToolStatus, TurnId,
+    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused,
+    SessionStatus, ToolStatus, TurnId,
 };
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, within_patience};
@@ -15,7 +15,9 @@ use tempfile::TempDir;
 /// Waits until the model gives this answer. Later scripts are for other requests.
 async fn asked(events: &mut Recorder, answer: &LiveReply) {
     assert!(answer.text("I look."));
-    events.until("a word", |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+    events
+        .until("a word", |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(()))
+        .await;
 }
 
 /// A session with a started tool that returns when the third value is dropped.
@@ -76,7 +78,10 @@ async fn m_b2_after_a_failed_turn_the_next_prompt_runs() {
 async fn m_b2_bad_prompts_are_refused_and_change_nothing() {
     let harness = Harness::limited(Limits { max_prompt_bytes: 10, ..Limits::default() });
     let session = harness.open().await;
-    assert_eq!(session.prompt(" \n").await.unwrap_err(), SessionError::Refused(Refused::EmptyPrompt));
+    assert_eq!(
+        session.prompt(" \n").await.unwrap_err(),
+        SessionError::Refused(Refused::EmptyPrompt)
+    );
     let long = session.prompt("12345678901").await.unwrap_err();
     assert_eq!(long, SessionError::Refused(Refused::PromptTooLong { bytes: 11, most: 10 }));
     assert_eq!(session.snapshot().status, SessionStatus::Idle);
@@ -99,7 +104,8 @@ async fn m_b2_a_turn_ends_at_its_limit_of_steps() {
 async fn m_b1_twenty_sessions_opened_at_once_leave_ten_live() {
     let harness = Harness::start();
     let sessions = harness.sessions();
-    let opened = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
+    let opened =
+        futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
     let opened: Vec<_> = opened.into_iter().map(Result::unwrap).collect();
     let listed = sessions.list().await.unwrap();
     assert_eq!(listed.iter().filter(|session| session.live).count(), 10);
@@ -128,7 +134,8 @@ async fn m_b1_open_is_refused_only_if_all_are_busy_held_or_attached() {
     assert_eq!(refused, SessionError::TooManySessions { limit: 3 });
     assert!(refused.to_string().contains('3'));
     // Twenty at once: all are refused, and none is unloaded.
-    let refused = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
+    let refused =
+        futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
     assert!(refused.iter().all(Result::is_err));
     client.detach().await;
     sessions.open(harness.session()).await.unwrap();
@@ -180,7 +187,9 @@ async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
         Err(ToolError::Interrupted)
     });
     let command = format!("echo up; exec -a {mark} sleep 1000");
-    harness.model.then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
+    harness
+        .model
+        .then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
@@ -192,7 +201,8 @@ async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
     while within_patience("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
     assert!(matches!(events.facts().last(), Some(Fact::SessionClosed { .. })));
-    let closed = events.facts().any(|fact| matches!(fact, Fact::AskClosed { ask: id, .. } if *id == ask.id));
+    let closed =
+        events.facts().any(|fact| matches!(fact, Fact::AskClosed { ask: id, .. } if *id == ask.id));
     assert!(closed);
 }
 
@@ -230,7 +240,9 @@ async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
     session.prompt("again").await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let said = events.facts().filter_map(|fact| match fact {
-        Fact::AssistantMessage(message) => Some((message.text(), message.partial, message.blocks[0].item)),
+        Fact::AssistantMessage(message) => {
+            Some((message.text(), message.partial, message.blocks[0].item))
+        }
         _ => None,
     });
     let said: Vec<_> = said.collect();
@@ -286,7 +298,9 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
         Err(ToolError::Interrupted)
     });
     let command = format!("echo up; exec -a {mark} sleep 1000");
-    harness.model.then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
+    harness
+        .model
+        .then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
@@ -295,7 +309,11 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     session.panic_now().await;
     while within_patience("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
-    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted, "no tool waits on a dead session");
+    assert_eq!(
+        tells.recv().unwrap(),
+        PauseResponse::Interrupted,
+        "no tool waits on a dead session"
+    );
 
     // Through the same handle, as if nothing had happened.
     let mut events = harness.watch(&session).await;
@@ -303,12 +321,16 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     check_next_prompt(&session, "next", &mut events).await;
     assert!(census.living().is_empty(), "no process of the old turn is alive");
     let late = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
-    assert!(matches!(late, SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))), "{late:?}");
+    assert!(
+        matches!(late, SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))),
+        "{late:?}"
+    );
 
     other_live.text("unharmed");
     drop(other_live);
     assert_eq!(others.turn_finished().await.outcome, Outcome::Done);
-    let told: Vec<_> = others.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
+    let told: Vec<_> =
+        others.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
     let logged = store.open(other.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     assert_eq!(told, logged, "every event of the other session, once and in order");
     let said = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "unharmed");
@@ -333,7 +355,8 @@ async fn m_b8_a_message_that_fails_an_actor_is_not_sent_again() {
     let mut events = harness.watch(&session).await;
     let last = events.attachment().snapshot().seq;
     events.until("the last event", |event| (event.seq >= last).then_some(())).await;
-    let restored = events.facts().filter(|fact| matches!(fact, Fact::SessionRestored { .. })).count();
+    let restored =
+        events.facts().filter(|fact| matches!(fact, Fact::SessionRestored { .. })).count();
     assert_eq!(restored, rounds, "each prompt reached one actor");
 }
 
@@ -403,7 +426,8 @@ async fn m_b1_a_prompt_races_the_unloading() {
         if let Err(error) = &prompted {
             assert_eq!(*error, SessionError::TooManySessions { limit: 1 });
         }
-        within_patience("the session", async { while session.prompt("again").await.is_err() {} }).await;
+        within_patience("the session", async { while session.prompt("again").await.is_err() {} })
+            .await;
         session.settled().await.unwrap();
     }
 }
@@ -424,7 +448,11 @@ async fn m_b8_a_close_races_the_unloading() {
         let closed = within_patience("the close", session.close()).await;
         assert_eq!(closed, Ok(()), "round {round}");
         opener.await.unwrap().unwrap();
-        assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed), "round {round}");
+        assert_eq!(
+            session.prompt("go").await.unwrap_err(),
+            SessionError::Refused(Refused::Closed),
+            "round {round}"
+        );
     }
 }
 
@@ -481,7 +509,10 @@ async fn an_endless_answer_is_a_failed_turn() {
         assert_eq!(end.outcome, Outcome::Failed);
         assert!(end.error.unwrap().contains("65536 bytes"));
     }
-    assert!(!events.facts().any(|fact| matches!(fact, Fact::ToolStarted { .. })), "no call of the turn runs");
+    assert!(
+        !events.facts().any(|fact| matches!(fact, Fact::ToolStarted { .. })),
+        "no call of the turn runs"
+    );
 }
 
 #[tokio::test]
@@ -510,7 +541,11 @@ async fn m_b2_close_unused_is_refused_after_later_prompts() {
     drop(answer);
     let ended_too = session.settled().await.unwrap();
     assert_eq!(ended_too.last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    assert_eq!(session.close_unused(ended).await, in_use, "the session received work in the meantime");
+    assert_eq!(
+        session.close_unused(ended).await,
+        in_use,
+        "the session received work in the meantime"
+    );
 
     // A prompt accepted before and started since was used by others as well.
     let answer = harness.model.then_live();
@@ -519,7 +554,9 @@ async fn m_b2_close_unused_is_refused_after_later_prompts() {
     session.prompt("fourth").await.unwrap();
     let mut events = harness.watch(&session).await;
     drop(answer);
-    let ends = |event: &Event| event.turn == Some(TurnId(3)) && matches!(event.fact(), Some(Fact::TurnFinished { .. }));
+    let ends = |event: &Event| {
+        event.turn == Some(TurnId(3)) && matches!(event.fact(), Some(Fact::TurnFinished { .. }))
+    };
     let third = events.until("the third's end", |event| ends(event).then_some(event.seq)).await;
     session.settled().await.unwrap();
     assert_eq!(session.close_unused(third).await, in_use);
@@ -607,7 +644,9 @@ async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
         assert!(live.text(word.clone()), "the other session's request continues");
         events
             .until_new(&word, |event| match event.delta() {
-                Some(holdpoint_common::Delta::Text { text, .. }) if text.contains(&word) => Some(()),
+                Some(holdpoint_common::Delta::Text { text, .. }) if text.contains(&word) => {
+                    Some(())
+                }
                 _ => None,
             })
             .await;
@@ -638,10 +677,15 @@ async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
         let session = session.clone();
         async move { session.close().await }
     });
-    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    events
+        .until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(()))
+        .await;
     drop(events);
     session.panic_now().await;
-    assert!(matches!(within_patience("the close", closing).await.unwrap(), Err(SessionError::Gone { .. })));
+    assert!(matches!(
+        within_patience("the close", closing).await.unwrap(),
+        Err(SessionError::Gone { .. })
+    ));
     release.store(true, std::sync::atomic::Ordering::Relaxed);
     // It is rebuilt only to be closed; then there is room.
     let next = within_patience("a place", async {
@@ -672,7 +716,9 @@ async fn m_b8_two_concurrent_closes_both_return_at_the_end() {
         tokio::spawn(async move { session.close().await })
     };
     let first = close();
-    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    events
+        .until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(()))
+        .await;
     let second = close();
     // By now the manager and the actor have received the second close.
     for _ in 0..2 {
@@ -694,7 +740,9 @@ async fn m_b9_a_rename_during_a_close_is_done_after_it() {
         let session = session.clone();
         async move { session.close().await }
     });
-    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    events
+        .until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(()))
+        .await;
     let renaming = tokio::spawn({
         let session = session.clone();
         async move { session.rename("renamed").await }
@@ -729,7 +777,11 @@ async fn m_b9_a_session_that_is_just_being_closed_can_be_opened() {
             })
         });
         for opener in openers {
-            assert_eq!(within_patience("the opening", opener).await.unwrap(), Ok(()), "round {round}");
+            assert_eq!(
+                within_patience("the opening", opener).await.unwrap(),
+                Ok(()),
+                "round {round}"
+            );
         }
         within_patience("the close", closing).await.unwrap().unwrap();
     }
@@ -739,7 +791,8 @@ async fn m_b9_a_session_that_is_just_being_closed_can_be_opened() {
 /// meanwhile.
 #[tokio::test]
 async fn invariant_8_a_session_waiting_to_be_rebuilt_blocks_no_other() {
-    let harness = Harness::limited(Limits { max_sessions: 2, grace_ms: 60_000, ..Limits::default() });
+    let harness =
+        Harness::limited(Limits { max_sessions: 2, grace_ms: 60_000, ..Limits::default() });
     let (session, _events, release) = stuck(&harness).await;
     let mut turnover = harness.engine.load_meter().changes().await.unwrap();
     let failing = session.clone();

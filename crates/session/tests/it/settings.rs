@@ -26,7 +26,8 @@ impl Model for Other {
 /// An engine's two models, and a catalog with both.
 fn two() -> (ScriptedModel, ScriptedModel, Catalog) {
     let (one, other) = (ScriptedModel::default(), ScriptedModel::default());
-    let catalog = Catalog::default().with(Arc::new(one.clone())).with(Arc::new(Other(other.clone())));
+    let catalog =
+        Catalog::default().with(Arc::new(one.clone())).with(Arc::new(Other(other.clone())));
     (one, other, catalog)
 }
 
@@ -34,7 +35,8 @@ fn two() -> (ScriptedModel, ScriptedModel, Catalog) {
 async fn a_changed_model_applies_from_the_next_turn() {
     let folder = TempDir::new().unwrap();
     let (one, other, catalog) = two();
-    let engine = Engine::builder(catalog).store(Sqlite::open(folder.path()).unwrap()).start().unwrap();
+    let engine =
+        Engine::builder(catalog).store(Sqlite::open(folder.path()).unwrap()).start().unwrap();
     let sessions = engine.sessions(Who::named("test"));
     let open = OpenSession::in_folder(folder.path());
     let session = sessions.open(open.clone()).await.unwrap();
@@ -45,13 +47,17 @@ async fn a_changed_model_applies_from_the_next_turn() {
     session.prompt("begin").await.unwrap();
     assert!(live.text("a piece"));
     session.change_model("own/other").await.unwrap();
-    let changed =
-        |fact: &Fact| matches!(fact, Fact::ModelChanged { model, by } if model == "own/other" && by.name == "test");
-    while !within_patience("the change", events.next()).await.unwrap().fact().is_some_and(changed) {}
+    let changed = |fact: &Fact| matches!(fact, Fact::ModelChanged { model, by } if model == "own/other" && by.name == "test");
+    while !within_patience("the change", events.next()).await.unwrap().fact().is_some_and(changed) {
+    }
     assert_eq!(session.snapshot().settings.model, "own/other");
     drop(live);
     session.settled().await.unwrap();
-    assert_eq!((one.requests().len(), other.requests().len()), (1, 0), "the open turn keeps its model");
+    assert_eq!(
+        (one.requests().len(), other.requests().len()),
+        (1, 0),
+        "the open turn keeps its model"
+    );
 
     other.then(reply().text("from the other"));
     session.prompt("go on").await.unwrap();
@@ -61,7 +67,11 @@ async fn a_changed_model_applies_from_the_next_turn() {
     session.panic_now().await;
     session.prompt("and after a fault").await.unwrap();
     session.settled().await.unwrap();
-    assert_eq!((one.requests().len(), other.requests().len()), (1, 2), "later turns keep the new model");
+    assert_eq!(
+        (one.requests().len(), other.requests().len()),
+        (1, 2),
+        "later turns keep the new model"
+    );
 
     let before = session.snapshot().seq;
     for unknown in ["nowhere/x", "rehearsal/x", "openai/gpt-5"] {
@@ -72,7 +82,10 @@ async fn a_changed_model_applies_from_the_next_turn() {
     session.change_model("own/other").await.unwrap();
     assert_eq!(session.snapshot().seq, before, "a refused or equal model changes nothing");
     session.close().await.unwrap();
-    assert_eq!(session.change_model(ScriptedModel::NAME).await, Err(SessionError::Refused(Refused::Closed)));
+    assert_eq!(
+        session.change_model(ScriptedModel::NAME).await,
+        Err(SessionError::Refused(Refused::Closed))
+    );
 
     let id = session.id().clone();
     drop((sessions, session, events, engine));
@@ -82,7 +95,10 @@ async fn a_changed_model_applies_from_the_next_turn() {
     let session = harness.sessions().get(id.as_str()).await.unwrap();
     assert_eq!(session.snapshot().settings.model, "own/other");
     session.prompt("?").await.unwrap();
-    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Failed);
+    assert_eq!(
+        session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome,
+        Outcome::Failed
+    );
     harness.model.then(reply().text("here"));
     session.change_model(ScriptedModel::NAME).await.unwrap();
     session.prompt("!").await.unwrap();
@@ -101,7 +117,9 @@ async fn m_f2_debugging_is_a_fact_that_every_client_sees_and_that_survives_a_res
         session.change_debug(true).await.unwrap();
         assert!(session.snapshot().is_debug_enabled, "the snapshot changes before the reply");
         let changed = |fact: &Fact| matches!(fact, Fact::DebugChanged { enabled: true, by } if by.name == "test");
-        events.until("the change", |event| event.fact().filter(|fact| changed(fact)).map(|_| ())).await;
+        events
+            .until("the change", |event| event.fact().filter(|fact| changed(fact)).map(|_| ()))
+            .await;
         let seq = session.snapshot().seq;
         session.change_debug(true).await.unwrap();
         assert_eq!(session.snapshot().seq, seq, "the same level changes nothing");

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldShown, JobEnd, Limits, Outcome, PauseKind,
-    PauseResponse, PolicyMode, SessionStatus, ToolStatus,
+    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldShown, JobEnd, Limits, Outcome,
+    PauseKind, PauseResponse, PolicyMode, SessionStatus, ToolStatus,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, patience, reply};
@@ -50,7 +50,9 @@ async fn m_b8_stopping_cuts_turns_saves_their_text_and_keeps_the_queue() {
     session.prompt("one").await.unwrap();
     session.prompt("two").await.unwrap();
     answer.text("half an");
-    let said = |event: &Event| matches!(event.delta(), Some(holdpoint_common::Delta::Text { .. })).then_some(());
+    let said = |event: &Event| {
+        matches!(event.delta(), Some(holdpoint_common::Delta::Text { .. })).then_some(())
+    };
     events.until("a word", said).await;
     stop(harness);
     // The attached client received all of it.
@@ -81,7 +83,9 @@ async fn m_b8_a_confirm_stays_open_over_a_stop_and_running_calls_end() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
     // One call runs and asks, the other waits for its Confirm.
-    let calls = reply().call("shell", json!({"command": "echo begun; sleep 1000"})).call("probe", json!({"deploy": 1}));
+    let calls = reply()
+        .call("shell", json!({"command": "echo begun; sleep 1000"}))
+        .call("probe", json!({"deploy": 1}));
     harness.model.then(calls);
     let open = harness.session().policy(PolicyMode::Ask);
     let session = harness.sessions().open(open).await.unwrap();
@@ -94,7 +98,9 @@ async fn m_b8_a_confirm_stays_open_over_a_stop_and_running_calls_end() {
     events.output("begun").await;
     stop(harness);
     let saved = facts(folder.path(), &session).await;
-    let ended = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::TurnFinished { .. } | Fact::TurnCut { .. }));
+    let ended = |event: &Arc<Event>| {
+        matches!(event.fact(), Some(Fact::TurnFinished { .. } | Fact::TurnCut { .. }))
+    };
     assert!(!saved.iter().any(ended), "the turn is open");
 
     let again = on(folder.path());
@@ -120,7 +126,10 @@ async fn m_b8_a_confirm_stays_open_over_a_stop_and_running_calls_end() {
         })
         .collect();
     // The output that clients saw is in the log.
-    assert_eq!(results, [(shell.call, ToolStatus::Interrupted, "begun\n"), (probe.call, ToolStatus::Ok, "")]);
+    assert_eq!(
+        results,
+        [(shell.call, ToolStatus::Interrupted, "begun\n"), (probe.call, ToolStatus::Ok, "")]
+    );
 }
 
 #[tokio::test]
@@ -168,7 +177,9 @@ async fn m_b8_a_tool_that_does_not_return_does_not_delay_the_stop() {
     events.output("begun").await;
     stop(harness);
     let saved = facts(folder.path(), &session).await;
-    let Some(Fact::TurnFinished { cause, receipt, .. }) = saved.last().unwrap().fact() else { panic!("{saved:?}") };
+    let Some(Fact::TurnFinished { cause, receipt, .. }) = saved.last().unwrap().fact() else {
+        panic!("{saved:?}")
+    };
     assert_eq!(*cause, Some(CutCause::Shutdown));
     assert_eq!(receipt.as_ref().unwrap().tools.len(), 1, "the receipt names the tool");
     drop(release);
@@ -215,7 +226,13 @@ async fn m_b9_a_watch_of_a_stopping_engine_sees_each_session_to_its_end() {
     harness.open().await;
     let sessions = harness.sessions();
     let mut watch = sessions.watch().await.unwrap();
-    let other = sessions.list().await.unwrap().into_iter().find(|session| session.id != *busy.id()).unwrap();
+    let other = sessions
+        .list()
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|session| session.id != *busy.id())
+        .unwrap();
     let mut exported = Vec::new();
     sessions.export(other.id.as_str(), &mut exported).await.unwrap();
     let stopped = tokio::task::spawn_blocking(move || stop(harness));

@@ -10,8 +10,8 @@ mod versions;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings, SessionStatus,
-    SessionSummary, Timestamp, Who,
+    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings,
+    SessionStatus, SessionSummary, Timestamp, Who,
 };
 
 fn id(text: &str) -> SessionId {
@@ -34,12 +34,22 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
 }
 
 fn prompt(seq: u64, text: &str) -> Arc<Event> {
-    let fact = Fact::PromptAccepted { prompt: holdpoint_common::PromptId(1), text: text.into(), by: Who::named("t") };
+    let fact = Fact::PromptAccepted {
+        prompt: holdpoint_common::PromptId(1),
+        text: text.into(),
+        by: Who::named("t"),
+    };
     event(seq, fact)
 }
 
 fn event(seq: u64, fact: Fact) -> Arc<Event> {
-    Arc::new(Event { seq, at: Timestamp(1_790_000_000_000 + seq), turn: None, step: None, body: Body::Fact(fact) })
+    Arc::new(Event {
+        seq,
+        at: Timestamp(1_790_000_000_000 + seq),
+        turn: None,
+        step: None,
+        body: Body::Fact(fact),
+    })
 }
 
 fn summary(session: &SessionId, title: &str) -> SessionSummary {

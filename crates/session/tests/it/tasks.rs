@@ -31,7 +31,10 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
         ),
         (json!({"action": "start"}), "[0 done, 1 doing, 1 to do; next: task 1 [doing] write it]"),
         (json!({"action": "finish"}), "[1 done, 0 doing, 1 to do; next: task 2 [todo] test it]"),
-        (json!({"action": "finish"}), "no task is started: give the id of the task to mark as done"),
+        (
+            json!({"action": "finish"}),
+            "no task is started: give the id of the task to mark as done",
+        ),
         (json!({"action": "note", "text": "port 80 is taken", "task": 2}), "[noted]"),
         (json!({"action": "note", "text": " "}), "the note is empty"),
         (json!({"action": "drop", "task": 9}), "there is no task 9"),
@@ -54,7 +57,8 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
     }
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let snapshot = session.snapshot();
-    let tasks: Vec<_> = snapshot.tasks.iter().map(|task| (task.title.as_str(), task.state)).collect();
+    let tasks: Vec<_> =
+        snapshot.tasks.iter().map(|task| (task.title.as_str(), task.state)).collect();
     assert_eq!(tasks, [("write it", TaskState::Done), ("test it", TaskState::Dropped)]);
     assert_eq!(snapshot.notes[0].text, "port 80 is taken");
     let listed = harness.sessions().list().await.unwrap();
@@ -73,7 +77,10 @@ async fn m_e7_a_task_request_over_the_limit_is_refused_whole() {
             json!({"action": "add", "titles": ["fine", "x".repeat(501)]}),
             "the title has 501 bytes; at most 500 are allowed",
         ),
-        (json!({"action": "note", "text": "x".repeat(2001)}), "the note has 2001 bytes; at most 2000 are allowed"),
+        (
+            json!({"action": "note", "text": "x".repeat(2001)}),
+            "the note has 2001 bytes; at most 2000 are allowed",
+        ),
         (json!({"action": "list", "all": true}), "'all' was unexpected"),
     ];
     told.extend((0..9).map(|_| (add(50), "0 done")));
@@ -170,14 +177,19 @@ async fn m_e7_the_threads_of_one_call_each_change_the_tasks() {
     let store = Sqlite::open(folder.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store));
     harness.probe.does(|_, context| {
-        let add = |titles: &str| context.tasks(TaskRequest::Add { titles: vec![titles.to_owned()] });
+        let add =
+            |titles: &str| context.tasks(TaskRequest::Add { titles: vec![titles.to_owned()] });
         let told = std::thread::scope(|threads| {
             let added = threads.spawn(|| (0..20).map(|_| add("write it")).collect::<Vec<_>>());
             let refused = threads.spawn(|| (0..20).map(|_| add(" ")).collect::<Vec<_>>());
             (added.join().unwrap(), refused.join().unwrap())
         });
         assert!(told.0.iter().all(|told| matches!(told, TasksResponse::Tasks(_))), "{:?}", told.0);
-        assert!(told.1.iter().all(|told| matches!(told, TasksResponse::Refused(_))), "{:?}", told.1);
+        assert!(
+            told.1.iter().all(|told| matches!(told, TasksResponse::Refused(_))),
+            "{:?}",
+            told.1
+        );
         Ok(ToolOutcome::text("done"))
     });
     harness.model.then(reply().call("probe", json!({})));

@@ -26,7 +26,9 @@ async fn session(store: Sqlite) -> SessionId {
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = harness.watch(&session).await;
     for (n, answer) in
-        [Answer::Approve { always: true }, Answer::Deny { reason: Some("no \u{1f600}".into()) }].into_iter().enumerate()
+        [Answer::Approve { always: true }, Answer::Deny { reason: Some("no \u{1f600}".into()) }]
+            .into_iter()
+            .enumerate()
     {
         harness.model.then(reply().thought("hm").text("I try.").call("probe", json!({ "n": n })));
         session.prompt(format!("go {n}\n\u{1f468}\u{200d}\u{1f469}")).await.unwrap();
@@ -72,7 +74,10 @@ async fn an_imported_session_equals_the_exported_one() {
     let session = harness.sessions().get(other.as_str()).await.unwrap();
     session.prompt("and now?").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    assert!(harness.model.requests()[0].messages.len() > 5, "the request has the whole conversation");
+    assert!(
+        harness.model.requests()[0].messages.len() > 5,
+        "the request has the whole conversation"
+    );
 }
 
 #[tokio::test]
@@ -89,7 +94,9 @@ async fn an_open_turn_in_an_export_is_ended_as_after_a_restart() {
     };
     let id = import(&*store, &Limits::default(), &mut &written[..]).await.unwrap();
     let facts = facts(&*store, &id).await;
-    let Some(Fact::TurnFinished { cause, .. }) = facts.last().unwrap().fact() else { panic!("{facts:?}") };
+    let Some(Fact::TurnFinished { cause, .. }) = facts.last().unwrap().fact() else {
+        panic!("{facts:?}")
+    };
     assert_eq!(*cause, Some(CutCause::Restart));
     let unknown: SessionId = "nobody".parse().unwrap();
     let error = export(&*store, &unknown, &mut Vec::new()).await.unwrap_err();
@@ -159,7 +166,8 @@ async fn a_changed_export_is_refused_with_its_line() {
 /// A valid export of these lines.
 fn written(id: &str, facts: &[serde_json::Value]) -> Vec<u8> {
     let header = json!({"format": "holdpoint-session", "version": 1, "id": id});
-    let lines = std::iter::once(&header).chain(facts).map(|line| format!("{line}\n")).collect::<String>();
+    let lines =
+        std::iter::once(&header).chain(facts).map(|line| format!("{line}\n")).collect::<String>();
     let sum = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(lines.as_bytes()));
     format!("{lines}{}\n", json!({"end": {"facts": facts.len(), "checkSum": sum}})).into_bytes()
 }
@@ -208,9 +216,21 @@ async fn an_invalid_log_with_a_valid_checksum_is_refused_with_its_line() {
         (|facts| drop(facts.remove(0)), 2, "is not the session's opening"),
         (|facts| facts[0]["body"]["settings"]["id"] = "other".into(), 2, "opens another session"),
         (|facts| add(facts, 1, &facts[0]["body"].clone()), behind, "opens another session"),
-        (|facts| add(facts, 1, &json!({"type": "text", "item": 1, "text": "x"})), behind, "not a fact"),
-        (|facts| add(facts, 9, &json!({"type": "gap", "from": 1, "to": 9_000})), behind, "not a fact"),
-        (|facts| add(facts, 9_000, &json!({"type": "gap", "from": 9_000, "to": 1})), behind, "not a fact"),
+        (
+            |facts| add(facts, 1, &json!({"type": "text", "item": 1, "text": "x"})),
+            behind,
+            "not a fact",
+        ),
+        (
+            |facts| add(facts, 9, &json!({"type": "gap", "from": 1, "to": 9_000})),
+            behind,
+            "not a fact",
+        ),
+        (
+            |facts| add(facts, 9_000, &json!({"type": "gap", "from": 9_000, "to": 1})),
+            behind,
+            "not a fact",
+        ),
         (|facts| add(facts, 1, &prompt("\n")), behind, "the prompt is empty"),
         (|facts| add(facts, 1, &run(" ")), behind, "the goal is empty"),
     ];
@@ -242,7 +262,11 @@ async fn a_repeated_or_too_high_id_is_refused_with_its_line() {
             add(&mut facts, 1, &fact(50));
             add(&mut facts, 1, &fact(name));
             let (line, what) = refused(&written(id.as_str(), &facts), why).await;
-            assert_eq!((line, what.contains(why)), (facts.len() as u64 + 1, true), "{name}: {what}");
+            assert_eq!(
+                (line, what.contains(why)),
+                (facts.len() as u64 + 1, true),
+                "{name}: {what}"
+            );
         }
     }
 }
@@ -255,10 +279,15 @@ async fn m_a5_an_ask_with_the_id_of_another_is_refused_with_its_line() {
     let id = session(store.clone()).await;
     let facts = facts(&store, &id).await;
     let mut facts: Vec<_> = facts.iter().map(|fact| serde_json::to_value(fact).unwrap()).collect();
-    let asks: Vec<_> = (0..facts.len()).filter(|at| facts[*at]["body"]["type"] == "askRaised").collect();
+    let asks: Vec<_> =
+        (0..facts.len()).filter(|at| facts[*at]["body"]["type"] == "askRaised").collect();
     facts[asks[1]]["body"]["ask"]["id"] = facts[asks[0]]["body"]["ask"]["id"].clone();
     let (line, what) = refused(&written(id.as_str(), &facts), "an ask's number").await;
-    assert_eq!((line, what.contains("is not that of its event")), (asks[1] as u64 + 2, true), "{what}");
+    assert_eq!(
+        (line, what.contains("is not that of its event")),
+        (asks[1] as u64 + 2, true),
+        "{what}"
+    );
 }
 
 /// Each of them is compared with all others, on the thread that finds all sessions.
@@ -268,7 +297,9 @@ async fn too_many_queued_prompts_or_jobs_are_refused_with_their_line() {
     let by = json!({ "name": "them" });
     let prompt = |n: u64| json!({"type": "promptAccepted", "prompt": n, "text": "x", "by": by});
     let job = |n: u64| json!({"type": "jobStarted", "job": {"id": n, "turn": 1, "command": "x", "since": 0}});
-    for (why, open) in [("prompts wait", &prompt as &dyn Fn(u64) -> serde_json::Value), ("jobs run", &job)] {
+    for (why, open) in
+        [("prompts wait", &prompt as &dyn Fn(u64) -> serde_json::Value), ("jobs run", &job)]
+    {
         let mut facts = facts.clone();
         let fits = facts.len() as u64 + 10_000;
         (100..10_101).for_each(|n| add(&mut facts, 1, &open(n)));
@@ -289,16 +320,27 @@ async fn an_imported_session_gets_safe_settings_and_a_clean_name() {
     add(&mut facts, 1, &json!({"type": "debugChanged", "enabled": true, "by": {"name": "them"}}));
     let whole = serde_json::to_string(&facts).unwrap();
     assert!(whole.contains(r#""policy":"all""#), "{whole}");
-    let whole =
-        whole.replace(r#""asks":"wait""#, r#""asks":"approve""#).replace(r#""name":""#, r#""name":"evil\n\u001b[2J"#);
+    let whole = whole
+        .replace(r#""asks":"wait""#, r#""asks":"approve""#)
+        .replace(r#""name":""#, r#""name":"evil\n\u001b[2J"#);
     let facts: Vec<serde_json::Value> = serde_json::from_str(&whole).unwrap();
     let store = Memory::default();
-    assert_eq!(import(&store, &Limits::default(), &mut &written(id.as_str(), &facts)[..]).await.unwrap(), id);
+    assert_eq!(
+        import(&store, &Limits::default(), &mut &written(id.as_str(), &facts)[..]).await.unwrap(),
+        id
+    );
     let taken = self::facts(&store, &id).await;
     let Some(Fact::SessionOpened { settings }) = taken[0].fact() else { panic!("{taken:?}") };
-    assert_eq!((settings.policy, settings.asks), (PolicyMode::Ask, holdpoint_common::AsksMode::Wait));
+    assert_eq!(
+        (settings.policy, settings.asks),
+        (PolicyMode::Ask, holdpoint_common::AsksMode::Wait)
+    );
     assert!(settings.rules.is_empty());
-    assert!(!taken.iter().any(|event| matches!(event.fact(), Some(Fact::DebugChanged { enabled: true, .. }))));
+    assert!(
+        !taken
+            .iter()
+            .any(|event| matches!(event.fact(), Some(Fact::DebugChanged { enabled: true, .. })))
+    );
     let folder = std::path::Path::new(&settings.workspace).file_name().unwrap();
     assert_eq!(settings.name.as_str(), folder.to_str().unwrap());
     assert_eq!(store.list().await.unwrap()[0].summary.name, id.as_str(), "the new name is kept");
@@ -307,7 +349,9 @@ async fn an_imported_session_gets_safe_settings_and_a_clean_name() {
 #[tokio::test]
 async fn a_line_that_never_ends_is_refused() {
     let mut text = std::io::BufReader::new(std::io::repeat(b' '));
-    let Err(ImportError::Line { line, what }) = import(&Memory::default(), &Limits::default(), &mut text).await else {
+    let Err(ImportError::Line { line, what }) =
+        import(&Memory::default(), &Limits::default(), &mut text).await
+    else {
         panic!("taken")
     };
     assert_eq!((line, what.contains("bytes")), (1, true), "{what}");
@@ -321,7 +365,9 @@ async fn concurrent_imports_each_get_their_own_id() {
     let store = Sqlite::open(folder.path()).unwrap();
     let imports = (0..8).map(|_| {
         let (store, text) = (store.clone(), text.clone());
-        tokio::spawn(async move { import(&store, &Limits::default(), &mut &text[..]).await.unwrap() })
+        tokio::spawn(
+            async move { import(&store, &Limits::default(), &mut &text[..]).await.unwrap() },
+        )
     });
     let ids: std::collections::BTreeSet<_> =
         futures_util::future::join_all(imports).await.into_iter().map(Result::unwrap).collect();

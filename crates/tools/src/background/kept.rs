@@ -30,7 +30,9 @@ impl KeptOutput {
     /// Reads up to `most` bytes from offset `from`, or the newest ones. Also returns their offset.
     pub(super) fn read(&self, from: Option<u64>, most: usize) -> (u64, String) {
         let newest = self.text.len().saturating_sub(most);
-        let begin = from.map_or(newest, |from| usize::try_from(from.saturating_sub(self.gone)).unwrap_or(usize::MAX));
+        let begin = from.map_or(newest, |from| {
+            usize::try_from(from.saturating_sub(self.gone)).unwrap_or(usize::MAX)
+        });
         let begin = self.text.ceil_char_boundary(begin.min(self.text.len()));
         let end = self.text.floor_char_boundary(begin.saturating_add(most).min(self.text.len()));
         (self.gone + begin as u64, self.text[begin..end].to_owned())
@@ -53,7 +55,11 @@ mod tests {
         assert_eq!(output.written(), whole.len() as u64);
         assert!(output.text.len() <= 2 * MIN_KEPT_BYTES && output.text.len() >= MIN_KEPT_BYTES - 4);
         let (mut from, mut read) = (output.gone, String::new());
-        assert_eq!(output.read(Some(0), 10).0, output.gone, "reading continues after the dropped output");
+        assert_eq!(
+            output.read(Some(0), 10).0,
+            output.gone,
+            "reading continues after the dropped output"
+        );
         loop {
             let (begin, text) = output.read(Some(from), 1_000);
             assert_eq!(begin, from);

@@ -35,12 +35,15 @@ struct JobWatcher {
 impl JobWatcher {
     fn run(mut self, mut process: Process, deadline: Option<Instant>) {
         let keep = Arc::clone(&self.shared.keep);
-        if let Err(error) = process.follow(deadline, |text| self.push(text), || self.finish(JobEnd::TimedOut)) {
+        if let Err(error) =
+            process.follow(deadline, |text| self.push(text), || self.finish(JobEnd::TimedOut))
+        {
             tracing::warn!(job = %self.id, %error, "reading the output of a job failed");
         }
         let (exit, _) = process.finish();
         // End the supervisor too, so that no process of the job is left when its end is reported.
-        let job = self.shared.jobs().all.get(&self.id).map(|job| (job.processes.clone(), job.ending));
+        let job =
+            self.shared.jobs().all.get(&self.id).map(|job| (job.processes.clone(), job.ending));
         let ending = job.and_then(|(processes, ending)| {
             let _ = processes.finish();
             ending

@@ -134,9 +134,9 @@ impl Tool for AskUser {
             QuestionResponse::Declined => {
                 Ok(ToolOutcome::text("The user declined to answer. Continue without an answer."))
             }
-            QuestionResponse::Unanswerable => {
-                Err(ToolError::failed("no user can answer questions in this session: continue without an answer"))
-            }
+            QuestionResponse::Unanswerable => Err(ToolError::failed(
+                "no user can answer questions in this session: continue without an answer",
+            )),
             QuestionResponse::Interrupted => Err(ToolError::Interrupted),
         }
     }
@@ -149,13 +149,25 @@ fn questions(input: &Value) -> Result<Vec<Question>, ToolError> {
         (Some(questions), None) => questions,
         (None, Some(question)) => {
             let (header, id) = DEFAULT_HEADER_AND_ID;
-            vec![QuestionInput { id: id.to_owned(), header: header.to_owned(), question, options: Vec::new() }]
+            vec![QuestionInput {
+                id: id.to_owned(),
+                header: header.to_owned(),
+                question,
+                options: Vec::new(),
+            }]
         }
-        (Some(_), Some(_)) => return Err(ToolError::input("give either `questions` or `question`, not both")),
-        (None, None) => return Err(ToolError::input("`questions` is missing: give one to three questions")),
+        (Some(_), Some(_)) => {
+            return Err(ToolError::input("give either `questions` or `question`, not both"));
+        }
+        (None, None) => {
+            return Err(ToolError::input("`questions` is missing: give one to three questions"));
+        }
     };
     if asked.is_empty() || asked.len() > MAX_QUESTIONS {
-        return Err(ToolError::input(format!("expected 1 to {MAX_QUESTIONS} questions, got {}", asked.len())));
+        return Err(ToolError::input(format!(
+            "expected 1 to {MAX_QUESTIONS} questions, got {}",
+            asked.len()
+        )));
     }
     let mut ids = BTreeSet::new();
     for (number, question) in (1..).zip(&asked) {
@@ -174,7 +186,11 @@ impl QuestionInput {
         check("the question", &self.question, MAX_QUESTION)?;
         let options = self.options.len();
         if options > 0 && !OPTIONS.contains(&options) {
-            return Err(format!("expected no options or {} to {}, got {options}", OPTIONS.start(), OPTIONS.end()));
+            return Err(format!(
+                "expected no options or {} to {}, got {options}",
+                OPTIONS.start(),
+                OPTIONS.end()
+            ));
         }
         let mut labels = BTreeSet::new();
         for option in &self.options {
@@ -197,7 +213,9 @@ fn check(what: &str, text: &str, most: usize) -> Result<(), String> {
 
 fn check_length(what: &str, text: &str, most: usize) -> Result<(), String> {
     match text.chars().count() {
-        length if length > most => Err(format!("{what} is {length} characters long; the limit is {most}")),
+        length if length > most => {
+            Err(format!("{what} is {length} characters long; the limit is {most}"))
+        }
         _ => Ok(()),
     }
 }

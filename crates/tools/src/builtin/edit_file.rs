@@ -138,11 +138,14 @@ impl Tool for EditFile {
             // The details will not be shown.
             Verdict::Allow | Verdict::Deny => None,
             Verdict::Ask => Some(self.show(&place, &edits, named, workspace).or_else(|error| {
-                failure_details(error, NAME, &place, workspace, |error| drop(self.shown.replace(Some(Err(error)))))
+                failure_details(error, NAME, &place, workspace, |error| {
+                    drop(self.shown.replace(Some(Err(error))))
+                })
             })?),
         };
         // Ask about a protected file every time.
-        let always = (!workspace.policy().protects(&place)).then(|| format!("edit {}", place.path().display()));
+        let always = (!workspace.policy().protects(&place))
+            .then(|| format!("edit {}", place.path().display()));
         Ok(Intent { acts, message: "Edit this file?".to_owned(), details, always })
     }
 
@@ -155,14 +158,20 @@ impl Tool for EditFile {
         let shown = self.shown.take().transpose()?;
         let files = context.workspace().files();
         files.with_lock(place.path(), || {
-            let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
+            let failed =
+                |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
             let spot = OpenParent::open_existing(place.path()).map_err(failed)?;
-            let Edited { old, change, content } = change(&spot, &place, &edits, named, context.workspace())?;
+            let Edited { old, change, content } =
+                change(&spot, &place, &edits, named, context.workspace())?;
             if let Some(shown) = shown
                 && !is_same(&shown.mark, &old.mark)
-                && !(files.only_session_changed(&shown.mark, &old.mark) && shown.fingerprint == change.fingerprint())
+                && !(files.only_session_changed(&shown.mark, &old.mark)
+                    && shown.fingerprint == change.fingerprint())
             {
-                let why = format!("{} has changed since the edit was shown: nothing was done", place.shown());
+                let why = format!(
+                    "{} has changed since the edit was shown: nothing was done",
+                    place.shown()
+                );
                 return Err(ToolError::failed(why));
             }
             if context.is_cancelled() {
@@ -177,7 +186,10 @@ impl Tool for EditFile {
                 Some((line, _)) => format!(": line {line}"),
                 None => String::new(),
             };
-            Ok(ToolOutcome { wrote: vec![mark], ..ToolOutcome::text(format!("edited {}{lines}", place.shown())) })
+            Ok(ToolOutcome {
+                wrote: vec![mark],
+                ..ToolOutcome::text(format!("edited {}{lines}", place.shown()))
+            })
         })
     }
 }
@@ -195,9 +207,11 @@ impl EditFile {
         let spot = OpenParent::open_existing(place.path()).map_err(failed)?;
         let Edited { old, change, .. } = change(&spot, place, edits, named, workspace)?;
         let diff = change.shown(place.shown());
-        let diff = diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
+        let diff =
+            diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
         let diff = shown::with_coding(diff, old.coding);
-        self.shown.replace(Some(Ok(ShownChange { mark: old.mark, fingerprint: change.fingerprint() })));
+        self.shown
+            .replace(Some(Ok(ShownChange { mark: old.mark, fingerprint: change.fingerprint() })));
         Ok(diff)
     }
 }
@@ -205,11 +219,17 @@ impl EditFile {
 impl Input {
     fn edits(&self) -> Result<Vec<Replacement<'_>>, ToolError> {
         let edits: Vec<_> = match (&self.old_string, &self.new_string) {
-            (Some(old), Some(new)) if self.edits.is_empty() => vec![Replacement { old, new, all: self.replace_all }],
+            (Some(old), Some(new)) if self.edits.is_empty() => {
+                vec![Replacement { old, new, all: self.replace_all }]
+            }
             (None, None) if !self.edits.is_empty() && !self.replace_all => {
                 let edits = self.edits.iter();
                 edits
-                    .map(|edit| Replacement { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all })
+                    .map(|edit| Replacement {
+                        old: &edit.old_string,
+                        new: &edit.new_string,
+                        all: edit.replace_all,
+                    })
                     .collect()
             }
             _ => return Err(ToolError::input("give either old_string and new_string, or edits")),
@@ -217,10 +237,14 @@ impl Input {
         for (number, edit) in edits.iter().enumerate() {
             let which = which(number, edits.len());
             if edit.old.is_empty() {
-                return Err(ToolError::input(format!("{which}old_string is empty; use write_file to create a file")));
+                return Err(ToolError::input(format!(
+                    "{which}old_string is empty; use write_file to create a file"
+                )));
             }
             if edit.old == edit.new {
-                return Err(ToolError::input(format!("{which}old_string and new_string are the same")));
+                return Err(ToolError::input(format!(
+                    "{which}old_string and new_string are the same"
+                )));
             }
         }
         Ok(edits)
@@ -255,20 +279,27 @@ fn change(
     if workspace.files().is_changed(&old.mark) {
         return Err(refused("the file has changed since it was last read: read it again".into()));
     }
-    let text = std::mem::replace(&mut old.text, Ok(String::new())).map_err(|why| refused(why.to_string()))?;
+    let text = std::mem::replace(&mut old.text, Ok(String::new()))
+        .map_err(|why| refused(why.to_string()))?;
     let mut change = Change::none(text);
     for (number, edit) in edits.iter().enumerate() {
-        let parts =
-            parts(change.after(), edit).map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
+        let parts = parts(change.after(), edit)
+            .map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
         change.replace(&parts);
     }
     if change.is_none() {
-        return Err(refused("the edits cancel each other out, so the file would not change".into()));
+        return Err(refused(
+            "the edits cancel each other out, so the file would not change".into(),
+        ));
     }
     let content = match old.coding.encode(change.after()).map_err(|why| refused(why.to_string()))? {
         Cow::Borrowed(_) => None,
-        Cow::Owned(content) if content.len() as u64 > MAX_HASHED => return Err(refused(EditLimit::Text.to_string())),
-        Cow::Owned(content) if is_utf8(&old, change.before()) && str::from_utf8(&content).is_err() => {
+        Cow::Owned(content) if content.len() as u64 > MAX_HASHED => {
+            return Err(refused(EditLimit::Text.to_string()));
+        }
+        Cow::Owned(content)
+            if is_utf8(&old, change.before()) && str::from_utf8(&content).is_err() =>
+        {
             let coding = old.coding;
             return Err(refused(format!(
                 "the file is UTF-8, and this edit in {coding} would make it invalid: leave the encoding out"
@@ -293,9 +324,16 @@ fn parts<'a>(text: &str, edit: &Replacement<'a>) -> Result<Vec<Part<'a>>, String
     match found.len() {
         0 => Err(format!("old_string was not found{}", near_match::hint(text, edit.old))),
         count if count > 1 && !edit.all => {
-            let times = if count > MAX_PLACES { format!("more than {MAX_PLACES}") } else { count.to_string() };
-            let line = |found: &Found<'_>| 1 + memchr_iter(b'\n', &text.as_bytes()[..found.whole.start]).count();
-            let lines: Vec<_> = found.iter().take(MAX_PLACES).map(|found| line(found).to_string()).collect();
+            let times = if count > MAX_PLACES {
+                format!("more than {MAX_PLACES}")
+            } else {
+                count.to_string()
+            };
+            let line = |found: &Found<'_>| {
+                1 + memchr_iter(b'\n', &text.as_bytes()[..found.whole.start]).count()
+            };
+            let lines: Vec<_> =
+                found.iter().take(MAX_PLACES).map(|found| line(found).to_string()).collect();
             Err(format!(
                 "old_string occurs {times} times, on lines {}: add surrounding lines to make it unique, or set \
                  replace_all",

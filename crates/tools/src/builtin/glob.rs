@@ -85,7 +85,11 @@ impl Tool for Glob {
         let place = self.judged.judge(or_workspace(input.path.as_ref()), workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
-            details: Some(format!("{}\n\npattern: {}", shown::line(&path), shown::line(&input.pattern))),
+            details: Some(format!(
+                "{}\n\npattern: {}",
+                shown::line(&path),
+                shown::line(&input.pattern)
+            )),
             always: Some(format!("glob {path}")),
             ..Intent::new(Act::Walk(place), "Find files here?")
         })
@@ -119,7 +123,10 @@ impl Tool for Glob {
             notes.extend(["nothing found"].into_iter().chain(pattern.hint()).map(str::to_owned));
         }
         if count > files.len() {
-            notes.push(format!("{} more, changed earlier: use a narrower pattern or path", count - files.len()));
+            notes.push(format!(
+                "{} more, changed earlier: use a narrower pattern or path",
+                count - files.len()
+            ));
         }
         notes.extend(walk.left_out());
         let mut output = String::new();

@@ -132,7 +132,11 @@ impl Tool for Grep {
         let place = self.judged.judge(or_workspace(input.path.as_ref()), workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
-            details: Some(format!("{}\n\npattern: {}", shown::line(&path), shown::line(&input.pattern))),
+            details: Some(format!(
+                "{}\n\npattern: {}",
+                shown::line(&path),
+                shown::line(&input.pattern)
+            )),
             always: Some(format!("grep {path}")),
             ..Intent::new(Act::Walk(place), "Search here?")
         })
@@ -148,7 +152,9 @@ impl Tool for Grep {
         let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let glob = input.glob.as_deref().map(|glob| Pattern::below(glob, &place)).transpose()?;
         let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
-        let search = || FileSearch::new(context, &matcher, input.output, input.context.min(MAX_CONTEXT), limit);
+        let search = || {
+            FileSearch::new(context, &matcher, input.output, input.context.min(MAX_CONTEXT), limit)
+        };
         let found = Found::new(input.output, limit);
         let passed = SkippedFiles::default();
         let mut notes = Vec::new();
@@ -156,7 +162,9 @@ impl Tool for Grep {
             let walk = Walk::through(&place, context).map_err(failed)?;
             ParallelWalk::walk_files(&walk, search, |search, path| {
                 let shown = walk.shown(&path);
-                if glob.as_ref().is_some_and(|glob| !glob.matches(&path)) || !found.has_room_for(&shown) {
+                if glob.as_ref().is_some_and(|glob| !glob.matches(&path))
+                    || !found.has_room_for(&shown)
+                {
                     return;
                 }
                 match walk.open(&path).map(|file| search.search(&file)) {
@@ -185,7 +193,9 @@ impl Tool for Grep {
         notes.extend(passed.notes());
         let (files, is_cut) = found.into_files();
         if files.is_empty() {
-            let hint = glob.and_then(|glob| glob.hint()).map_or_else(String::new, |hint| format!("; {hint}"));
+            let hint = glob
+                .and_then(|glob| glob.hint())
+                .map_or_else(String::new, |hint| format!("; {hint}"));
             notes.insert(0, format!("nothing found{hint}"));
         }
         Ok(ToolOutcome::text(page(&files, is_cut, input.output, limit, notes)))
@@ -199,9 +209,14 @@ fn file_at(place: &Place) -> io::Result<Option<std::fs::File>> {
 impl Input {
     fn matcher(&self) -> Result<RegexMatcher, ToolError> {
         let mut builder = RegexMatcherBuilder::new();
-        builder.case_insensitive(self.case_insensitive).line_terminator(Some(b'\n')).multi_line(true);
+        builder
+            .case_insensitive(self.case_insensitive)
+            .line_terminator(Some(b'\n'))
+            .multi_line(true);
         builder.size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN);
-        builder.build(&self.pattern).map_err(|error| ToolError::input(format!("invalid pattern: {error}")))
+        builder
+            .build(&self.pattern)
+            .map_err(|error| ToolError::input(format!("invalid pattern: {error}")))
     }
 }
 
@@ -229,12 +244,20 @@ impl SkippedFiles {
             (self.too_long, "file", "skipped because of lines that are too long"),
             (self.in_part, "file", "searched only up to a zero byte or a line that is too long"),
         ];
-        notes.into_iter().filter_map(|(count, thing, what)| count_note(count.into_inner(), thing, what))
+        notes
+            .into_iter()
+            .filter_map(|(count, thing, what)| count_note(count.into_inner(), thing, what))
     }
 }
 
 /// Formats the results, up to `limit` matches or files, and the notes.
-fn page(files: &BTreeMap<PathBuf, Hits>, is_cut: bool, output: Output, limit: u64, mut notes: Vec<String>) -> String {
+fn page(
+    files: &BTreeMap<PathBuf, Hits>,
+    is_cut: bool,
+    output: Output,
+    limit: u64,
+    mut notes: Vec<String>,
+) -> String {
     let mut page = String::new();
     let mut shown = 0;
     let mut is_full = false;
@@ -273,7 +296,12 @@ fn page(files: &BTreeMap<PathBuf, Hits>, is_cut: bool, output: Output, limit: u6
     }
     if is_full || is_cut {
         let what = if output == Output::Lines { "matches" } else { "files" };
-        notes.insert(0, format!("the first {shown} {what}; there may be more: use a narrower pattern, path or glob"));
+        notes.insert(
+            0,
+            format!(
+                "the first {shown} {what}; there may be more: use a narrower pattern, path or glob"
+            ),
+        );
     }
     if !notes.is_empty() {
         let gap = if page.is_empty() { "" } else { "\n" };

@@ -102,12 +102,15 @@ impl Tool for Jobs {
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let (input, job) = Self::input(&input)?;
-        let none = || ToolError::failed(format!("there is no job {job}: the action list shows all jobs"));
+        let none =
+            || ToolError::failed(format!("there is no job {job}: the action list shows all jobs"));
         match input.action {
             Action::List => Ok(ToolOutcome::text(list(&context.background().list()))),
             Action::Read => {
-                let deadline = input.wait_ms.map(|wait| Instant::now() + Duration::from_millis(wait));
-                let read = context.read_job(job, input.from, MAX_READ_BYTES, deadline).ok_or_else(none)?;
+                let deadline =
+                    input.wait_ms.map(|wait| Instant::now() + Duration::from_millis(wait));
+                let read =
+                    context.read_job(job, input.from, MAX_READ_BYTES, deadline).ok_or_else(none)?;
                 if context.is_cancelled() {
                     return Err(ToolError::Interrupted);
                 }
@@ -116,7 +119,9 @@ impl Tool for Jobs {
                     output.push('\n');
                 }
                 let _ = write!(output, "[bytes {} to {} of {}", read.from, read.next, read.written);
-                if let Some(gone) = input.from.and_then(|from| read.from.checked_sub(from)).filter(|gone| *gone > 0) {
+                if let Some(gone) =
+                    input.from.and_then(|from| read.from.checked_sub(from)).filter(|gone| *gone > 0)
+                {
                     let _ = write!(output, "; {gone} earlier bytes are no longer kept");
                 }
                 if read.next < read.written {
@@ -139,7 +144,11 @@ fn list(jobs: &[JobState]) -> String {
     }
     let lines = jobs.iter().map(|job| {
         let JobState { id, command, age, written, end } = job;
-        format!("job {id}: {}; {} s, {written} bytes of output; {command}", state(*end), age.as_secs())
+        format!(
+            "job {id}: {}; {} s, {written} bytes of output; {command}",
+            state(*end),
+            age.as_secs()
+        )
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -150,14 +150,22 @@ fn list_tree(walk: &Walk<'_>, depth: usize) -> Option<(Vec<Branch>, bool)> {
 }
 
 /// Writes the entries of a branch and of the branches below it.
-fn format_tree(walk: &Walk<'_>, branches: &[Branch], which: usize, depth: usize, output: &mut String) {
+fn format_tree(
+    walk: &Walk<'_>,
+    branches: &[Branch],
+    which: usize,
+    depth: usize,
+    output: &mut String,
+) {
     let Branch { folder, level, leaves } = &branches[which];
     for (entry, branch) in leaves {
         let name = entry.name.to_string_lossy();
         let indent = 2 * (level - 1);
         let after = match entry.kind {
             Kind::File => String::new(),
-            Kind::Folder if entry.ignored && *level < depth => "/ (ignored, not entered)".to_owned(),
+            Kind::Folder if entry.ignored && *level < depth => {
+                "/ (ignored, not entered)".to_owned()
+            }
             Kind::Folder => "/".to_owned(),
             Kind::Link => match walk.target(&folder.path.join(&entry.name)) {
                 Some(target) => format!(" -> {}", prose_line(&target)),

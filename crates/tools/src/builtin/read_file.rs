@@ -133,15 +133,23 @@ fn read(
     let Some((file, metadata)) =
         OpenParent::open_existing(place.path()).and_then(|spot| spot.open()).map_err(failed)?
     else {
-        return refused(format!("no such file{}", near::hint(place.path(), NAME, context.workspace())));
+        return refused(format!(
+            "no such file{}",
+            near::hint(place.path(), NAME, context.workspace())
+        ));
     };
     if metadata.len() > MAX_FILE {
-        return refused(format!("the file is too large ({} bytes): read parts of it with a command", metadata.len()));
+        return refused(format!(
+            "the file is too large ({} bytes): read parts of it with a command",
+            metadata.len()
+        ));
     }
     let mut content = BufReader::with_capacity(CHUNK, Hashing::new(file.take(MAX_FILE)));
     let probe = content.fill_buf().map_err(failed)?;
     let coding = match (TextEncoding::marked(probe), named) {
-        (Some(marked), Some(named)) if marked != named => return refused(NotText::Marked(marked, named).to_string()),
+        (Some(marked), Some(named)) if marked != named => {
+            return refused(NotText::Marked(marked, named).to_string());
+        }
         (marked, named) => named.or(marked).unwrap_or_default(),
     };
     if is_binary(probe) && !coding.has_zeros() {

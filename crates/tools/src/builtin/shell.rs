@@ -68,7 +68,9 @@ impl Shell {
     fn input(input: &Value) -> Result<Input, ToolError> {
         let input: Input = parse(input)?;
         if input.command.contains('\0') {
-            return Err(ToolError::input("the command contains a zero byte, which can't be passed to bash"));
+            return Err(ToolError::input(
+                "the command contains a zero byte, which can't be passed to bash",
+            ));
         }
         if input.command.len() > MAX_COMMAND {
             return Err(ToolError::input(format!(
@@ -79,7 +81,10 @@ impl Shell {
         if input.command.trim().is_empty() {
             return Err(ToolError::input("the command is empty"));
         }
-        if input.timeout_ms.is_some_and(|timeout| timeout == 0 || u128::from(timeout) > MAX_TIMEOUT.as_millis()) {
+        if input
+            .timeout_ms
+            .is_some_and(|timeout| timeout == 0 || u128::from(timeout) > MAX_TIMEOUT.as_millis())
+        {
             return Err(ToolError::input("timeout_ms must be from 1 to 3600000"));
         }
         Ok(input)
@@ -142,14 +147,21 @@ impl Tool for Shell {
 /// The bash for all commands. A bash below the workspace is never used, because an agent could have
 /// written it, and the policy judges a command by the way the real bash reads it.
 fn bash(env: &[(String, String)], workspace: &Path) -> PathBuf {
-    let usual = || if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/usr/bin/bash" }.into();
+    let usual =
+        || if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/usr/bin/bash" }.into();
     program(&["bash"], env, workspace).unwrap_or_else(usual)
 }
 
 /// Streams a command's output until the command ends or times out.
-fn wait_for(mut process: Process, timeout: Duration, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-    let followed = process.follow(Some(Instant::now() + timeout), |text| stream(text, context), || {});
-    let timed_out = followed.map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
+fn wait_for(
+    mut process: Process,
+    timeout: Duration,
+    context: &ToolContext,
+) -> Result<ToolOutcome, ToolError> {
+    let followed =
+        process.follow(Some(Instant::now() + timeout), |text| stream(text, context), || {});
+    let timed_out = followed
+        .map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
     let (exit, ended) = process.finish();
     if context.is_cancelled() {
         return Err(ToolError::Interrupted);

@@ -77,7 +77,9 @@ impl Tasks {
             Action::List | Action::Next => TaskRequest::List,
             Action::Note => match text {
                 Some(text) => TaskRequest::Note { text, task },
-                None => return Err(ToolError::input("`text` is missing: give the text of the note")),
+                None => {
+                    return Err(ToolError::input("`text` is missing: give the text of the note"));
+                }
             },
         };
         Ok((action, request))
@@ -89,7 +91,9 @@ fn check_titles(titles: Vec<String>) -> Result<Vec<String>, ToolError> {
         0 => Err(ToolError::input(format!(
             "`titles` is missing: give a title for each task, one line of at most {MAX_TASK_TITLE} bytes"
         ))),
-        many if many > MAX_TITLES => Err(ToolError::input(format!("{many} tasks at once; the limit is {MAX_TITLES}"))),
+        many if many > MAX_TITLES => {
+            Err(ToolError::input(format!("{many} tasks at once; the limit is {MAX_TITLES}")))
+        }
         _ => Ok(titles),
     }
 }
@@ -140,7 +144,8 @@ fn reply_text(action: Action, list: &TaskList) -> String {
         },
         Action::Add | Action::Start | Action::Finish | Action::Drop => {
             let counts = list.counts();
-            let next = list.next().map(|task| format!("; next: {}", line(task))).unwrap_or_default();
+            let next =
+                list.next().map(|task| format!("; next: {}", line(task))).unwrap_or_default();
             format!("[{} done, {} doing, {} to do{next}]", counts.done, counts.doing, counts.todo)
         }
     }

@@ -94,23 +94,27 @@ impl Tool for WriteFile {
         self.shown.take();
         let acts = vec![Act::Write(place.clone())];
         let mut loses = false;
-        let (message, details) = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
-            // The details will not be shown.
-            Verdict::Allow | Verdict::Deny => ("Write this file?", None),
-            Verdict::Ask => match self.show(&place, &input.content, named, workspace) {
-                Ok(ShownFile { message, details, loses: is_lost }) => {
-                    loses = is_lost;
-                    (message, Some(details))
-                }
-                Err(error) => {
-                    let keep = |error| drop(self.shown.replace(Some(Err(error))));
-                    ("Write this file?", Some(failure_details(error, NAME, &place, workspace, keep)?))
-                }
-            },
-        };
+        let (message, details) =
+            match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
+                // The details will not be shown.
+                Verdict::Allow | Verdict::Deny => ("Write this file?", None),
+                Verdict::Ask => match self.show(&place, &input.content, named, workspace) {
+                    Ok(ShownFile { message, details, loses: is_lost }) => {
+                        loses = is_lost;
+                        (message, Some(details))
+                    }
+                    Err(error) => {
+                        let keep = |error| drop(self.shown.replace(Some(Err(error))));
+                        (
+                            "Write this file?",
+                            Some(failure_details(error, NAME, &place, workspace, keep)?),
+                        )
+                    }
+                },
+            };
         // Ask every time about protected files, and about content that can't be shown.
-        let always =
-            (!loses && !workspace.policy().protects(&place)).then(|| format!("write {}", place.path().display()));
+        let always = (!loses && !workspace.policy().protects(&place))
+            .then(|| format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
     }
 
@@ -122,7 +126,8 @@ impl Tool for WriteFile {
         let shown = self.shown.take().transpose()?;
         let files = context.workspace().files();
         files.with_lock(place.path(), || {
-            let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+            let failed =
+                |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
             if context.is_cancelled() {
                 return Err(ToolError::Interrupted);
             }
@@ -130,13 +135,19 @@ impl Tool for WriteFile {
             let old = find(&place, named).map_err(failed)?;
             let now = old.as_ref().map(|old| &old.mark);
             if now.is_some_and(|now| files.is_changed(now)) {
-                let why = format!("{}: the file has changed since it was last read: read it again", place.shown());
+                let why = format!(
+                    "{}: the file has changed since it was last read: read it again",
+                    place.shown()
+                );
                 return Err(ToolError::failed(why));
             }
             if shown.is_none()
                 && let Some(Err(why)) = old.as_ref().map(|old| &old.text)
             {
-                let why = format!("{}: {why}; to replace the file, remove it with a command first", place.shown());
+                let why = format!(
+                    "{}: {why}; to replace the file, remove it with a command first",
+                    place.shown()
+                );
                 return Err(ToolError::failed(why));
             }
             let is_as_shown = shown.is_none_or(|shown| match (&shown, now) {
@@ -144,7 +155,8 @@ impl Tool for WriteFile {
                 (shown, now) => shown.is_none() && now.is_none(),
             });
             if !is_as_shown {
-                let why = format!("{} has changed since it was shown: nothing was done", place.shown());
+                let why =
+                    format!("{} has changed since it was shown: nothing was done", place.shown());
                 return Err(ToolError::failed(why));
             }
             // A name that is nearly that of an existing file may be intended or a mistake.
@@ -155,14 +167,26 @@ impl Tool for WriteFile {
             let form = form(old.as_ref(), named);
             let coding = coding(old.as_ref(), named);
             let text = form.apply_to(&input.content);
-            let content = coding.encode(&text).map_err(|why| ToolError::failed(format!("{}: {why}", place.shown())))?;
+            let content = coding
+                .encode(&text)
+                .map_err(|why| ToolError::failed(format!("{}: {why}", place.shown())))?;
             let spot = OpenParent::open_or_create(place.path()).map_err(failed)?;
-            let file = spot.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
+            let file =
+                spot.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, &content);
             files.wrote(old.map(|old| old.mark), mark.clone());
-            let encoded = if coding == TextEncoding::Utf8 { String::new() } else { format!(" in {coding}") };
-            let line_ends_note = if form.changes_line_ends(&input.content) { ", CRLF line endings kept" } else { "" };
-            let output = format!("wrote {} ({} bytes{encoded}{line_ends_note}){near}", place.shown(), content.len());
+            let encoded =
+                if coding == TextEncoding::Utf8 { String::new() } else { format!(" in {coding}") };
+            let line_ends_note = if form.changes_line_ends(&input.content) {
+                ", CRLF line endings kept"
+            } else {
+                ""
+            };
+            let output = format!(
+                "wrote {} ({} bytes{encoded}{line_ends_note}){near}",
+                place.shown(),
+                content.len()
+            );
             Ok(ToolOutcome { wrote: vec![mark], ..ToolOutcome::text(output) })
         })
     }
@@ -197,9 +221,12 @@ impl WriteFile {
         let loses = old.as_ref().is_some_and(|old| old.text.is_err());
         let (message, diff) = match old.map(|old| old.text) {
             None => ("Create this file?", all(&content)),
-            Some(Ok(text)) => ("Replace this file?", Change::between(text, content).shown(place.shown())),
+            Some(Ok(text)) => {
+                ("Replace this file?", Change::between(text, content).shown(place.shown()))
+            }
             Some(Err(why)) => {
-                let all = all(&content).map(|all| format!("The current content is not shown: {why}.\n\n{all}"));
+                let all = all(&content)
+                    .map(|all| format!("The current content is not shown: {why}.\n\n{all}"));
                 ("Replace this file?", all)
             }
         };
@@ -221,15 +248,18 @@ impl Input {
 
 /// Refuses to create a folder if one of nearly the same name exists.
 fn check_folder(place: &Place, workspace: &Workspace) -> Result<(), ToolError> {
-    let Some(folder) = place.path().parent().filter(|folder| folder.symlink_metadata().is_err()) else {
+    let Some(folder) = place.path().parent().filter(|folder| folder.symlink_metadata().is_err())
+    else {
         return Ok(());
     };
     let near = near::hint(folder, NAME, workspace);
     if near.is_empty() {
         return Ok(());
     }
-    let why =
-        format!("{}: no such folder{near}: write there, or create the folder with a command first", place.shown());
+    let why = format!(
+        "{}: no such folder{near}: write there, or create the folder with a command first",
+        place.shown()
+    );
     Err(ToolError::failed(why))
 }
 
@@ -247,7 +277,9 @@ fn find(place: &Place, named: Option<TextEncoding>) -> io::Result<Option<OldFile
 fn form(old: Option<&OldFile>, named: Option<TextEncoding>) -> Form {
     match old.map(|old| &old.text) {
         Some(Ok(text)) => Form::from_text(text),
-        Some(Err(_)) | None if named.is_some_and(TextEncoding::has_zeros) => Form::from_text(BYTE_ORDER_MARK),
+        Some(Err(_)) | None if named.is_some_and(TextEncoding::has_zeros) => {
+            Form::from_text(BYTE_ORDER_MARK)
+        }
         Some(Err(_)) | None => Form::default(),
     }
 }

@@ -52,10 +52,12 @@ impl Change {
         let before = common(old.bytes().zip(new.bytes()));
         let before = old.floor_char_boundary(before).min(new.floor_char_boundary(before));
         let after = common(old[before..].bytes().rev().zip(new[before..].bytes().rev()));
-        let (old_end, new_end) = (old.ceil_char_boundary(old.len() - after), new.ceil_char_boundary(new.len() - after));
+        let (old_end, new_end) =
+            (old.ceil_char_boundary(old.len() - after), new.ceil_char_boundary(new.len() - after));
         let after = (old.len() - old_end).min(new.len() - new_end);
         let span = Span { old: before..old.len() - after, new: before..new.len() - after };
-        let spans = if span.old.is_empty() && span.new.is_empty() { Vec::new() } else { vec![span] };
+        let spans =
+            if span.old.is_empty() && span.new.is_empty() { Vec::new() } else { vec![span] };
         Self { old, new: Some(new), spans }
     }
 
@@ -207,7 +209,8 @@ fn compose(first: &[Span], second: &[Span]) -> Vec<Span> {
                 break;
             }
         }
-        composed.push(Span { old: old_start..moved(end, to_old), new: new_start..moved(end, to_new) });
+        composed
+            .push(Span { old: old_start..moved(end, to_old), new: new_start..moved(end, to_new) });
     }
 }
 
@@ -228,15 +231,22 @@ mod tests {
 
     /// Texts of few different lines, so that many repeat.
     fn text() -> impl Strategy<Value = String> {
-        prop::collection::vec(prop::sample::select(vec!["a", "b", "é", "\n", "\n", "\r\n", "漢"]), 0..60)
-            .prop_map(|parts| parts.concat())
+        prop::collection::vec(
+            prop::sample::select(vec!["a", "b", "é", "\n", "\n", "\r\n", "漢"]),
+            0..60,
+        )
+        .prop_map(|parts| parts.concat())
     }
 
     /// Checks that the texts are equal outside of the spans.
     fn check(change: &Change) {
         let (mut old, mut new) = (0, 0);
         for span in &change.spans {
-            assert_eq!(change.old[old..span.old.start], change.after()[new..span.new.start], "{change:?}");
+            assert_eq!(
+                change.old[old..span.old.start],
+                change.after()[new..span.new.start],
+                "{change:?}"
+            );
             (old, new) = (span.old.end, span.new.end);
         }
         assert_eq!(change.old[old..], change.after()[new..], "{change:?}");
@@ -285,9 +295,13 @@ mod tests {
     fn the_diff_of_a_large_text_shows_only_the_changed_region() {
         let old: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
         let new = old.replace("line 50000\n", "line fifty\nthousand\n");
-        let (change, small) = (Change::between(old, new), Change::between("line 9\n".into(), "line 9".into()));
+        let (change, small) =
+            (Change::between(old, new), Change::between("line 9\n".into(), "line 9".into()));
         let shown = change.shown("x").unwrap();
-        assert!(shown.starts_with("--- x\n+++ x\n@@ -49998,7 +49998,8 @@\n line 49997\n"), "{shown}");
+        assert!(
+            shown.starts_with("--- x\n+++ x\n@@ -49998,7 +49998,8 @@\n line 49997\n"),
+            "{shown}"
+        );
         assert!(shown.ends_with(" line 50003\n") && shown.lines().count() == 12, "{shown}");
         assert_eq!(change.new_lines(), Some((50_001, 50_002)));
         assert_eq!(

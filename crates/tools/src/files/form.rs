@@ -27,8 +27,12 @@ pub(crate) struct Form {
 impl Form {
     pub(crate) fn from_text(text: &str) -> Self {
         let bytes = text.as_bytes();
-        let mut ends = memchr_iter(b'\n', bytes).map(|at| at > 0 && bytes[at - 1] == b'\r').peekable();
-        Self { has_mark: text.starts_with(BYTE_ORDER_MARK), is_crlf: ends.peek().is_some() && ends.all(|is| is) }
+        let mut ends =
+            memchr_iter(b'\n', bytes).map(|at| at > 0 && bytes[at - 1] == b'\r').peekable();
+        Self {
+            has_mark: text.starts_with(BYTE_ORDER_MARK),
+            is_crlf: ends.peek().is_some() && ends.all(|is| is),
+        }
     }
 
     /// Returns `text` in this form. A text with carriage returns keeps its line ends.

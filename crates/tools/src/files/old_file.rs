@@ -44,7 +44,11 @@ impl OldFile {
     ///
     /// # Errors
     /// Also fails if there is something other than a file.
-    pub(crate) fn at(spot: &OpenParent, place: &Place, named: Option<TextEncoding>) -> io::Result<Option<Self>> {
+    pub(crate) fn at(
+        spot: &OpenParent,
+        place: &Place,
+        named: Option<TextEncoding>,
+    ) -> io::Result<Option<Self>> {
         let Some((file, metadata)) = spot.open()? else { return Ok(None) };
         let size = metadata.len();
         if size > MAX_HASHED {
@@ -92,7 +96,9 @@ fn read_text(
         (Some(marked), Some(named)) if marked != named => Err(NotText::Marked(marked, named)),
         _ if is_binary => Err(NotText::Binary(bytes)),
         _ => match coding.decode(text) {
-            Some(text) if memchr::memchr(0, text.as_bytes()).is_some() => Err(NotText::Binary(bytes)),
+            Some(text) if memchr::memchr(0, text.as_bytes()).is_some() => {
+                Err(NotText::Binary(bytes))
+            }
             Some(text) => Ok(text),
             None if named.or(marked).is_some() => Err(NotText::Not(coding)),
             None => Err(NotText::Unknown),

@@ -8,11 +8,15 @@ use encoding_rs::{EncoderResult, Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16L
 use crate::error::ToolError;
 
 /// Byte order marks and their encodings.
-const MARKS: [(&[u8], TextEncoding); 3] =
-    [(b"\xef\xbb\xbf", TextEncoding::Utf8), (b"\xff\xfe", TextEncoding::Utf16Le), (b"\xfe\xff", TextEncoding::Utf16Be)];
+const MARKS: [(&[u8], TextEncoding); 3] = [
+    (b"\xef\xbb\xbf", TextEncoding::Utf8),
+    (b"\xff\xfe", TextEncoding::Utf16Le),
+    (b"\xfe\xff", TextEncoding::Utf16Be),
+];
 
 /// Labels of ISO 8859-1 proper, which browsers and `encoding_rs` read as windows-1252.
-const LATIN_1: [&str; 7] = ["iso-8859-1", "iso8859-1", "iso_8859-1", "latin-1", "latin1", "l1", "cp819"];
+const LATIN_1: [&str; 7] =
+    ["iso-8859-1", "iso8859-1", "iso_8859-1", "latin-1", "latin1", "l1", "cp819"];
 
 /// The encoding of a text. It does not include the byte order mark, which is the text's first
 /// character.
@@ -102,8 +106,12 @@ impl TextEncoding {
         let unmappable = |character| Unmappable { character, coding: self };
         Ok(match self {
             Self::Utf8 => text.as_bytes().into(),
-            Self::Utf16Le => text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>().into(),
-            Self::Utf16Be => text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>().into(),
+            Self::Utf16Le => {
+                text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>().into()
+            }
+            Self::Utf16Be => {
+                text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>().into()
+            }
             Self::Latin1 => {
                 let byte = |character| u8::try_from(character).map_err(|_| unmappable(character));
                 text.chars().map(byte).collect::<Result<Vec<_>, _>>()?.into()
@@ -115,7 +123,8 @@ impl TextEncoding {
                 loop {
                     let most = encoder.max_buffer_length_from_utf8_without_replacement(rest.len());
                     bytes.reserve(most.unwrap_or(rest.len()));
-                    let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
+                    let (result, read) =
+                        encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
                     rest = &rest[read..];
                     match result {
                         EncoderResult::InputEmpty => break,
@@ -126,7 +135,8 @@ impl TextEncoding {
                 // Some encodings write a character with the bytes of another one: Shift_JIS writes
                 // `¥` as `\`.
                 let (again, _) = encoding.decode_without_bom_handling(&bytes);
-                let other = text.chars().zip(again.chars()).find(|(character, again)| character != again);
+                let other =
+                    text.chars().zip(again.chars()).find(|(character, again)| character != again);
                 match other {
                     Some((character, _)) => return Err(unmappable(character)),
                     None => bytes.into(),
@@ -139,7 +149,8 @@ impl TextEncoding {
 /// Decodes units of two bytes each. `None` if they are not valid UTF-16.
 fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     let (units, rest) = bytes.as_chunks::<2>();
-    let text = char::decode_utf16(units.iter().map(|bytes| unit(*bytes))).collect::<Result<_, _>>().ok();
+    let text =
+        char::decode_utf16(units.iter().map(|bytes| unit(*bytes))).collect::<Result<_, _>>().ok();
     text.filter(|_| rest.is_empty())
 }
 
@@ -168,8 +179,17 @@ mod tests {
 
     use super::*;
 
-    const LABELS: [&str; 9] =
-        ["utf-8", "utf-16le", "utf-16be", "latin1", "windows-1252", "shift_jis", "gb18030", "iso-2022-jp", "big5"];
+    const LABELS: [&str; 9] = [
+        "utf-8",
+        "utf-16le",
+        "utf-16be",
+        "latin1",
+        "windows-1252",
+        "shift_jis",
+        "gb18030",
+        "iso-2022-jp",
+        "big5",
+    ];
 
     fn named(label: &str) -> Option<TextEncoding> {
         TextEncoding::named(Some(&label.to_owned())).ok().flatten()
@@ -200,7 +220,10 @@ mod tests {
         assert_eq!(error("windows-1252", "漢"), "`漢` (U+6F22) can't be encoded in windows-1252");
         assert_eq!(error("shift_jis", "漢¥"), "`¥` (U+00A5) can't be encoded in Shift_JIS");
         assert_eq!(named("windows-1252").unwrap().encode("€").unwrap(), &b"\x80"[..]);
-        assert_eq!(named("utf-16be").unwrap().encode("\u{feff}é😀").unwrap(), &b"\xfe\xff\0\xe9\xd8\x3d\xde\0"[..]);
+        assert_eq!(
+            named("utf-16be").unwrap().encode("\u{feff}é😀").unwrap(),
+            &b"\xfe\xff\0\xe9\xd8\x3d\xde\0"[..]
+        );
     }
 
     proptest! {

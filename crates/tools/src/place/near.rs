@@ -39,7 +39,12 @@ struct Near {
 
 /// The error for a failed access to a place. If the place is missing, the error names existing
 /// paths that are nearly the same.
-pub(crate) fn failure(place: &Place, error: &io::Error, tool: &str, workspace: &Workspace) -> ToolError {
+pub(crate) fn failure(
+    place: &Place,
+    error: &io::Error,
+    tool: &str,
+    workspace: &Workspace,
+) -> ToolError {
     let near = match error.kind() {
         io::ErrorKind::NotFound => hint(place.path(), tool, workspace),
         _ => String::new(),
@@ -55,7 +60,8 @@ pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String 
     let root = workspace.root();
     let may_read = |path: &Path| {
         let place = path.to_str().and_then(|path| Place::resolve(path, root).ok());
-        let judged = place.map(|place| workspace.policy().judge(tool, &[Act::Read(place)], root).verdict);
+        let judged =
+            place.map(|place| workspace.policy().judge(tool, &[Act::Read(place)], root).verdict);
         judged == Some(Verdict::Allow)
     };
     for near in near(missing).iter().filter(|near| may_read(&near.path)) {
@@ -72,19 +78,28 @@ fn near(missing: &Path) -> Vec<Near> {
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     let Some(there) = missing.ancestors().find(|path| is_there(path)) else { return Vec::new() };
     let Ok(rest) = missing.strip_prefix(there) else { return Vec::new() };
-    let mut found = vec![Near { path: there.to_owned(), differs: Differs::default(), spaces: BTreeSet::new() }];
+    let mut found =
+        vec![Near { path: there.to_owned(), differs: Differs::default(), spaces: BTreeSet::new() }];
     for part in rest {
         let mut next = Vec::new();
         for Near { path, differs, spaces } in &found {
             if is_there(&path.join(part)) {
-                next.push(Near { path: path.join(part), differs: *differs, spaces: spaces.clone() });
+                next.push(Near {
+                    path: path.join(part),
+                    differs: *differs,
+                    spaces: spaces.clone(),
+                });
                 continue;
             }
             let Some(part) = part.to_str() else { continue };
             for name in names(path) {
                 let Some(by) = Differs::between(part, &name) else { continue };
                 let own = if by.spaces { [part, &name].concat() } else { String::new() };
-                let spaces = spaces.iter().copied().chain(own.chars().filter(|c| is_odd_space(*c))).collect();
+                let spaces = spaces
+                    .iter()
+                    .copied()
+                    .chain(own.chars().filter(|c| is_odd_space(*c)))
+                    .collect();
                 next.push(Near { path: path.join(name), differs: differs.and(by), spaces });
             }
         }
@@ -101,7 +116,8 @@ fn near(missing: &Path) -> Vec<Near> {
 /// The names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().take(MAX_NAMES).flatten();
-    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
 }
@@ -110,21 +126,32 @@ impl Differs {
     /// The fewest differences that explain why two names are not equal. `None` if they are equal or
     /// differ in other ways.
     fn between(one: &str, other: &str) -> Option<Self> {
-        let each = (1_u8..8).map(|bits| Self { spaces: bits & 1 > 0, form: bits & 2 > 0, case: bits & 4 > 0 });
+        let each = (1_u8..8).map(|bits| Self {
+            spaces: bits & 1 > 0,
+            form: bits & 2 > 0,
+            case: bits & 4 > 0,
+        });
         let mut all: Vec<_> = each.collect();
-        all.sort_by_key(|differs| [differs.spaces, differs.form, differs.case].iter().filter(|by| **by).count());
+        all.sort_by_key(|differs| {
+            [differs.spaces, differs.form, differs.case].iter().filter(|by| **by).count()
+        });
         all.into_iter().find(|differs| one != other && differs.fold(one) == differs.fold(other))
     }
 
     fn and(self, other: Self) -> Self {
-        Self { spaces: self.spaces || other.spaces, form: self.form || other.form, case: self.case || other.case }
+        Self {
+            spaces: self.spaces || other.spaces,
+            form: self.form || other.form,
+            case: self.case || other.case,
+        }
     }
 
     /// The name without these differences.
     fn fold(self, name: &str) -> String {
         let mut name = name.to_owned();
         if self.spaces {
-            let plain = |c: char| if is_odd_space(c) { c.is_whitespace().then_some(' ') } else { Some(c) };
+            let plain =
+                |c: char| if is_odd_space(c) { c.is_whitespace().then_some(' ') } else { Some(c) };
             name = name.chars().filter_map(plain).collect();
         }
         if self.case {
@@ -139,7 +166,9 @@ impl Near {
         let spaces = self.spaces.iter().map(|space| match space {
             '\u{a0}' => "a no-break space (U+00A0)".to_owned(),
             '\u{202f}' => "a narrow no-break space (U+202F)".to_owned(),
-            space if space.is_whitespace() => format!("another space (U+{:04X})", u32::from(*space)),
+            space if space.is_whitespace() => {
+                format!("another space (U+{:04X})", u32::from(*space))
+            }
             unseen => format!("an invisible character (U+{:04X})", u32::from(*unseen)),
         });
         let form = self.differs.form.then(|| "the form of its accents (NFC or NFD)".to_owned());

@@ -26,12 +26,14 @@ pub(crate) struct OpenParent {
 /// Opens `path` relative to `folder`, or from the root if it is absolute. No part of it may be a
 /// link or `..`. Opening a pipe does not block.
 pub(crate) fn open(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let nonblocking = if flags == HOLD { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
+    let nonblocking =
+        if flags == HOLD { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
     let flags = flags | nonblocking | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
-        let beneath = if path.is_absolute() { ResolveFlags::empty() } else { ResolveFlags::BENEATH };
+        let beneath =
+            if path.is_absolute() { ResolveFlags::empty() } else { ResolveFlags::BENEATH };
         match openat2(&folder, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | beneath) {
             // Unknown to an old kernel, or forbidden in a container.
             Err(Errno::NOSYS | Errno::PERM) => {}
@@ -47,7 +49,10 @@ fn step_by_step(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd
         true => openat(CWD, "/", hold, Mode::empty())?,
         false => openat(folder, ".", hold, Mode::empty())?,
     };
-    let mut parts = path.components().filter(|part| !matches!(part, Component::RootDir | Component::CurDir)).peekable();
+    let mut parts = path
+        .components()
+        .filter(|part| !matches!(part, Component::RootDir | Component::CurDir))
+        .peekable();
     while let Some(part) = parts.next() {
         if part == Component::ParentDir {
             return Err(Errno::XDEV);
@@ -82,8 +87,7 @@ impl OpenParent {
     /// Like [`of`](Self::of), but creates missing folders.
     pub(crate) fn open_or_create(path: &Path) -> io::Result<Self> {
         let (folder, name) = folder_and_name(path)?;
-        let missing =
-            |folder: &Path| matches!(open(CWD, folder, HOLD), Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let missing = |folder: &Path| matches!(open(CWD, folder, HOLD), Err(error) if error.kind() == io::ErrorKind::NotFound);
         let there = folder.ancestors().find(|folder| !missing(folder)).unwrap_or(Path::new("/"));
         let mut held = open(CWD, there, HOLD)?;
         for part in folder.strip_prefix(there).unwrap_or(Path::new("")) {
@@ -126,7 +130,9 @@ impl OpenParent {
 }
 
 fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
-    path.parent().zip(path.file_name()).ok_or_else(|| io::Error::other("it is a folder, not a file"))
+    path.parent()
+        .zip(path.file_name())
+        .ok_or_else(|| io::Error::other("it is a folder, not a file"))
 }
 
 /// The error for anything but a regular file.

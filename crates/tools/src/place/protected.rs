@@ -145,7 +145,8 @@ fn folded(name: &str) -> String {
     // Go through upper case, to fold characters that have no lower case of their own (`ſ`, `ß`),
     // too. No file system folds compatible forms, but folding them does no harm.
     let upper = name.nfkc().flat_map(char::to_uppercase);
-    let folded: String = upper.flat_map(char::to_lowercase).nfkc().filter(|c| !is_ignored(*c)).collect();
+    let folded: String =
+        upper.flat_map(char::to_lowercase).nfkc().filter(|c| !is_ignored(*c)).collect();
     folded.trim_end_matches(['.', ' ']).to_owned()
 }
 
@@ -167,7 +168,11 @@ fn is_short_for(name: &str, long: &str) -> bool {
     let number = rest.split_once('.').map_or(rest, |(number, _)| number);
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let long = long.trim_start_matches('.').split('.').next().unwrap_or_default();
-    is_number && !stem.is_empty() && stem.len() <= 6 && long.starts_with(stem) && (stem.len() == 6 || stem == long)
+    is_number
+        && !stem.is_empty()
+        && stem.len() <= 6
+        && long.starts_with(stem)
+        && (stem.len() == 6 || stem == long)
 }
 
 #[cfg(test)]
@@ -232,11 +237,25 @@ mod tests {
             ".devcontainer.json",
         ] {
             assert!(is_protected_name(name), "{name:?}");
-            assert!(is_protected(&Path::new("/w/sub").join(name).join("x"), Path::new("/w")), "{name:?}");
+            assert!(
+                is_protected(&Path::new("/w/sub").join(name).join("x"), Path::new("/w")),
+                "{name:?}"
+            );
         }
-        for name in
-            ["git", ".github", ".gitignore", "git~", "git~x", "gitt~1", "ba~1", ".gi.t", "x.git", "~1", ":.git", "…"]
-        {
+        for name in [
+            "git",
+            ".github",
+            ".gitignore",
+            "git~",
+            "git~x",
+            "gitt~1",
+            "ba~1",
+            ".gi.t",
+            "x.git",
+            "~1",
+            ":.git",
+            "…",
+        ] {
             assert!(!is_protected_name(name), "{name:?}");
         }
         assert!(!is_protected(Path::new("/home/.config/w/x"), Path::new("/home/.config/w")));

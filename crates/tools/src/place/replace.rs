@@ -5,7 +5,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, fchown, openat, statat, unlinkat};
+use rustix::fs::{
+    Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, fchown, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::attributes;
@@ -46,7 +48,8 @@ impl OpenParent {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
             if self.open()?.is_some_and(|(old, _)| attributes::has_capabilities(&old)) {
-                let why = "it has capabilities (`getcap` shows them): remove them with `setcap -r` first";
+                let why =
+                    "it has capabilities (`getcap` shows them): remove them with `setcap -r` first";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
             // The rename needs only a writable folder, but the file itself must be writable, too.
@@ -60,7 +63,11 @@ impl OpenParent {
             // lose both the old and the new text.
             match draft.file.sync_data() {
                 // Not every file system supports this.
-                Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput
+                    ) => {}
                 synced => synced?,
             }
         }
@@ -70,7 +77,8 @@ impl OpenParent {
     /// Whether the file here is still `old`, unchanged.
     fn is_still(&self, old: &Metadata) -> bool {
         // Any user can set the modification time back, but not the change time.
-        let times = |file: &Metadata| (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
+        let times =
+            |file: &Metadata| (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
         let like = |file: &Metadata| (file.dev(), file.ino(), file.size(), times(file));
         self.open().is_ok_and(|now| now.is_some_and(|(_, now)| like(&now) == like(old)))
     }
@@ -89,8 +97,9 @@ impl<'a> TempFile<'a> {
                 Err(Errno::EXIST) => {}
                 Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) if old.is_some() => {
                     let error = io::Error::from(error);
-                    let why =
-                        format!("the file can't be replaced, because no file can be created in its folder: {error}");
+                    let why = format!(
+                        "the file can't be replaced, because no file can be created in its folder: {error}"
+                    );
                     return Err(io::Error::new(error.kind(), why));
                 }
                 Err(error) => return Err(error.into()),
@@ -108,7 +117,8 @@ impl<'a> TempFile<'a> {
             }
         }
         // The file here may have changed since, but `rename_into_place` checks that once more.
-        let keeps_list = self.spot.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
+        let keeps_list =
+            self.spot.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
         let mut mode = old.mode() & 0o1777;
         if !keeps_list || self.file.metadata()?.gid() != old.gid() {
             // The rights of the old group are not meant for another one, and with a list, these
@@ -185,7 +195,10 @@ mod tests {
         fs::write(root.join("there"), "text").unwrap();
         for target in ["there", "missing"] {
             symlink(target, root.join("link")).unwrap();
-            assert_eq!(create(&spot, "link", Mode::from_raw_mode(0o600)).unwrap_err(), Errno::EXIST);
+            assert_eq!(
+                create(&spot, "link", Mode::from_raw_mode(0o600)).unwrap_err(),
+                Errno::EXIST
+            );
             fs::remove_file(root.join("link")).unwrap();
         }
         assert!(!root.join("missing").exists());
@@ -203,16 +216,33 @@ mod tests {
         let (_, old) = spot.open().unwrap().unwrap();
         let draft = TempFile::create_beside(&spot, Some(&old)).unwrap();
         fs::write(&path, "somebody else's").unwrap();
-        assert!(draft.rename_into_place(Some(&old)).unwrap_err().to_string().contains("just changed it"));
+        assert!(
+            draft
+                .rename_into_place(Some(&old))
+                .unwrap_err()
+                .to_string()
+                .contains("just changed it")
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
         // A modification time that is set back does not hide the change.
         let (file, old) = spot.open().unwrap().unwrap();
         let draft = TempFile::create_beside(&spot, Some(&old)).unwrap();
         fs::write(&path, "SOMEBODY ELSE'S").unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(old.modified().unwrap()).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(old.modified().unwrap())
+            .unwrap();
         let now = file.metadata().unwrap();
         assert_eq!((now.modified().unwrap(), now.len()), (old.modified().unwrap(), old.len()));
-        assert!(draft.rename_into_place(Some(&old)).unwrap_err().to_string().contains("just changed it"));
+        assert!(
+            draft
+                .rename_into_place(Some(&old))
+                .unwrap_err()
+                .to_string()
+                .contains("just changed it")
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "SOMEBODY ELSE'S");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "drafts are removed");
     }

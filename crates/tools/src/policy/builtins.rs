@@ -7,15 +7,24 @@ use crate::script::Word;
 /// name.
 pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     let has_option = |letter| {
-        words.iter().filter_map(Word::literal).any(|word| word.starts_with(['-', '+']) && word.contains::<char>(letter))
+        words
+            .iter()
+            .filter_map(Word::literal)
+            .any(|word| word.starts_with(['-', '+']) && word.contains::<char>(letter))
     };
     let names_evaluated = || {
-        let names = words.iter().filter_map(Word::literal).map(|word| word.split(['=', '+']).next().unwrap_or(word));
+        let names = words
+            .iter()
+            .filter_map(Word::literal)
+            .map(|word| word.split(['=', '+']).next().unwrap_or(word));
         names.into_iter().any(variables::is_evaluated)
     };
     // A subscript is arithmetic, which evaluates variables and their values in turn.
-    let has_subscript =
-        || words.iter().any(|word| word.literal().map_or(*word == Word::Dynamic, |word| word.contains('[')));
+    let has_subscript = || {
+        words
+            .iter()
+            .any(|word| word.literal().map_or(*word == Word::Dynamic, |word| word.contains('[')))
+    };
     // An array in parentheses is expanded by the assignment, even if it is quoted.
     let has_array = || words.iter().filter_map(Word::literal).any(|word| word.contains("=("));
     let is_of_arrays = || has_option('a') || has_option('A');
@@ -24,13 +33,19 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
         "hash" => has_option('p') || words.contains(&Word::Dynamic),
         // With `-n`, the variable is an alias of another one, which may be one that bash evaluates.
         "declare" | "local" | "typeset" => {
-            has_option('i') || has_option('n') || has_subscript() || has_array() || names_evaluated()
+            has_option('i')
+                || has_option('n')
+                || has_subscript()
+                || has_array()
+                || names_evaluated()
         }
         "set" | "shopt" => changes_reading(words),
         "read" | "unset" => has_subscript() || names_evaluated(),
         // If the variable is not an array yet, these read an unknown word as one only with `-a` or
         // `-A`.
-        "export" | "readonly" => has_array() || is_of_arrays() && words.contains(&Word::Dynamic) || names_evaluated(),
+        "export" | "readonly" => {
+            has_array() || is_of_arrays() && words.contains(&Word::Dynamic) || names_evaluated()
+        }
         // These take only names.
         "getopts" | "mapfile" | "readarray" => names_evaluated(),
         _ => evaluates(program, words),
@@ -50,12 +65,16 @@ fn changes_reading(words: &[Word]) -> bool {
 /// Whether `program` evaluates some of `words` or sets variables that they name. No rule allows
 /// that.
 pub(super) fn evaluates(program: &str, words: &[Word]) -> bool {
-    let is_option = |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--");
+    let is_option =
+        |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--");
     match program {
         "printf" => {
-            words.first().is_some_and(is_option) || words.iter().take(2).any(|word| word.literal().is_none_or(counts))
+            words.first().is_some_and(is_option)
+                || words.iter().take(2).any(|word| word.literal().is_none_or(counts))
         }
-        "test" | "[" => words.iter().any(|word| *word == Word::Dynamic || matches!(word.literal(), Some("-v" | "-R"))),
+        "test" | "[" => words
+            .iter()
+            .any(|word| *word == Word::Dynamic || matches!(word.literal(), Some("-v" | "-R"))),
         "wait" => words.iter().any(is_option),
         _ => false,
     }
@@ -65,7 +84,8 @@ pub(super) fn evaluates(program: &str, words: &[Word]) -> bool {
 fn counts(format: &str) -> bool {
     let plain = format.replace("%%", "");
     let conversions = plain.split('%').skip(1);
-    let kinds =
-        conversions.map(|text| text.trim_start_matches(|c: char| "hlLjztq".contains(c) || !c.is_ascii_alphabetic()));
+    let kinds = conversions.map(|text| {
+        text.trim_start_matches(|c: char| "hlLjztq".contains(c) || !c.is_ascii_alphabetic())
+    });
     kinds.into_iter().any(|kind| kind.starts_with('n'))
 }

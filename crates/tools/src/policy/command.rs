@@ -18,7 +18,13 @@ use crate::script::{Assignment, Redirection, Word};
 type NotAllowed = Option<String>;
 
 impl Policy {
-    pub(super) fn judge_command(&self, tool: &str, command: &str, root: &Path, parts: &mut Vec<Part>) {
+    pub(super) fn judge_command(
+        &self,
+        tool: &str,
+        command: &str,
+        root: &Path,
+        parts: &mut Vec<Part>,
+    ) {
         let (opened, before) = (CommandEffects::new(command), parts.len());
         let folder = WorkingFolder::from_targets(&opened.cd_targets, root, self.home.as_deref());
         for deed in opened.effects {
@@ -27,7 +33,9 @@ impl Policy {
                     Some(self.judge_call(tool, text, &assignments, &run, folder))
                 }
                 CommandEffect::Text(text, run) => Some(self.judge_text(tool, text, &run)),
-                CommandEffect::Redirect(redirection) => self.judge_redirection(tool, &redirection, folder, root),
+                CommandEffect::Redirect(redirection) => {
+                    self.judge_redirection(tool, &redirection, folder, root)
+                }
                 CommandEffect::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
             });
         }
@@ -65,7 +73,11 @@ impl Policy {
                     return Err(Some(ahead(&assignment.name)));
                 }
             }
-            if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, folder) }
+            if run.words.is_empty() {
+                Ok("it only sets a variable".to_owned())
+            } else {
+                policy.allows_run(run, folder)
+            }
         };
         self.judge_act(PolicyClass::Run, restricts, allowed).part(text)
     }
@@ -80,13 +92,16 @@ impl Policy {
     /// Whether rules allow a program and every program that it would run.
     fn allows_run(&self, run: &Run, folder: WorkingFolder) -> Result<String, NotAllowed> {
         let no = |why: &str| Err(Some(why.to_owned()));
-        let Some(program) = run.words.first().and_then(|word| word.known(self.home.as_deref())) else {
+        let Some(program) = run.words.first().and_then(|word| word.known(self.home.as_deref()))
+        else {
             return no("its program is known only at run time");
         };
         let program = &*program;
         let own = run.called_by_bash && !program.contains('/');
         if own && programs::is_evaluating(program) {
-            return Err(Some(format!("`{program}` evaluates its arguments or changes the meaning of later words")));
+            return Err(Some(format!(
+                "`{program}` evaluates its arguments or changes the meaning of later words"
+            )));
         }
         if own && builtins::evaluates(program, &run.words[1..]) {
             return Err(Some(format!("`{program}` evaluates some of its arguments")));
@@ -104,7 +119,9 @@ impl Policy {
         }
         if own && programs::is_quiet(program) {
             return match program == "cd" && folder == WorkingFolder::Anywhere {
-                true => no("the command leaves the workspace, or its folder is known only at run time"),
+                true => {
+                    no("the command leaves the workspace, or its folder is known only at run time")
+                }
                 false => Ok(format!("`{program}` runs no program and changes no file")),
             };
         }
@@ -113,9 +130,13 @@ impl Policy {
             return Err(Some(format!("it is not clear which command `{program}` would run")));
         }
         if !wrapper.harmless || program.contains('/') {
-            return Err(Some(format!("a rule that allows the wrapped command does not allow `{program}`")));
+            return Err(Some(format!(
+                "a rule that allows the wrapped command does not allow `{program}`"
+            )));
         }
-        if let Some((name, _)) = wrapper.sets.iter().find(|(name, value)| !variables::is_harmless(name, Some(value))) {
+        if let Some((name, _)) =
+            wrapper.sets.iter().find(|(name, value)| !variables::is_harmless(name, Some(value)))
+        {
             return Err(Some(format!("it sets {name}, which can change which programs run")));
         }
         if run.calls.is_empty() {
@@ -144,7 +165,11 @@ impl Policy {
             return None;
         }
         if folder != WorkingFolder::Here && !path.starts_with('/') {
-            return Some(self.judge_unknown(tool, what, "its folder is unknown, because the command changes folders"));
+            return Some(self.judge_unknown(
+                tool,
+                what,
+                "its folder is unknown, because the command changes folders",
+            ));
         }
         // Bash opens network connections for some paths in `/dev`; others there name the command's
         // open descriptors.
@@ -156,7 +181,11 @@ impl Policy {
                 place
             }
             Ok(_) => {
-                return Some(self.judge_unknown(tool, what, "which file this is depends on the process that opens it"));
+                return Some(self.judge_unknown(
+                    tool,
+                    what,
+                    "which file this is depends on the process that opens it",
+                ));
             }
             Err(_) => return Some(self.judge_unknown(tool, what, "this path can't be resolved")),
         };
@@ -176,7 +205,9 @@ impl Policy {
     /// Judges a part that is unknown until it runs.
     fn judge_unknown(&self, tool: &str, what: String, why: &str) -> Part {
         let allowed = |_: &Self| Err(Some(why.to_owned()));
-        let part = self.judge_act(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed).part(what);
+        let part = self
+            .judge_act(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed)
+            .part(what);
         if part.verdict == Verdict::Ask { Part { why: why.to_owned(), ..part } } else { part }
     }
 }
@@ -194,8 +225,9 @@ fn restricts(rule: &CompiledRule, tool: &str, run: &Run) -> Match {
 
 /// Whether a program may run more than the calls that are known.
 fn may_run_more(run: &Run) -> bool {
-    let wraps =
-        |wrapper: &Wrapper| wrapper.unclear || wrapper.sets.iter().any(|(name, _)| variables::is_evaluated(name));
+    let wraps = |wrapper: &Wrapper| {
+        wrapper.unclear || wrapper.sets.iter().any(|(name, _)| variables::is_evaluated(name))
+    };
     let is_evaluated = |(program, words): (&Word, &[Word])| match program {
         Word::Literal(program) => run.called_by_bash && builtins::may_run(program, words),
         Word::Home(_) | Word::Dynamic => false,

@@ -77,7 +77,10 @@ impl CommandEffects {
                 }
                 ScriptEffect::Text { call } => {
                     let words = vec![Word::Literal("cat".to_owned())];
-                    CommandEffect::Text(call, Run { words, wrapper: None, calls: Vec::new(), called_by_bash: true })
+                    CommandEffect::Text(
+                        call,
+                        Run { words, wrapper: None, calls: Vec::new(), called_by_bash: true },
+                    )
                 }
                 ScriptEffect::Redirect(redirection) => CommandEffect::Redirect(redirection),
                 ScriptEffect::Unclear { text, why } => CommandEffect::Unclear(text, why),
@@ -100,8 +103,11 @@ impl CommandEffects {
             for call in wrapper.calls.drain(..) {
                 calls.push(self.run(call, by_bash && !wrapper.outside, depth + 1));
             }
-            let guessed = (words.len() - wrapper.possible_starts..words.len()).take(MAX_POSSIBLE_STARTS);
-            let guessed = guessed.filter_map(|at| unwrap_wrapper(&words[at..])).flat_map(|wrapper| wrapper.scripts);
+            let guessed =
+                (words.len() - wrapper.possible_starts..words.len()).take(MAX_POSSIBLE_STARTS);
+            let guessed = guessed
+                .filter_map(|at| unwrap_wrapper(&words[at..]))
+                .flat_map(|wrapper| wrapper.scripts);
             for script in wrapper.scripts.drain(..).chain(guessed) {
                 self.add_script(&script, depth + 1);
                 if self.full {

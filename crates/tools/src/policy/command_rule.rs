@@ -39,17 +39,30 @@ impl Glob {
         let folds = !allows && cfg!(target_os = "macos");
         // `[` alone is the name of a program.
         let literal = text == "[" || !text.contains(['*', '?', '[', ']', '{', '}', '\\']);
-        let below_home = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let below_home =
+            text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let text = match below_home {
             None => text.to_owned(),
             Some(rest) => {
                 let home = home.ok_or("`~` needs HOME, which is not set")?;
-                if literal { format!("{home}{rest}") } else { format!("{}{rest}", globset::escape(home)) }
+                if literal {
+                    format!("{home}{rest}")
+                } else {
+                    format!("{}{rest}", globset::escape(home))
+                }
             }
         };
-        let compile = || GlobBuilder::new(&text).case_insensitive(folds).build().map(|glob| glob.compile_matcher());
-        let matcher =
-            if literal { None } else { Some(compile().map_err(|error| format!("{}: `{text}`", error.kind()))?) };
+        let compile = || {
+            GlobBuilder::new(&text)
+                .case_insensitive(folds)
+                .build()
+                .map(|glob| glob.compile_matcher())
+        };
+        let matcher = if literal {
+            None
+        } else {
+            Some(compile().map_err(|error| format!("{}: `{text}`", error.kind()))?)
+        };
         Ok(Self { text, matcher, folds })
     }
 
@@ -79,7 +92,13 @@ impl CommandRule {
         let compile = |word: &&str| Glob::new(word, home, allows);
         let arguments = arguments.iter().map(compile).collect::<Result<_, _>>()?;
         let name = Glob::new(programs::name_of(program), home, allows).ok();
-        let rule = Self { program: compile(program)?, arguments, open, name, home: home.map(str::to_owned) };
+        let rule = Self {
+            program: compile(program)?,
+            arguments,
+            open,
+            name,
+            home: home.map(str::to_owned),
+        };
         if allows { rule.check().map(|()| rule) } else { Ok(rule) }
     }
 
@@ -97,7 +116,9 @@ impl CommandRule {
         let wide = self.open || !self.arguments.iter().all(Glob::is_literal);
         let name = programs::name_of(program);
         if is_wrapper(name) && wide {
-            return Err(format!("`{name}` runs other programs: write the whole command, or allow the wrapped command"));
+            return Err(format!(
+                "`{name}` runs other programs: write the whole command, or allow the wrapped command"
+            ));
         }
         if programs::is_runner(name) && wide && !self.names_subcommand() {
             return Err(match programs::has_subcommands(name) {
@@ -120,19 +141,23 @@ impl CommandRule {
         let texts = self.arguments.iter().map(|word| word.text.as_str());
         let before = std::iter::once("").chain(texts);
         // An interpreter's module follows `-m`.
-        let takes_a_value =
-            |option: &str| option.starts_with('-') && !matches!(option, "-m" | "--") && !option.contains('=');
+        let takes_a_value = |option: &str| {
+            option.starts_with('-') && !matches!(option, "-m" | "--") && !option.contains('=')
+        };
         let is_part = |(word, before): (&Glob, &str)| {
             word.is_literal() && !word.text.starts_with(['-', '+']) && !takes_a_value(before)
         };
-        self.arguments.first().is_some_and(Glob::is_literal) && self.arguments.iter().zip(before).any(is_part)
+        self.arguments.first().is_some_and(Glob::is_literal)
+            && self.arguments.iter().zip(before).any(is_part)
     }
 
     /// Whether the rule allows a call. Every word that the pattern covers must be known.
     pub(super) fn allows(&self, words: &[Word]) -> bool {
         let Some((program, arguments)) = words.split_first() else { return false };
         // A path names a different program, even if its last part is the same.
-        let is_program = program.known(self.home.as_deref()).is_some_and(|program| self.program.matches(&program));
+        let is_program = program
+            .known(self.home.as_deref())
+            .is_some_and(|program| self.program.matches(&program));
         is_program && self.arguments(arguments) == Match::Yes
     }
 

@@ -19,11 +19,18 @@ pub(crate) struct Exceptions<'a> {
 
 impl Policy {
     /// The rules that limit a walk of `tool` through `folder`, in the workspace at `root`.
-    pub(crate) fn exceptions<'a>(&'a self, tool: &'a str, folder: &Place, root: &'a Path) -> Exceptions<'a> {
-        let restricts = |rule: &CompiledRule, path: &Path| rule.restricts_walk(tool, path, root) != Match::No;
+    pub(crate) fn exceptions<'a>(
+        &'a self,
+        tool: &'a str,
+        folder: &Place,
+        root: &'a Path,
+    ) -> Exceptions<'a> {
+        let restricts =
+            |rule: &CompiledRule, path: &Path| rule.restricts_walk(tool, path, root) != Match::No;
         // An ask rule that matches `folder` itself was approved before the walk.
-        let only_below =
-            |rule: &&CompiledRule| !restricts(rule, folder.path()) && !restricts(rule, folder.given_path());
+        let only_below = |rule: &&CompiledRule| {
+            !restricts(rule, folder.path()) && !restricts(rule, folder.given_path())
+        };
         let asked: &[_] = if self.mode == PolicyMode::All { &[] } else { &self.rules.ask };
         let rules = self.rules.deny.iter().chain(asked.iter().filter(only_below)).collect();
         Exceptions { rules, tool, root }

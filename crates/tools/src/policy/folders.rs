@@ -25,7 +25,8 @@ pub(super) enum WorkingFolder {
 impl WorkingFolder {
     /// For a command that may change to any of `targets`, in any order and any number of times.
     pub(super) fn from_targets(targets: &[Option<Word>], root: &Path, home: Option<&str>) -> Self {
-        let known: Option<BTreeSet<_>> = targets.iter().map(|word| word.as_ref()?.known(home)).collect();
+        let known: Option<BTreeSet<_>> =
+            targets.iter().map(|word| word.as_ref()?.known(home)).collect();
         match known {
             Some(targets) if targets.is_empty() => Self::Here,
             Some(targets) if stays_in_workspace(&targets, root) => Self::Below,
@@ -46,7 +47,10 @@ fn stays_in_workspace(targets: &BTreeSet<Cow<'_, str>>, root: &Path) -> bool {
             let goes_up = Path::new(target).components().any(|part| part == Component::ParentDir);
             match Place::resolve(target, &folder) {
                 Ok(place)
-                    if place.path().starts_with(root) && !place.differs_per_process() && !goes_up && target != "-" =>
+                    if place.path().starts_with(root)
+                        && !place.differs_per_process()
+                        && !goes_up
+                        && target != "-" =>
                 {
                     let path = place.path().to_owned();
                     if !folders.contains(&path) && path.is_dir() {

@@ -53,10 +53,13 @@ pub(super) fn command(pattern: &str) -> Result<(), String> {
 /// Checks the pattern of a path.
 pub(super) fn path(pattern: &str) -> Result<(), String> {
     let first = pattern.split('/').next().unwrap_or_default();
-    let variable = first.strip_prefix('$').map(|name| name.trim_start_matches('{').trim_end_matches('}'));
+    let variable =
+        first.strip_prefix('$').map(|name| name.trim_start_matches('{').trim_end_matches('}'));
     let is_name = |name: &&str| {
         name.starts_with(|c: char| !c.is_ascii_digit())
-            && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     };
     if let Some(name) = variable.filter(is_name) {
         return Err(match name {
@@ -66,7 +69,10 @@ pub(super) fn path(pattern: &str) -> Result<(), String> {
     }
     for quote in ['"', '\''] {
         if pattern.len() > 1 && pattern.starts_with(quote) && pattern.ends_with(quote) {
-            return Err(format!("paths are compared without quotes: write `{}`", pattern.trim_matches(quote)));
+            return Err(format!(
+                "paths are compared without quotes: write `{}`",
+                pattern.trim_matches(quote)
+            ));
         }
     }
     Ok(())

@@ -41,7 +41,10 @@ impl PathRule {
         }
         let mut globs = GlobSetBuilder::new();
         // `docs/**` also matches the folder itself.
-        for pattern in [Some(full.as_str()), full.strip_suffix("/**")].into_iter().flatten().filter(|it| !it.is_empty())
+        for pattern in [Some(full.as_str()), full.strip_suffix("/**")]
+            .into_iter()
+            .flatten()
+            .filter(|it| !it.is_empty())
         {
             let mut glob = GlobBuilder::new(pattern);
             glob.literal_separator(true).case_insensitive(!allows && cfg!(target_os = "macos"));

@@ -41,7 +41,12 @@ const PREFIXES: [Prefix; 26] = [
     Prefix { name: "builtin", ..HARMLESS },
     Prefix { name: "command", flags: "pvV", ..HARMLESS },
     Prefix { name: "chrt", flags: "bfior", numbers: 1, ..HARMLESS },
-    Prefix { name: "env", flags: "i0v", long_flags: &["ignore-environment", "null", "debug"], ..HARMLESS },
+    Prefix {
+        name: "env",
+        flags: "i0v",
+        long_flags: &["ignore-environment", "null", "debug"],
+        ..HARMLESS
+    },
     Prefix {
         name: "ionice",
         flags: "t",
@@ -50,10 +55,21 @@ const PREFIXES: [Prefix; 26] = [
         long_values: &["class", "classdata"],
         ..HARMLESS
     },
-    Prefix { name: "nice", flags: "0123456789", values: "n", long_values: &["adjustment"], ..HARMLESS },
+    Prefix {
+        name: "nice",
+        flags: "0123456789",
+        values: "n",
+        long_values: &["adjustment"],
+        ..HARMLESS
+    },
     Prefix { name: "nohup", ..HARMLESS },
     Prefix { name: "setsid", flags: "cfw", long_flags: &["ctty", "fork", "wait"], ..HARMLESS },
-    Prefix { name: "stdbuf", values: "ioe", long_values: &["input", "output", "error"], ..HARMLESS },
+    Prefix {
+        name: "stdbuf",
+        values: "ioe",
+        long_values: &["input", "output", "error"],
+        ..HARMLESS
+    },
     Prefix { name: "taskset", flags: "c", long_flags: &["cpu-list"], numbers: 1, ..HARMLESS },
     Prefix { name: "time", flags: "pv", long_flags: &["portability", "verbose"], ..HARMLESS },
     Prefix {
@@ -83,7 +99,13 @@ const PREFIXES: [Prefix; 26] = [
     Prefix { name: "linux64", ..NONE },
     Prefix { name: "pkexec", ..NONE },
     Prefix { name: "strace", flags: "fFqvyTtrxzCcdihkwDY", values: "oeaIOPpsSuUX", ..NONE },
-    Prefix { name: "sudo", flags: "AbEHknPSs", values: "CghprTtUu", long_values: &["user", "group"], ..NONE },
+    Prefix {
+        name: "sudo",
+        flags: "AbEHknPSs",
+        values: "CghprTtUu",
+        long_values: &["user", "group"],
+        ..NONE
+    },
     Prefix { name: "toybox", ..NONE },
     Prefix { name: "unbuffer", ..NONE },
 ];
@@ -115,10 +137,13 @@ impl Prefix {
             let is_known = |words: &[Word]| !words.contains(&Word::Dynamic);
             at = words.get(at..end).is_some_and(is_known).then_some(end).ok_or(at)?;
         }
-        let is_number = |word: &Word| word.literal().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let is_number = |word: &Word| {
+            word.literal().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+        };
         let (numbers, others) = (at + self.numbers, at + self.numbers + self.others);
         let numbers_are = words.get(at..numbers).is_some_and(|words| words.iter().all(is_number));
-        let others_are = words.get(numbers..others).is_some_and(|words| !words.contains(&Word::Dynamic));
+        let others_are =
+            words.get(numbers..others).is_some_and(|words| !words.contains(&Word::Dynamic));
         if numbers_are && others_are { Ok(others) } else { Err(at) }
     }
 

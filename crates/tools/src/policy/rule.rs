@@ -51,15 +51,19 @@ impl CompiledRule {
         };
         let subject = match (rule.tool.as_str(), &rule.pattern, group) {
             ("shell", None, _) if allows => {
-                return Err(error("it would allow every command: use `--policy all` for that".to_owned()));
+                return Err(error(
+                    "it would allow every command: use `--policy all` for that".to_owned(),
+                ));
             }
-            ("shell", Some(pattern), _) => {
-                RuleTarget::Commands(Box::new(CommandRule::new(pattern, home, allows).map_err(error)?))
-            }
+            ("shell", Some(pattern), _) => RuleTarget::Commands(Box::new(
+                CommandRule::new(pattern, home, allows).map_err(error)?,
+            )),
             (_, Some(pattern), Some(group)) => {
                 RuleTarget::Places(group, PathRule::new(pattern, home, allows).map_err(error)?)
             }
-            (_, None, Some(group @ (Group::Read | Group::Write))) => RuleTarget::Places(group, PathRule::any()),
+            (_, None, Some(group @ (Group::Read | Group::Write))) => {
+                RuleTarget::Places(group, PathRule::any())
+            }
             (_, None, _) => RuleTarget::Tool,
             (tool, Some(_), None) => {
                 return Err(error(format!("`{tool}` takes no pattern: write `{tool}` alone")));
@@ -70,20 +74,38 @@ impl CompiledRule {
 
     /// Whether the rule matches every call of `tool`.
     pub(super) fn names(&self, tool: &str) -> Match {
-        if matches!(self.subject, RuleTarget::Tool) && self.rule.tool == tool { Match::Yes } else { Match::No }
+        if matches!(self.subject, RuleTarget::Tool) && self.rule.tool == tool {
+            Match::Yes
+        } else {
+            Match::No
+        }
     }
 
-    pub(super) fn allows_place(&self, tool: &str, place: &Place, writes: bool, root: &Path) -> bool {
+    pub(super) fn allows_place(
+        &self,
+        tool: &str,
+        place: &Place,
+        writes: bool,
+        root: &Path,
+    ) -> bool {
         match &self.subject {
             RuleTarget::Tool => self.rule.tool == tool,
-            RuleTarget::Places(group, path) => self.covers(*group, tool, writes) && path.allows(place, root),
+            RuleTarget::Places(group, path) => {
+                self.covers(*group, tool, writes) && path.allows(place, root)
+            }
             RuleTarget::Commands(_) => false,
         }
     }
 
     /// Whether the rule restricts reading or writing `place`. Reading a folder may read everything
     /// below it.
-    pub(super) fn restricts_place(&self, tool: &str, place: &Place, writes: bool, root: &Path) -> Match {
+    pub(super) fn restricts_place(
+        &self,
+        tool: &str,
+        place: &Place,
+        writes: bool,
+        root: &Path,
+    ) -> Match {
         match &self.subject {
             RuleTarget::Tool => self.names(tool),
             RuleTarget::Places(group, path) if self.covers(*group, tool, writes) => {
@@ -97,7 +119,9 @@ impl CompiledRule {
     pub(super) fn allows_walk(&self, tool: &str, place: &Place, root: &Path) -> bool {
         match &self.subject {
             RuleTarget::Tool => self.rule.tool == tool,
-            RuleTarget::Places(group, path) => self.covers(*group, tool, false) && path.allows_below(place, root),
+            RuleTarget::Places(group, path) => {
+                self.covers(*group, tool, false) && path.allows_below(place, root)
+            }
             RuleTarget::Commands(_) => false,
         }
     }
@@ -106,7 +130,9 @@ impl CompiledRule {
     pub(super) fn restricts_walk(&self, tool: &str, path: &Path, root: &Path) -> Match {
         match &self.subject {
             RuleTarget::Tool => self.names(tool),
-            RuleTarget::Places(group, rule) if self.covers(*group, tool, false) && rule.matches(path, root) => {
+            RuleTarget::Places(group, rule)
+                if self.covers(*group, tool, false) && rule.matches(path, root) =>
+            {
                 Match::Yes
             }
             RuleTarget::Places(..) | RuleTarget::Commands(_) => Match::No,
@@ -136,7 +162,9 @@ impl CompiledRule {
     /// Whether the rule restricts an act that is unknown until it runs.
     pub(super) fn restricts_unknown(&self, tool: &str) -> Match {
         match &self.subject {
-            RuleTarget::Commands(_) | RuleTarget::Places(Group::Read | Group::Write, _) => Match::Maybe,
+            RuleTarget::Commands(_) | RuleTarget::Places(Group::Read | Group::Write, _) => {
+                Match::Maybe
+            }
             RuleTarget::Tool => self.names(tool),
             RuleTarget::Places(Group::Own, _) => Match::No,
         }

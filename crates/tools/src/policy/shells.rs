@@ -28,7 +28,9 @@ pub(super) fn script(words: &[Word]) -> Option<&str> {
     while let Some(word) = words.next()?.literal() {
         let option = match word.strip_prefix(['-', '+']) {
             None => return has_script.then_some(word),
-            Some(_) if matches!(word, "-" | "--") => return words.next()?.literal().filter(|_| has_script),
+            Some(_) if matches!(word, "-" | "--") => {
+                return words.next()?.literal().filter(|_| has_script);
+            }
             Some(option) => option,
         };
         let long = option.strip_prefix('-').unwrap_or(option);

@@ -26,13 +26,14 @@ const LOCALES: [&str; 5] = ["", "C", "POSIX", "C.UTF-8", "en_US.UTF-8"];
 const FRONTENDS: [&str; 4] = ["dialog", "noninteractive", "readline", "teletype"];
 
 /// Variables that bash treats as numbers: it evaluates any value that they are set to.
-const NUMBERS: [&str; 8] = ["BASHPID", "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM", "BASH_SUBSHELL"];
+const NUMBERS: [&str; 8] =
+    ["BASHPID", "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM", "BASH_SUBSHELL"];
 
 /// Whether bash evaluates the variable, runs the file that it names, or reads scripts differently
 /// because of it.
 pub(super) fn is_evaluated(name: &str) -> bool {
-    let is_run =
-        matches!(name, "BASH_ENV" | "ENV" | "PROMPT_COMMAND" | "PS0" | "PS4") || name.starts_with("BASH_FUNC_");
+    let is_run = matches!(name, "BASH_ENV" | "ENV" | "PROMPT_COMMAND" | "PS0" | "PS4")
+        || name.starts_with("BASH_FUNC_");
     is_run || matches!(name, "BASHOPTS" | "HOME" | "SHELLOPTS") || NUMBERS.contains(&name)
 }
 
@@ -41,7 +42,8 @@ pub(super) fn is_evaluated(name: &str) -> bool {
 pub(super) fn evaluates(assignment: &Assignment) -> bool {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let name = assignment.name.as_str();
-    is_evaluated(name) && !(NUMBERS.contains(&name) && assignment.value.literal().is_some_and(is_number))
+    is_evaluated(name)
+        && !(NUMBERS.contains(&name) && assignment.value.literal().is_some_and(is_number))
 }
 
 /// Whether setting the variable for a program is harmless.
@@ -59,8 +61,12 @@ pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
 /// because only the script itself uses them.
 pub(super) fn is_harmless_here(assignment: &Assignment) -> bool {
     let name = assignment.name.as_str();
-    let own = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        && !name.bytes().all(|byte| byte == b'_')
-        && !(name.ends_with("_proxy") || name.starts_with("npm_") || name == "histchars" || name == "auto_resume");
+    let own =
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            && !name.bytes().all(|byte| byte == b'_')
+            && !(name.ends_with("_proxy")
+                || name.starts_with("npm_")
+                || name == "histchars"
+                || name == "auto_resume");
     own || is_harmless(name, assignment.value.literal())
 }

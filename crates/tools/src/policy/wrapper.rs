@@ -55,12 +55,15 @@ pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
         "find" => find(rest),
         // The syntax of other shells differs, so this is only a guess.
         _ if programs::is_other_shell(plain) || programs::runs_scripts(plain) => remote(rest),
-        "capsh" | "flock" | "runuser" | "script" | "su" => {
-            Wrapper { scripts: values_of(rest, Some('c'), &["command", "session-command"]), ..possible_calls(rest) }
-        }
+        "capsh" | "flock" | "runuser" | "script" | "su" => Wrapper {
+            scripts: values_of(rest, Some('c'), &["command", "session-command"]),
+            ..possible_calls(rest)
+        },
         // These have too many options to list: any argument may begin the program that they run.
         _ if programs::has_unknown_syntax(name) => possible_calls(rest),
-        _ if programs::option_that_runs(name, rest).is_some() => by_option(programs::options_that_run(name), rest),
+        _ if programs::option_that_runs(name, rest).is_some() => {
+            by_option(programs::options_that_run(name), rest)
+        }
         _ => return None,
     };
     Some(wrapper)
@@ -79,13 +82,20 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
     let mut wrapper = match prefix.skip(words) {
         Ok(at) => {
             let rest = &words[at..];
-            let (sets, call) = if matches!(prefix.name, "env" | "sudo") { assignments(rest) } else { (vec![], rest) };
-            let is_option = call.first().and_then(Word::literal).is_some_and(|word| word.starts_with('-'));
+            let (sets, call) = if matches!(prefix.name, "env" | "sudo") {
+                assignments(rest)
+            } else {
+                (vec![], rest)
+            };
+            let is_option =
+                call.first().and_then(Word::literal).is_some_and(|word| word.starts_with('-'));
             let calls = if call.is_empty() { vec![] } else { vec![call.to_vec()] };
             // After an assignment, some versions of `env` run a word with a dash instead of reading
             // an option.
-            let known = Wrapper { harmless: prefix.harmless, outside: true, calls, ..Wrapper::default() };
-            let wrapper = if is_option && call.len() < rest.len() { possible_calls(call) } else { known };
+            let known =
+                Wrapper { harmless: prefix.harmless, outside: true, calls, ..Wrapper::default() };
+            let wrapper =
+                if is_option && call.len() < rest.len() { possible_calls(call) } else { known };
             Wrapper { sets, ..wrapper }
         }
         Err(at) => possible_calls(&words[at..]),
@@ -94,7 +104,8 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
         "command" | "builtin" => wrapper.outside = false,
         // `xargs` appends words from its input; without a command it calls `echo`.
         "xargs" if !wrapper.unclear => {
-            let mut call = wrapper.calls.pop().unwrap_or_else(|| vec![Word::Literal("echo".to_owned())]);
+            let mut call =
+                wrapper.calls.pop().unwrap_or_else(|| vec![Word::Literal("echo".to_owned())]);
             call.push(Word::Dynamic);
             wrapper.calls = vec![call];
         }
@@ -104,7 +115,9 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
             wrapper.unclear = true; // They start a shell that reads its input.
         }
         // Another user has another home folder.
-        "doas" | "sudo" if words.iter().filter_map(Word::literal).any(|word| word.contains('~')) => {
+        "doas" | "sudo"
+            if words.iter().filter_map(Word::literal).any(|word| word.contains('~')) =>
+        {
             wrapper.unclear = true;
         }
         // `-S` splits its value into further arguments of `env`.
@@ -124,10 +137,15 @@ fn possible_calls(words: &[Word]) -> Wrapper {
 
 /// A program with options that take a command: a script, or the first word of a program.
 fn by_option(options: &[&str], words: &[Word]) -> Wrapper {
-    let long = |option: &&str| option.strip_prefix("--").map(|name| values_of(words, None, &[name]));
+    let long =
+        |option: &&str| option.strip_prefix("--").map(|name| values_of(words, None, &[name]));
     // `--execute` can change any setting.
     let unclear = words.contains(&Word::Dynamic) || options.contains(&"--execute");
-    Wrapper { unclear, scripts: options.iter().filter_map(long).flatten().collect(), ..possible_calls(words) }
+    Wrapper {
+        unclear,
+        scripts: options.iter().filter_map(long).flatten().collect(),
+        ..possible_calls(words)
+    }
 }
 
 /// Splits off the words that set variables. A leading `-` is skipped.
@@ -149,7 +167,8 @@ fn assignments(words: &[Word]) -> (Vec<(String, String)>, &[Word]) {
 /// The commands after `-exec` and similar options, up to `;` or `+`. `find` replaces `{}` by a
 /// path.
 fn find(words: &[Word]) -> Wrapper {
-    let mut wrapper = Wrapper { outside: true, unclear: words.contains(&Word::Dynamic), ..Wrapper::default() };
+    let mut wrapper =
+        Wrapper { outside: true, unclear: words.contains(&Word::Dynamic), ..Wrapper::default() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
@@ -179,7 +198,11 @@ fn posix(script: Option<&str>) -> Wrapper {
 /// A wrapper that joins its words to one script.
 fn joined(words: &[Word]) -> Wrapper {
     let literal: Vec<_> = words.iter().filter_map(Word::literal).collect();
-    Wrapper { unclear: literal.len() < words.len(), scripts: vec![literal.join(" ")], ..Wrapper::default() }
+    Wrapper {
+        unclear: literal.len() < words.len(),
+        scripts: vec![literal.join(" ")],
+        ..Wrapper::default()
+    }
 }
 
 /// A wrapper for which the words after the options form one script, or any word is a script or
@@ -196,7 +219,8 @@ fn remote(words: &[Word]) -> Wrapper {
 /// name.
 fn alias(words: &[Word]) -> Wrapper {
     let script = |word: &str| word.split_once('=').map(|(_, script)| script.to_owned());
-    let names = words.iter().filter(|word| word.literal().is_some_and(|word| !word.contains('='))).count();
+    let names =
+        words.iter().filter(|word| word.literal().is_some_and(|word| !word.contains('='))).count();
     let scripts = words.iter().filter_map(Word::literal).filter_map(script).collect();
     Wrapper { unclear: names < words.len(), scripts, ..Wrapper::default() }
 }
@@ -209,7 +233,10 @@ pub(super) fn values_of(words: &[Word], letter: Option<char>, names: &[&str]) ->
         let attached = match option.strip_prefix('-') {
             Some(long) => {
                 let (name, value) = long.split_once('=').unwrap_or((long, ""));
-                names.iter().any(|known| !name.is_empty() && known.starts_with(name)).then_some(value)
+                names
+                    .iter()
+                    .any(|known| !name.is_empty() && known.starts_with(name))
+                    .then_some(value)
             }
             None => letter.and_then(|letter| option.split_once(letter)).map(|(_, value)| value),
         };

@@ -14,9 +14,13 @@ use super::{id, pid, tree};
 pub(super) fn end_abandoned(supervisor: u32) -> EndedProcesses {
     let Some(session) = pid(supervisor) else { return EndedProcesses::default() };
     // The supervisor may not be completely gone.
-    let ended = end_all(|| tree::session(session).into_iter().filter(|pid| *pid != session).collect());
+    let ended =
+        end_all(|| tree::session(session).into_iter().filter(|pid| *pid != session).collect());
     if ended != EndedProcesses::default() {
-        tracing::warn!(supervisor, "a supervisor was killed: processes that left its session can't be found and ended");
+        tracing::warn!(
+            supervisor,
+            "a supervisor was killed: processes that left its session can't be found and ended"
+        );
     }
     ended
 }
@@ -34,7 +38,10 @@ pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
     let Some(root) = pid(supervisor) else { return EndedProcesses::default() };
     let ended = end_all(|| tree::descendants(root));
     if ended != EndedProcesses::default() {
-        tracing::warn!(supervisor, "a supervisor did not end its processes: they were ended in its place");
+        tracing::warn!(
+            supervisor,
+            "a supervisor did not end its processes: they were ended in its place"
+        );
     }
     let _ = kill_process(root, Signal::KILL);
     ended
@@ -43,7 +50,8 @@ pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
 /// Freezes and kills all processes that `find` returns, and waits for their end.
 fn end_all(find: impl Fn() -> Vec<Pid>) -> EndedProcesses {
     let frozen = tree::freeze(&find);
-    let ends: Vec<_> = frozen.iter().filter_map(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok()).collect();
+    let ends: Vec<_> =
+        frozen.iter().filter_map(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok()).collect();
     for pid in &frozen {
         let _ = kill_process(*pid, Signal::KILL);
     }

@@ -105,7 +105,8 @@ impl GroupWatcher {
     /// Waits until the program has ended, or the owner asks to end it.
     fn wait_ended_or_asked(&mut self) {
         let Some(exited) = &self.exited else { return };
-        let mut fds = [PollFd::new(exited, PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
+        let mut fds =
+            [PollFd::new(exited, PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
         while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         if !fds[0].revents().is_empty() {
             self.forward_exit();
@@ -114,7 +115,8 @@ impl GroupWatcher {
 
     fn forward_exit(&mut self) {
         let mut line = String::new();
-        let was_read = self.exited.take().is_some_and(|mut exited| exited.read_to_string(&mut line).is_ok());
+        let was_read =
+            self.exited.take().is_some_and(|mut exited| exited.read_to_string(&mut line).is_ok());
         if let Some(report) = Report::parse(&line).filter(|_| was_read) {
             report.send_to(&self.control);
         }
@@ -127,7 +129,8 @@ impl GroupWatcher {
                 None => false,
                 Some(exited) => {
                     let mut fds = [PollFd::new(exited, PollFlags::IN)];
-                    poll(&mut fds, Some(&timespec(GROUP_POLL_INTERVAL))).is_ok_and(|ready| ready > 0)
+                    poll(&mut fds, Some(&timespec(GROUP_POLL_INTERVAL)))
+                        .is_ok_and(|ready| ready > 0)
                 }
             };
             if over {

@@ -52,7 +52,9 @@ mod tests {
 
     #[test]
     fn decoding_in_pieces_equals_decoding_the_whole() {
-        let bytes = [b"a\xc3\xa9\xe6\xbc\xa2\xf0\x9f\xa6\x80\xff\xc3(\xe6\xbc".as_slice(), b"z\xf0\x9f"].concat();
+        let bytes =
+            [b"a\xc3\xa9\xe6\xbc\xa2\xf0\x9f\xa6\x80\xff\xc3(\xe6\xbc".as_slice(), b"z\xf0\x9f"]
+                .concat();
         let whole = String::from_utf8_lossy(&bytes);
         for size in 1..bytes.len() {
             let mut lossy = Lossy::default();

@@ -47,7 +47,12 @@ pub struct Process {
 
 impl Process {
     /// `over` receives a byte when the program has ended, and is closed when its whole tree has.
-    pub(super) fn new(running: Arc<Running>, grace: Duration, output: io::PipeReader, over: UnixStream) -> Self {
+    pub(super) fn new(
+        running: Arc<Running>,
+        grace: Duration,
+        output: io::PipeReader,
+        over: UnixStream,
+    ) -> Self {
         Self { running, grace, output, ended_signal: over, drained_by: None, left: None }
     }
 
@@ -81,8 +86,10 @@ impl Process {
             let until = earlier(deadline, self.drained_by);
             let timeout = until.map(|until| timespec(until.saturating_duration_since(now)));
             let (output, over) = (self.output.as_fd(), self.ended_signal.as_fd());
-            let mut fds =
-                [PollFd::from_borrowed_fd(output, PollFlags::IN), PollFd::from_borrowed_fd(over, PollFlags::IN)];
+            let mut fds = [
+                PollFd::from_borrowed_fd(output, PollFlags::IN),
+                PollFd::from_borrowed_fd(over, PollFlags::IN),
+            ];
             match poll(&mut fds, timeout.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,

@@ -54,13 +54,18 @@ impl Reports {
 
     /// Waits until a report arrives or the owner asks to end everything.
     fn wait(&mut self) {
-        let Some(asked) = self.asked.as_ref().filter(|_| self.from.buffer().is_empty()) else { return };
-        let mut fds = [PollFd::new(self.from.get_ref(), PollFlags::IN), PollFd::new(asked, PollFlags::IN)];
+        let Some(asked) = self.asked.as_ref().filter(|_| self.from.buffer().is_empty()) else {
+            return;
+        };
+        let mut fds =
+            [PollFd::new(self.from.get_ref(), PollFlags::IN), PollFd::new(asked, PollFlags::IN)];
         // Repeated if a signal interrupts it, because the results are not set then.
         while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         if !fds[1].revents().is_empty() {
             self.asked = None;
-            if self.supervisor.is_some() && self.from.get_ref().set_read_timeout(Some(start::WAKE_INTERVAL)).is_ok() {
+            if self.supervisor.is_some()
+                && self.from.get_ref().set_read_timeout(Some(start::WAKE_INTERVAL)).is_ok()
+            {
                 self.by = Some(Instant::now() + self.grace + REPORT_LIMIT);
                 self.end_when_due();
             }

@@ -81,14 +81,27 @@ impl Running {
     }
 
     /// `awaited` is closed when the owner asks to end the program.
-    pub(super) fn set_started(&self, control: UnixStream, awaited: PipeWriter, leader: u32, root: Root) {
+    pub(super) fn set_started(
+        &self,
+        control: UnixStream,
+        awaited: PipeWriter,
+        leader: u32,
+        root: Root,
+    ) {
         self.update(|known| {
             let end = known.end;
             if end {
                 wire::send_end(&control);
             }
             let awaited = (!end).then_some(awaited);
-            *known = ProcessState { control: Some(control), awaited, leader, root, end, ..ProcessState::default() };
+            *known = ProcessState {
+                control: Some(control),
+                awaited,
+                leader,
+                root,
+                end,
+                ..ProcessState::default()
+            };
         });
     }
 
@@ -160,12 +173,18 @@ impl Running {
         })
     }
 
-    fn wait(&self, by: Option<Instant>, done: impl Fn(&ProcessState) -> bool) -> MutexGuard<'_, ProcessState> {
+    fn wait(
+        &self,
+        by: Option<Instant>,
+        done: impl Fn(&ProcessState) -> bool,
+    ) -> MutexGuard<'_, ProcessState> {
         let mut known = self.lock_state();
         while !done(&known) {
             known = match by.map(|by| by.saturating_duration_since(Instant::now())) {
                 Some(left) if left.is_zero() => break,
-                Some(left) => self.changed.wait_timeout(known, left).unwrap_or_else(PoisonError::into_inner).0,
+                Some(left) => {
+                    self.changed.wait_timeout(known, left).unwrap_or_else(PoisonError::into_inner).0
+                }
                 None => self.changed.wait(known).unwrap_or_else(PoisonError::into_inner),
             };
         }

@@ -56,7 +56,14 @@ pub(super) fn start(
     let error = match begin(&ours, &order, child.id(), running) {
         Ok((Report::Started { pid: leader }, reports)) => {
             let root = Root::Below(child.id());
-            return Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root });
+            return Ok(Started {
+                supervisor: Some(child),
+                reports,
+                control: ours,
+                output,
+                leader,
+                root,
+            });
         }
         // The supervisor started no program, and exits.
         Ok((Report::Refused { errno }, _)) => io::Error::from_raw_os_error(errno),

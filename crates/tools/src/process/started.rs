@@ -24,5 +24,8 @@ pub(super) fn in_folder(error: io::Error, spec: &ProcessSpec) -> io::Error {
     if spec.cwd.is_dir() {
         return error;
     }
-    io::Error::new(error.kind(), format!("can't use {} as the working folder: {error}", spec.cwd.display()))
+    io::Error::new(
+        error.kind(),
+        format!("can't use {} as the working folder: {error}", spec.cwd.display()),
+    )
 }

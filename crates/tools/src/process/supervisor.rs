@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, set_child_subreaper, set_parent_process_death_signal, setsid, wait,
+    Pid, Signal, WaitOptions, getpid, set_child_subreaper, set_parent_process_death_signal, setsid,
+    wait,
 };
 use signal_hook::low_level::pipe;
 
@@ -57,11 +58,16 @@ fn run() -> io::Result<()> {
         return Ok(());
     }
     let null = File::options().write(true).open("/dev/null")?;
-    let started = Command::new(&order.program).args(&order.args).stdin(Stdio::null()).process_group(0).spawn();
+    let started = Command::new(&order.program)
+        .args(&order.args)
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn();
     let leader = match started {
         Ok(child) => Pid::from_child(&child),
         Err(error) => {
-            Report::Refused { errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) }.send_to(&control);
+            Report::Refused { errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) }
+                .send_to(&control);
             return Ok(());
         }
     };
@@ -70,7 +76,15 @@ fn run() -> io::Result<()> {
     rustix::stdio::dup2_stderr(&null)?;
     Report::Started { pid: id(leader) }.send_to(&control);
 
-    Supervision { control: Some(control), wake, stop, leader, settled: None, ending: Ending::new(order.grace) }.run()
+    Supervision {
+        control: Some(control),
+        wake,
+        stop,
+        leader,
+        settled: None,
+        ending: Ending::new(order.grace),
+    }
+    .run()
 }
 
 struct Supervision {
@@ -110,7 +124,9 @@ impl Supervision {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.leader => {
-                    self.send_report(&Report::Exited(Exit::from(ExitStatus::from_raw(status.as_raw()))));
+                    self.send_report(&Report::Exited(Exit::from(ExitStatus::from_raw(
+                        status.as_raw(),
+                    ))));
                     self.settled = Some(Instant::now() + SETTLE);
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -126,7 +142,8 @@ impl Supervision {
     fn sleep(&mut self) -> io::Result<()> {
         let until = self.ending.next().or(self.settled);
         let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
-        let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
+        let mut fds =
+            vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
         fds.extend(self.control.iter().map(|control| PollFd::new(control, PollFlags::IN)));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -144,7 +161,11 @@ impl Supervision {
         }
         if happened.get(2) == Some(&true) {
             // Every byte means to end, and so does the end of the stream.
-            if self.control.as_mut().is_some_and(|control| !control.read(&mut bytes).is_ok_and(|read| read > 0)) {
+            if self
+                .control
+                .as_mut()
+                .is_some_and(|control| !control.read(&mut bytes).is_ok_and(|read| read > 0))
+            {
                 self.control = None;
             }
             self.ending.begin();

@@ -68,12 +68,18 @@ pub(super) fn is_alive(pid: Pid) -> bool {
 
 /// The members of a session, without zombies.
 pub(super) fn session(id: Pid) -> Vec<Pid> {
-    all_processes().filter(|(_, stat)| stat.alive && stat.session == id.as_raw_pid()).map(|(pid, _)| pid).collect()
+    all_processes()
+        .filter(|(_, stat)| stat.alive && stat.session == id.as_raw_pid())
+        .map(|(pid, _)| pid)
+        .collect()
 }
 
 /// The members of a process group, without zombies.
 pub(super) fn group(id: Pid) -> Vec<Pid> {
-    all_processes().filter(|(_, stat)| stat.alive && stat.group == id.as_raw_pid()).map(|(pid, _)| pid).collect()
+    all_processes()
+        .filter(|(_, stat)| stat.alive && stat.group == id.as_raw_pid())
+        .map(|(pid, _)| pid)
+        .collect()
 }
 
 fn scan_descendants(root: Pid) -> Vec<Pid> {
@@ -82,7 +88,8 @@ fn scan_descendants(root: Pid) -> Vec<Pid> {
     let mut level = vec![root];
     while !level.is_empty() {
         let below = |stat: &Stat| level.iter().any(|parent| parent.as_raw_pid() == stat.parent);
-        let next: Vec<Pid> = all.iter().filter(|(_, stat)| below(stat)).map(|(pid, _)| *pid).collect();
+        let next: Vec<Pid> =
+            all.iter().filter(|(_, stat)| below(stat)).map(|(pid, _)| *pid).collect();
         found.extend(&next);
         level = next;
     }
@@ -98,7 +105,9 @@ struct Stat {
 
 fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
-    folders.filter_map(|folder| pid(folder.file_name().to_str()?)).filter_map(|pid| Some((pid, stat(pid)?)))
+    folders
+        .filter_map(|folder| pid(folder.file_name().to_str()?))
+        .filter_map(|pid| Some((pid, stat(pid)?)))
 }
 
 fn stat(pid: Pid) -> Option<Stat> {
@@ -135,7 +144,8 @@ mod tests {
         assert!(stat.alive);
         assert_eq!((stat.parent, stat.group, stat.session), (4, 5, 6));
         assert!(!parse("17 (bash) Z 4 5 6").unwrap().alive);
-        let zombie = |threads: u32| format!("17 (a) Z 4 5 6 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99");
+        let zombie =
+            |threads: u32| format!("17 (a) Z 4 5 6 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99");
         assert!(!parse(&zombie(1)).unwrap().alive);
         assert!(parse(&zombie(2)).unwrap().alive, "the first thread has ended, another one runs");
         assert!(parse("17").is_none());

@@ -38,7 +38,10 @@ impl Order {
         bytes.extend(grace.as_millis().to_string().bytes());
         for part in std::iter::once(program).chain(args.into_iter().map(OsString::as_os_str)) {
             if part.as_bytes().contains(&0) {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "a zero byte in a program or its arguments"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "a zero byte in a program or its arguments",
+                ));
             }
             bytes.push(0);
             bytes.extend(part.as_bytes());
@@ -63,7 +66,10 @@ impl Order {
         let mut bytes = vec![0; length];
         from.read_exact(&mut bytes)?;
         let mut parts = bytes.split(|byte| *byte == 0);
-        let grace = parts.next().and_then(|grace| str::from_utf8(grace).ok()?.parse().ok()).ok_or_else(invalid)?;
+        let grace = parts
+            .next()
+            .and_then(|grace| str::from_utf8(grace).ok()?.parse().ok())
+            .ok_or_else(invalid)?;
         let mut parts = parts.map(|part| OsString::from_vec(part.to_vec()));
         let program = parts.next().ok_or_else(invalid)?;
         Ok(Self { grace: Duration::from_millis(grace), program, args: parts.collect() })
@@ -156,7 +162,8 @@ mod tests {
 
     #[test]
     fn orders_arrive_as_they_were_sent() {
-        let args: Vec<OsString> = vec!["-c".into(), String::new().into(), OsString::from_vec(vec![0xff, b'\n'])];
+        let args: Vec<OsString> =
+            vec!["-c".into(), String::new().into(), OsString::from_vec(vec![0xff, b'\n'])];
         let bytes = Order::encode(Duration::from_millis(70), OsStr::new("bash"), &args).unwrap();
         let order = Order::read(&mut &bytes[..]).unwrap();
         assert_eq!(order, Order { grace: Duration::from_millis(70), program: "bash".into(), args });
@@ -166,7 +173,9 @@ mod tests {
 
     #[test]
     fn reports_arrive_as_they_were_sent() {
-        let ended = |left: &[u32]| Report::Ended(EndedProcesses { terminated: 3, killed: 1, left: left.to_vec() });
+        let ended = |left: &[u32]| {
+            Report::Ended(EndedProcesses { terminated: 3, killed: 1, left: left.to_vec() })
+        };
         for report in [
             Report::Started { pid: 7 },
             Report::Refused { errno: 2 },

@@ -87,7 +87,11 @@ impl Reader<'_> {
 
     /// Reads the word after an operator.
     fn compared(&mut self) -> Result<(), Stop> {
-        if self.term_word()? == CLOSES { Err(Stop("a word is missing before `]]`")) } else { Ok(()) }
+        if self.term_word()? == CLOSES {
+            Err(Stop("a word is missing before `]]`"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Skips line breaks, which may surround a term.
@@ -116,7 +120,8 @@ impl Reader<'_> {
         let word = &self.source[start..self.at];
         // Directly before `<` or `>`, bash reads the descriptor of a redirection: its number, or
         // the variable that receives it.
-        let is_file = word.bytes().all(|byte| byte.is_ascii_digit()) || (word.starts_with('{') && word.ends_with('}'));
+        let is_file = word.bytes().all(|byte| byte.is_ascii_digit())
+            || (word.starts_with('{') && word.ends_with('}'));
         if matches!(self.peek(), Some(b'<' | b'>')) && is_file {
             return Err(Stop("bash would read a redirection here"));
         }

@@ -25,7 +25,9 @@ impl Reader<'_> {
                 self.nested(Self::braces)
             }
             (Some(b'['), _) => Err(Stop("arithmetic can run programs")),
-            (Some(b'\\'), Some(b'\n')) => Err(Stop("a line continuation inside a word or an operator")),
+            (Some(b'\\'), Some(b'\n')) => {
+                Err(Stop("a line continuation inside a word or an operator"))
+            }
             (Some(b'\''), _) if quotes == Quotes::None => self.ansi_quotes(word),
             (Some(b'"'), _) if quotes == Quotes::None => {
                 word.dynamic = true;
@@ -96,7 +98,9 @@ impl Reader<'_> {
             match byte {
                 b'$' => self.dollar(Quotes::Double, &mut WordBuilder::default())?,
                 b'`' => self.backquotes(&mut WordBuilder::default())?,
-                b'\'' | b'"' | b'\\' | b'<' | b'>' => return Err(Stop("arithmetic can run programs")),
+                b'\'' | b'"' | b'\\' | b'<' | b'>' => {
+                    return Err(Stop("arithmetic can run programs"));
+                }
                 b'\n' => return Err(Stop("arithmetic over several lines")),
                 _ => {
                     self.take();
@@ -131,7 +135,9 @@ impl Reader<'_> {
         };
         if self.eat("[") {
             let whole = self.eat("@]") || self.eat("*]");
-            let number = |this: &mut Self| !this.take_while(|byte| byte.is_ascii_digit()).is_empty() && this.eat("]");
+            let number = |this: &mut Self| {
+                !this.take_while(|byte| byte.is_ascii_digit()).is_empty() && this.eat("]")
+            };
             if !(whole || number(self)) {
                 return Err(Stop("a subscript is arithmetic, which can run programs"));
             }

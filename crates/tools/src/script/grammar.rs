@@ -4,8 +4,8 @@ use super::reader::{Reader, Stop, is_meta};
 
 /// Words with a meaning at the beginning of a command.
 const RESERVED: [&str; 20] = [
-    "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "select", "then",
-    "time", "until", "while", "{", "}",
+    "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
+    "if", "select", "then", "time", "until", "while", "{", "}",
 ];
 
 /// Reserved words that begin a compound command.
@@ -73,7 +73,11 @@ impl Reader<'_> {
     }
 
     fn expect(&mut self, word: &str) -> Result<(), Stop> {
-        if self.eat_reserved(word) { Ok(()) } else { Err(self.expected("bash would expect something else here")) }
+        if self.eat_reserved(word) {
+            Ok(())
+        } else {
+            Err(self.expected("bash would expect something else here"))
+        }
     }
 
     fn and_or(&mut self) -> Result<(), Stop> {
@@ -188,7 +192,8 @@ impl Reader<'_> {
     fn for_clause(&mut self) -> Result<(), Stop> {
         self.blanks();
         let name = self.name().filter(|_| self.peek().is_none_or(is_meta));
-        let name = name.ok_or_else(|| self.expected("arithmetic or an invalid variable name in a loop"))?;
+        let name =
+            name.ok_or_else(|| self.expected("arithmetic or an invalid variable name in a loop"))?;
         self.assigned(name);
         self.gap();
         if !self.eat(";") {
@@ -234,7 +239,11 @@ impl Reader<'_> {
                 }
             }
             self.commands()?;
-            if !(self.eat(";;&") || self.eat(";;") || self.eat(";&") || self.reserved() == Some("esac")) {
+            if !(self.eat(";;&")
+                || self.eat(";;")
+                || self.eat(";&")
+                || self.reserved() == Some("esac"))
+            {
                 return Err(Stop("bash would expect `;;` here"));
             }
         }
@@ -276,6 +285,10 @@ impl Reader<'_> {
     pub(super) fn function_body(&mut self, start: usize) -> Result<(), Stop> {
         self.unclear_at(start, "it defines a function");
         self.lines()?;
-        if self.begins_compound() { self.command() } else { Err(Stop("bash would expect a function's body here")) }
+        if self.begins_compound() {
+            self.command()
+        } else {
+            Err(Stop("bash would expect a function's body here"))
+        }
     }
 }

@@ -18,7 +18,9 @@ impl Reader<'_> {
     /// Reads the delimiter after `<<`.
     pub(super) fn here(&mut self, untabbed: bool) -> Result<bool, Stop> {
         if self.substitution_depth > 0 {
-            self.unclear("a here-document in a substitution, which versions of bash parse differently");
+            self.unclear(
+                "a here-document in a substitution, which versions of bash parse differently",
+            );
         }
         self.blanks();
         let quote = match self.peek() {
@@ -28,7 +30,9 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        let end = self.take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)).to_owned();
+        let end = self
+            .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+            .to_owned();
         let closed = match quote {
             Some(quote @ (b'\'' | b'"')) if self.peek() == Some(quote) => {
                 self.at += 1;
@@ -48,13 +52,21 @@ impl Reader<'_> {
     pub(super) fn here_document(&mut self, here: &Here) -> Result<(), Stop> {
         let start = self.at;
         loop {
-            let line = self.rest().split_inclusive('\n').next().ok_or(Stop("a here-document is not closed"))?;
+            let line = self
+                .rest()
+                .split_inclusive('\n')
+                .next()
+                .ok_or(Stop("a here-document is not closed"))?;
             let body = &self.source[start..self.at];
             self.at += line.len();
             let line = line.strip_suffix('\n').unwrap_or(line);
             let end = if here.untabbed { line.trim_start_matches('\t') } else { line };
             if end == here.end {
-                return if here.expands { self.inner(body, |inner| inner.here_text()) } else { Ok(()) };
+                return if here.expands {
+                    self.inner(body, |inner| inner.here_text())
+                } else {
+                    Ok(())
+                };
             }
             if here.expands && line.ends_with('\\') {
                 return Err(Stop("a line continuation in a here-document"));

@@ -73,8 +73,9 @@ impl Reader<'_> {
             return self.inner(quoted, |inner| inner.script());
         }
         self.unclear("backslashes between backquotes");
-        let unescaped =
-            ["\\\\", "\\`", "\\$"].iter().fold(quoted.to_owned(), |text, escaped| text.replace(escaped, &escaped[1..]));
+        let unescaped = ["\\\\", "\\`", "\\$"]
+            .iter()
+            .fold(quoted.to_owned(), |text, escaped| text.replace(escaped, &escaped[1..]));
         self.inner(&unescaped, |inner| inner.script())
     }
 
@@ -121,10 +122,14 @@ impl Reader<'_> {
             '\\' | '\'' | '"' | '?' => return Ok(Some(escaped)),
             _ => return Ok(None),
         };
-        let code = self.rest().chars().take(digits).take_while(|c| c.is_digit(radix)).collect::<String>();
+        let code =
+            self.rest().chars().take(digits).take_while(|c| c.is_digit(radix)).collect::<String>();
         self.at += code.len();
         // Zero ends the word, and a character outside ASCII depends on the locale.
-        Ok(u8::from_str_radix(&code, radix).ok().filter(|code| (1..0x80).contains(code)).map(char::from))
+        Ok(u8::from_str_radix(&code, radix)
+            .ok()
+            .filter(|code| (1..0x80).contains(code))
+            .map(char::from))
     }
 
     fn line_breaks_in(&self, quoted: &str) -> Result<(), Stop> {

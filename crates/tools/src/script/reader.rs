@@ -25,7 +25,15 @@ pub(super) struct Stop(pub(super) &'static str);
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a str, depth: u32) -> Self {
-        Self { source, at: 0, found: Vec::new(), here: Vec::new(), outer_heredocs: 0, substitution_depth: 0, depth }
+        Self {
+            source,
+            at: 0,
+            found: Vec::new(),
+            here: Vec::new(),
+            outer_heredocs: 0,
+            substitution_depth: 0,
+            depth,
+        }
     }
 
     /// Reads the whole script. Effects that were found before an error are kept: bash runs line by
@@ -38,7 +46,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a nested script that needs its own reader: unescaped text, or text with other rules.
-    pub(super) fn inner(&mut self, text: &str, read: fn(&mut Reader<'_>) -> Result<(), Stop>) -> Result<(), Stop> {
+    pub(super) fn inner(
+        &mut self,
+        text: &str,
+        read: fn(&mut Reader<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
         self.nested(|this| {
             let mut inner = Reader { substitution_depth: 1, ..Reader::new(text, this.depth) };
             let read = read(&mut inner);
@@ -48,7 +60,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a construct that may contain itself.
-    pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+    pub(super) fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
         if self.depth >= MAX_NESTING {
             return Err(Stop("the script has more than 50 nested levels"));
         }
@@ -67,7 +82,9 @@ impl<'a> Reader<'a> {
     pub(super) fn unclear_at(&mut self, at: usize, why: &'static str) {
         let (before, rest) = self.source.split_at(at);
         let text = match excerpt(rest) {
-            blank if blank.trim().is_empty() => excerpt(before.trim_end().lines().next_back().unwrap_or_default()),
+            blank if blank.trim().is_empty() => {
+                excerpt(before.trim_end().lines().next_back().unwrap_or_default())
+            }
             text => text,
         };
         self.found.push(ScriptEffect::Unclear { text: text.to_owned(), why });
@@ -155,7 +172,9 @@ impl<'a> Reader<'a> {
         self.blanks();
         if self.peek() == Some(b'#') {
             if self.substitution_depth > 0 {
-                self.unclear("a comment in a substitution, which versions of bash parse differently");
+                self.unclear(
+                    "a comment in a substitution, which versions of bash parse differently",
+                );
             }
             self.at += self.rest().find('\n').unwrap_or(self.rest().len());
         }
@@ -179,7 +198,11 @@ impl<'a> Reader<'a> {
     /// Checks a line break inside a construct: versions of bash differ if a here-document waits for
     /// one.
     pub(super) fn line_break_within(&self) -> Result<(), Stop> {
-        if self.outer_heredocs > 0 { Err(Stop("a here-document begins inside another construct")) } else { Ok(()) }
+        if self.outer_heredocs > 0 {
+            Err(Stop("a here-document begins inside another construct"))
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -14,8 +14,12 @@ impl Reader<'_> {
         let digits = self.take_while(|byte| byte.is_ascii_digit()).len();
         match (self.peek(), self.peek_at(1)) {
             (Some(b'<' | b'>'), Some(b'(')) if digits == 0 => return Ok(false),
-            (Some(b'<' | b'>'), Some(b'(')) => return Err(Stop("a process substitution in the middle of a word")),
-            (Some(b'<' | b'>'), _) if digits > 3 => return Err(Stop("the number of a file descriptor is too large")),
+            (Some(b'<' | b'>'), Some(b'(')) => {
+                return Err(Stop("a process substitution in the middle of a word"));
+            }
+            (Some(b'<' | b'>'), _) if digits > 3 => {
+                return Err(Stop("the number of a file descriptor is too large"));
+            }
             (Some(b'<' | b'>'), _) => {}
             _ => {
                 self.at = start;
@@ -50,7 +54,8 @@ impl Reader<'_> {
     fn file(&mut self, start: usize, opens: &[bool]) -> Result<bool, Stop> {
         let target = self.operand()?;
         let text = &self.source[start..self.at];
-        let opened = |&writes| Redirection { text: text.to_owned(), writes, target: target.clone() };
+        let opened =
+            |&writes| Redirection { text: text.to_owned(), writes, target: target.clone() };
         self.found.extend(opens.iter().map(opened).map(ScriptEffect::Redirect));
         Ok(true)
     }
@@ -70,7 +75,10 @@ impl Reader<'_> {
                 return Ok(true);
             }
             // Bash expands a name that is not a number once more, even if it is quoted.
-            if !word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+,:=@%".contains(&byte)) {
+            if !word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"/._-+,:=@%".contains(&byte))
+            {
                 self.unclear("bash expands the name of this file twice");
             }
         }

@@ -29,7 +29,11 @@ impl Reader<'_> {
                     [.., Word::Dynamic] => self.exported(program, &words, begin),
                     _ => {}
                 }
-                if words.len() == 1 && assignments.is_empty() && !redirected && self.is_function()? {
+                if words.len() == 1
+                    && assignments.is_empty()
+                    && !redirected
+                    && self.is_function()?
+                {
                     return self.function_body(start);
                 }
             } else {

@@ -29,7 +29,8 @@ impl Reader<'_> {
         if self.substitution_depth > 0 || self.outer_heredocs > 0 || !self.here.is_empty() {
             return false;
         }
-        let Some(Text { call, text, length }) = Text::at(self.rest(), cfg!(target_os = "linux")) else {
+        let Some(Text { call, text, length }) = Text::at(self.rest(), cfg!(target_os = "linux"))
+        else {
             return false;
         };
         self.found.push(ScriptEffect::Text { call: call.to_owned() });
@@ -67,7 +68,11 @@ impl<'a> Text<'a> {
         }
         let rest = rest.trim_start_matches([' ', '\t', '\n']).strip_prefix(')')?;
         text.truncate(text.trim_end_matches('\n').len());
-        Some(Self { call: &call[..call.len() - after.len()], text, length: source.len() - rest.len() })
+        Some(Self {
+            call: &call[..call.len() - after.len()],
+            text,
+            length: source.len() - rest.len(),
+        })
     }
 }
 
@@ -80,7 +85,10 @@ fn blanks(text: &str) -> &str {
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"' | '\\'))?;
     let text = &text[1..];
-    let length = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte)).count();
+    let length = text
+        .bytes()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte))
+        .count();
     let (word, rest) = text.split_at(length);
     let rest = if quote == '\\' { rest } else { rest.strip_prefix(quote)? };
     (!word.is_empty()).then_some((word, rest))
@@ -106,7 +114,9 @@ mod tests {
                 ScriptEffect::Call(call) if argument.is_none() => {
                     argument = Some(call.words.last()?.literal()?.to_owned())
                 }
-                ScriptEffect::Call(_) | ScriptEffect::Redirect(_) | ScriptEffect::Unclear { .. } => return None,
+                ScriptEffect::Call(_)
+                | ScriptEffect::Redirect(_)
+                | ScriptEffect::Unclear { .. } => return None,
             }
         }
         argument
@@ -115,7 +125,8 @@ mod tests {
     /// The argument that bash passes to `printf`, in a folder where `touch` would leave a file.
     fn passed(script: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let bash = Command::new("bash").args(["-c", script]).current_dir(folder.path()).output().unwrap();
+        let bash =
+            Command::new("bash").args(["-c", script]).current_dir(folder.path()).output().unwrap();
         let errors = String::from_utf8_lossy(&bash.stderr);
         assert!(bash.status.success() && errors.is_empty(), "{script}\n{errors}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{script}");

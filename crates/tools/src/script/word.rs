@@ -92,7 +92,8 @@ impl Reader<'_> {
             _ => {}
         }
         if let Some(character) = self.take() {
-            word.dynamic |= character.len_utf8() > 1 && character.encode_utf8(&mut [0; 4]).bytes().any(is_odd_blank);
+            word.dynamic |= character.len_utf8() > 1
+                && character.encode_utf8(&mut [0; 4]).bytes().any(is_odd_blank);
             word.text.push(character);
         }
     }

@@ -64,9 +64,11 @@ fn whole(body: &str) -> Option<Vec<Range<usize>>> {
         })
         .collect();
     let length = ranges.first()?.len();
-    let is_line = |line: &Range<usize>| !line.is_empty() && body[line.clone()].chars().all(is_base64);
+    let is_line =
+        |line: &Range<usize>| !line.is_empty() && body[line.clone()].chars().all(is_base64);
     let (last, others) = ranges.split_last()?;
-    let even = others.iter().all(|line| line.len() == length) && last.len() <= length && length >= LINE;
+    let even =
+        others.iter().all(|line| line.len() == length) && last.len() <= length && length >= LINE;
     (even && ranges.iter().all(is_line)).then_some(ranges)
 }
 

@@ -16,8 +16,8 @@ use crate::script::{self, ScriptEffect, Word};
 /// and other programs are in [`programs`]. `env` is missing because [`runs_only`] checks it: it is
 /// harmless before variables and a program.
 const INDIRECT_READERS: [&str; 17] = [
-    "ENV", "ENVIRON", "alias", "busybox", "compgen", "declare", "environ", "envsubst", "eval", "getenv", "local",
-    "printenv", "set", "source", "toybox", "typeset", "xargs",
+    "ENV", "ENVIRON", "alias", "busybox", "compgen", "declare", "environ", "envsubst", "eval",
+    "getenv", "local", "printenv", "set", "source", "toybox", "typeset", "xargs",
 ];
 
 /// Words before a builtin or a program that do not change it.
@@ -25,8 +25,8 @@ const TRANSPARENT: [&str; 2] = ["builtin", "command"];
 
 /// Programs whose arguments are files.
 const FILE_PROGRAMS: [&str; 16] = [
-    "cat", "chmod", "chown", "cp", "dd", "install", "ln", "ls", "mkdir", "mv", "rm", "rmdir", "rsync", "scp", "tee",
-    "touch",
+    "cat", "chmod", "chown", "cp", "dd", "install", "ln", "ls", "mkdir", "mv", "rm", "rmdir",
+    "rsync", "scp", "tee", "touch",
 ];
 
 /// How many bytes before a value are searched for its name.
@@ -36,7 +36,8 @@ const NAME: usize = 96;
 const INDIRECT: [&str; 8] = ["${!", "$@", "$*", "${@", "${*", "export -p", "export -n", "--eval"];
 
 /// Endings of the name of a key, if the value looks like one.
-const KEYS: [&str; 8] = ["key", "token", "secret", "password", "passwd", "passphrase", "jwt", "credential"];
+const KEYS: [&str; 8] =
+    ["key", "token", "secret", "password", "passwd", "passphrase", "jwt", "credential"];
 
 /// Endings of the name of a field that holds a location or a command.
 const PLACES: [&str; 16] = [
@@ -59,8 +60,9 @@ const PLACES: [&str; 16] = [
 ];
 
 /// A name and the text between it and its value: `NAME=`, `Name: `, `"name":"`.
-static NAMED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(?-u)([A-Za-z0-9_-]+)(?:(=)["']?|["']?:(?:[ \t]+["']?|["']))$"#).ok());
+static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"(?-u)([A-Za-z0-9_-]+)(?:(=)["']?|["']?:(?:[ \t]+["']?|["']))$"#).ok()
+});
 
 pub(super) fn find(command: &str) -> Vec<Secret> {
     let mut found = named::find(command, true);
@@ -71,13 +73,15 @@ pub(super) fn find(command: &str) -> Vec<Secret> {
         let options: HashSet<_> = named::options(command).map(|option| option.start).collect();
         let used = LazyCell::new(|| named::used_names(command, true));
         found.retain(|secret| {
-            let is_value =
-                named.contains(&secret.range.start) || is_value(command, &secret.range, |name| used.contains(name));
+            let is_value = named.contains(&secret.range.start)
+                || is_value(command, &secret.range, |name| used.contains(name));
             is_value && !read.may_have_effect(&secret.range, options.contains(&secret.range.start))
         });
         if !read.uncertain {
             found.extend(
-                block::find_whole(command).into_iter().filter(|line| !read.may_have_effect(&line.range, false)),
+                block::find_whole(command)
+                    .into_iter()
+                    .filter(|line| !read.may_have_effect(&line.range, false)),
             );
         }
     }
@@ -88,7 +92,8 @@ pub(super) fn find(command: &str) -> Vec<Secret> {
 /// or variable fits.
 fn is_value(command: &str, range: &Range<usize>, is_used: impl Fn(&str) -> bool) -> bool {
     let (before, after) = (&command[..range.start], &command[range.end..]);
-    let start = before.rfind(|c: char| c.is_ascii_whitespace() || "\"'".contains(c)).map_or(0, |at| at + 1);
+    let start =
+        before.rfind(|c: char| c.is_ascii_whitespace() || "\"'".contains(c)).map_or(0, |at| at + 1);
     if before[start..].contains("://") && after.starts_with('@') {
         return true;
     }
@@ -126,17 +131,27 @@ impl<'a> CommandFacts<'a> {
                 ScriptEffect::Call(call) => {
                     read.uncertain |= call.words.first() == Some(&Word::Dynamic);
                     let literal = call.words.iter().filter_map(Word::literal);
-                    let is_of_files =
-                        |word: &&str| FILE_PROGRAMS.contains(&word.rsplit('/').next().unwrap_or_default());
-                    read.programs_and_files.extend(call.words.first().and_then(Word::literal).map(str::to_owned));
+                    let is_of_files = |word: &&str| {
+                        FILE_PROGRAMS.contains(&word.rsplit('/').next().unwrap_or_default())
+                    };
                     read.programs_and_files
-                        .extend(literal.clone().skip_while(|word| !is_of_files(word)).skip(1).map(str::to_owned));
+                        .extend(call.words.first().and_then(Word::literal).map(str::to_owned));
+                    read.programs_and_files.extend(
+                        literal
+                            .clone()
+                            .skip_while(|word| !is_of_files(word))
+                            .skip(1)
+                            .map(str::to_owned),
+                    );
                     // These words are unquoted, so that quotes can't hide the program.
-                    let program = literal.clone().find(|word| !word.starts_with('-') && !TRANSPARENT.contains(word));
-                    read.uncertain |= program == Some(".");
-                    read.uncertain |= literal
+                    let program = literal
                         .clone()
-                        .any(|word| words_of(word).any(is_indirect_reader) || word == "env" && !command.contains(word));
+                        .find(|word| !word.starts_with('-') && !TRANSPARENT.contains(word));
+                    read.uncertain |= program == Some(".");
+                    read.uncertain |= literal.clone().any(|word| {
+                        words_of(word).any(is_indirect_reader)
+                            || word == "env" && !command.contains(word)
+                    });
                     read.words.extend(literal.map(str::to_owned));
                 }
                 ScriptEffect::Text { .. } => {}
@@ -152,10 +167,13 @@ impl<'a> CommandFacts<'a> {
     /// Whether the text at `range` may be, or be part of, a program, a folder or an operand.
     fn may_have_effect(&self, range: &Range<usize>, of_option: bool) -> bool {
         let text = &self.command[range.clone()];
-        if self.programs_and_files.iter().any(|does| does.contains(text)) || !of_option && self.words.contains(text) {
+        if self.programs_and_files.iter().any(|does| does.contains(text))
+            || !of_option && self.words.contains(text)
+        {
             return true;
         }
-        let shown = |text| !named::is_random(text) || self.opens_or_begins(range) || self.is_apart(range);
+        let shown =
+            |text| !named::is_random(text) || self.opens_or_begins(range) || self.is_apart(range);
         match of_option {
             true => self.uncertain && (!named::is_random(text) || self.opens_or_begins(range)),
             // A value that looks like a key may also be an encoded command.
@@ -167,7 +185,8 @@ impl<'a> CommandFacts<'a> {
     /// `"name": "value"`.
     fn is_assigned(&self, range: &Range<usize>) -> bool {
         let before = self.command[..range.start].trim_end_matches([' ', '\t']);
-        let before = before.strip_suffix(['"', '\'']).unwrap_or(before).trim_end_matches([' ', '\t']);
+        let before =
+            before.strip_suffix(['"', '\'']).unwrap_or(before).trim_end_matches([' ', '\t']);
         let word = before.rsplit([' ', '\t', '\n']).next().unwrap_or_default();
         let is_option = word.trim_start_matches(['"', '\'', '(']).starts_with('-');
         !is_option && ["=", "=>", "\":", "':"].iter().any(|sign| before.ends_with(sign))
@@ -176,9 +195,11 @@ impl<'a> CommandFacts<'a> {
     /// Whether the text seems to be the name of a program, or a part of the name of an opened file.
     fn opens_or_begins(&self, range: &Range<usize>) -> bool {
         let before = &self.command[..range.start];
-        let word = before.trim_end_matches(|c: char| !c.is_ascii_whitespace() && !"<>|&;()`".contains(c));
+        let word =
+            before.trim_end_matches(|c: char| !c.is_ascii_whitespace() && !"<>|&;()`".contains(c));
         let last = |text: &str| text.trim_end_matches([' ', '\t', '"', '\'']).chars().next_back();
-        last(word).is_some_and(|last| "<>".contains(last)) || last(before).is_none_or(|last| "\n;|&({`!".contains(last))
+        last(word).is_some_and(|last| "<>".contains(last))
+            || last(before).is_none_or(|last| "\n;|&({`!".contains(last))
     }
 
     /// Whether the text seems to be a separate word, so that quotes around it may hold a script.
@@ -198,7 +219,8 @@ impl<'a> CommandFacts<'a> {
 
 /// Whether the command can reach variables, arguments or text without their literal names.
 fn reads_indirectly(command: &str) -> bool {
-    let numbered = |expanded: &str| expanded.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit());
+    let numbered =
+        |expanded: &str| expanded.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit());
     INDIRECT.iter().any(|form| command.contains(form))
         || command.split('$').skip(1).any(numbered)
         || words_of(command).any(is_indirect_reader)
@@ -233,6 +255,7 @@ fn runs_only(after: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+~-".contains(c);
     let mut words = after.split([' ', '\t']).filter(|word| !word.is_empty());
     let program = words.find(|word| !(word.contains('=') && word.chars().all(is_plain)));
-    let names = |word: &str| word.starts_with(|c: char| c.is_ascii_alphanumeric() || "./".contains(c));
+    let names =
+        |word: &str| word.starts_with(|c: char| c.is_ascii_alphanumeric() || "./".contains(c));
     program.is_some_and(|word| !word.contains('=') && names(word))
 }

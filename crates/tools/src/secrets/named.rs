@@ -10,20 +10,24 @@ use regex::{Captures, Regex};
 use super::Secret;
 
 /// Parts of a name that mark its value as secret.
-const WORDS: &str = "token|secret|passw(?:or)?d|passphrase|credential|apikey|authkey|accountkey|[_-]key";
+const WORDS: &str =
+    "token|secret|passw(?:or)?d|passphrase|credential|apikey|authkey|accountkey|[_-]key";
 
 /// A value, quoted or not, without blanks or characters that a shell expands or that end a word.
-const VALUE: &str =
-    r#"(?:"([!#%*+,./0-9:=?@A-Z^_a-z~\[\]{}-]+)"|'([!#%*+,./0-9:=?@A-Z^_a-z~\[\]{}-]+)'|([%+./0-9:=@A-Z^_a-z~-]+))"#;
+const VALUE: &str = r#"(?:"([!#%*+,./0-9:=?@A-Z^_a-z~\[\]{}-]+)"|'([!#%*+,./0-9:=?@A-Z^_a-z~\[\]{}-]+)'|([%+./0-9:=@A-Z^_a-z~-]+))"#;
 
 /// `NAME=value`, `"name": "value"`, `name = 'value'`, `--name=value`, `Name: value`.
 static FIELDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(r#"(?-u)(?i:{WORDS})([A-Za-z0-9_-]*)["']?([ \t]*(?:=>|:=|[:=])[ \t]*){VALUE}"#)).ok()
+    Regex::new(&format!(
+        r#"(?-u)(?i:{WORDS})([A-Za-z0-9_-]*)["']?([ \t]*(?:=>|:=|[:=])[ \t]*){VALUE}"#
+    ))
+    .ok()
 });
 
 /// `--name value`.
-static OPTIONS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"(?-u)(--[A-Za-z0-9-]*?(?i:{WORDS}))[ \t]+{VALUE}")).ok());
+static OPTIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(r"(?-u)(--[A-Za-z0-9-]*?(?i:{WORDS}))[ \t]+{VALUE}")).ok()
+});
 
 /// `Authorization: Bearer value`, and `Bearer value` by itself.
 static HEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -41,19 +45,25 @@ static DOUBTFUL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The text before a variable that is only passed on.
 static PASSED_ON: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let header = r#"["'][A-Za-z0-9-]+:[ \t]+(?:(?i:bearer|basic|token|bot)[ \t]+)?"#;
-    Regex::new(&format!(r#"(?-u)(?:{header}|--[A-Za-z0-9-]*?(?i:{WORDS})(?:=|[ \t]+)["']?)\$\{{?$"#)).ok()
+    Regex::new(&format!(
+        r#"(?-u)(?:{header}|--[A-Za-z0-9-]*?(?i:{WORDS})(?:=|[ \t]+)["']?)\$\{{?$"#
+    ))
+    .ok()
 });
 
 /// Endings of the name of a value that describes a secret but is not the secret.
 const DESCRIBING_ENDINGS: [&str; 34] = [
-    "backend", "cmd", "command", "count", "dir", "domain", "endpoint", "env", "expiry", "file", "helper", "hook",
-    "host", "id", "kind", "len", "length", "limit", "name", "path", "policy", "program", "provider", "proxy", "ref",
-    "s", "script", "server", "size", "source", "ttl", "type", "uri", "url",
+    "backend", "cmd", "command", "count", "dir", "domain", "endpoint", "env", "expiry", "file",
+    "helper", "hook", "host", "id", "kind", "len", "length", "limit", "name", "path", "policy",
+    "program", "provider", "proxy", "ref", "s", "script", "server", "size", "source", "ttl",
+    "type", "uri", "url",
 ];
 
 /// First words of options that end like the name of a secret but take no value.
-const WITHOUT_VALUE: [&str; 12] =
-    ["no", "with", "without", "show", "use", "print", "enable", "ignore", "skip", "get", "list", "rotate"];
+const WITHOUT_VALUE: [&str; 12] = [
+    "no", "with", "without", "show", "use", "print", "enable", "ignore", "skip", "get", "list",
+    "rotate",
+];
 
 /// The values with names that say that they are secret.
 ///
@@ -65,7 +75,9 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
     let mut found = Vec::new();
     for field in FIELDS.iter().flat_map(|fields| fields.captures_iter(text)) {
         let named = Named::field(text, &field).filter(Named::is_secret);
-        let is_used = |named: &Named<'_>| used.contains(last_word(named.name)) && (in_command || !named.is_random());
+        let is_used = |named: &Named<'_>| {
+            used.contains(last_word(named.name)) && (in_command || !named.is_random())
+        };
         found.extend(named.filter(|named| !is_used(named)).map(Named::masked));
     }
     for option in OPTIONS.iter().flat_map(|options| options.captures_iter(text)) {
@@ -77,7 +89,8 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
         if in_command && header.get(1).is_some_and(|name| name.as_str().contains('=')) {
             continue;
         }
-        let sure = header.get(1).is_some() && value.len() >= LONG_ENOUGH || is_random(value.as_str());
+        let sure =
+            header.get(1).is_some() && value.len() >= LONG_ENOUGH || is_random(value.as_str());
         if sure && is_literal(text, &value.range()) && !is_place(value.as_str()) {
             found.push(Secret::masked(value.range()));
         }
@@ -119,7 +132,8 @@ pub(super) fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
     let mut rest = text;
     while let Some(start) = rest.find(is_word) {
         let (between, from) = rest.split_at(start);
-        let (word, after) = from.split_at(from.find(|character| !is_word(character)).unwrap_or(from.len()));
+        let (word, after) =
+            from.split_at(from.find(|character| !is_word(character)).unwrap_or(from.len()));
         // `$NAME`, `${NAME}`, `${!NAME}`, `${#NAME}`.
         let expanded = between.trim_end_matches(['{', '!', '#']).ends_with('$');
         let before = &text[..text.len() - from.len()];
@@ -163,8 +177,8 @@ impl<'a> Named<'a> {
     fn field(text: &'a str, field: &Captures<'_>) -> Option<Self> {
         let whole = field.get(0)?;
         // The name may have begun earlier.
-        let before =
-            text[..whole.start()].trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let before = text[..whole.start()]
+            .trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         let name_end = field.get(1)?.end();
         if before.ends_with(['$', '{']) && before.trim_end_matches('{').ends_with('$') {
             // `${NAME:="value"}` expands to the value.
@@ -173,7 +187,8 @@ impl<'a> Named<'a> {
         let name = &text[before.len()..name_end];
         let quoted = field.get(3).or_else(|| field.get(4));
         // `NAME=value` sets a variable, or is meant to.
-        let variable = field.get(2)?.as_str() == "=" && !name.bytes().any(|byte| byte.is_ascii_lowercase());
+        let variable =
+            field.get(2)?.as_str() == "=" && !name.bytes().any(|byte| byte.is_ascii_lowercase());
         let literal = quoted.is_some() || variable || name.starts_with("--");
         Some(Self { text, name, value: quoted.or_else(|| field.get(5))?.range(), literal })
     }
@@ -217,19 +232,36 @@ impl<'a> Named<'a> {
         let about = DESCRIBING_ENDINGS.iter().any(|about| match name.strip_suffix(about) {
             // `tokenId`, `token_id`, `tokens`.
             Some(rest) => {
-                end == *about || rest.ends_with("token") || rest.ends_with("secret") || rest.ends_with("password")
+                end == *about
+                    || rest.ends_with("token")
+                    || rest.ends_with("secret")
+                    || rest.ends_with("password")
             }
             None => false,
         });
-        !about && !name.contains("public") && !name.contains("tokeni") && (self.is_key() || !name.ends_with("_key"))
+        !about
+            && !name.contains("public")
+            && !name.contains("tokeni")
+            && (self.is_key() || !name.ends_with("_key"))
     }
 
     /// Whether a `…_key` opens something. The key of a variable does; other names must say so.
     fn is_key(&self) -> bool {
         let name = self.name.to_ascii_lowercase().replace('-', "_");
-        let kinds =
-            ["api", "secret", "access", "private", "auth", "encryption", "signing", "master", "account", "service"];
-        !self.name.bytes().any(|byte| byte.is_ascii_lowercase()) || kinds.iter().any(|kind| name.contains(kind))
+        let kinds = [
+            "api",
+            "secret",
+            "access",
+            "private",
+            "auth",
+            "encryption",
+            "signing",
+            "master",
+            "account",
+            "service",
+        ];
+        !self.name.bytes().any(|byte| byte.is_ascii_lowercase())
+            || kinds.iter().any(|kind| name.contains(kind))
     }
 }
 
@@ -237,9 +269,11 @@ impl<'a> Named<'a> {
 /// digits.
 pub(super) fn is_random(value: &str) -> bool {
     let count = |kind: fn(&u8) -> bool| value.as_bytes().iter().filter(|byte| kind(byte)).count();
-    let mixed =
-        [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase].into_iter().all(|kind| count(kind) >= 2);
-    value.len() >= RANDOM && mixed || value.len() >= HEX && count(u8::is_ascii_hexdigit) == value.len()
+    let mixed = [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase]
+        .into_iter()
+        .all(|kind| count(kind) >= 2);
+    value.len() >= RANDOM && mixed
+        || value.len() >= HEX && count(u8::is_ascii_hexdigit) == value.len()
 }
 
 /// Whether the value is complete, so that a shell expands nothing behind it.
@@ -251,9 +285,15 @@ fn is_literal(text: &str, value: &Range<usize>) -> bool {
 /// Whether a value is or contains a location: a path, an address, a host.
 fn is_place(value: &str) -> bool {
     let base64 = value.len() == 40 || value.ends_with('=');
-    let path = value.starts_with(['/', '.', '~']) || value.contains("://") || value.contains('/') && !base64;
-    let number = value.starts_with("0x") || value.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte));
-    path || number || value.split(|part: char| !part.is_ascii_alphanumeric() && !"._-".contains(part)).any(is_host)
+    let path = value.starts_with(['/', '.', '~'])
+        || value.contains("://")
+        || value.contains('/') && !base64;
+    let number = value.starts_with("0x")
+        || value.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte));
+    path || number
+        || value
+            .split(|part: char| !part.is_ascii_alphanumeric() && !"._-".contains(part))
+            .any(is_host)
 }
 
 /// Whether `part` is a host: the last label of a name has only letters, and an address only

@@ -14,7 +14,8 @@ const SETTING: [&str; 4] = ["doas", "env", "genv", "sudo"];
 const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
 /// Commands of bash that may set variables which their arguments do not show.
-const READING: [&str; 8] = [".", "getopts", "let", "mapfile", "printf", "read", "readarray", "source"];
+const READING: [&str; 8] =
+    [".", "getopts", "let", "mapfile", "printf", "read", "readarray", "source"];
 
 /// How deeply nested scripts are read.
 const MAX_SCRIPT_DEPTH: u32 = 4;
@@ -30,7 +31,8 @@ const MAX_SCRIPT_DEPTH: u32 = 4;
 /// ```
 #[must_use]
 pub fn command(command: &str, folder: &Path) -> String {
-    let mut shown = exact(command, &secrets::find_in_command(command), Strictness::Command, false).into_owned();
+    let mut shown =
+        exact(command, &secrets::find_in_command(command), Strictness::Command, false).into_owned();
     shown.push_str("\n\nin ");
     shown.push_str(&line(&folder.to_string_lossy()));
     let mut variables = Variables::default();
@@ -78,14 +80,20 @@ impl Variables {
             let path = word.literal().unwrap_or_default();
             names.contains(&path.rsplit('/').next().unwrap_or_default())
         };
-        let bash_own = call.words.iter().position(|word| !is_one_of(word, &["builtin", "command"])).unwrap_or_default();
-        let sets =
-            |(at, word): (usize, &Word)| is_one_of(word, &SETTING) || at == bash_own && is_one_of(word, &DECLARING);
+        let bash_own = call
+            .words
+            .iter()
+            .position(|word| !is_one_of(word, &["builtin", "command"]))
+            .unwrap_or_default();
+        let sets = |(at, word): (usize, &Word)| {
+            is_one_of(word, &SETTING) || at == bash_own && is_one_of(word, &DECLARING)
+        };
         if let Some(at) = call.words.iter().enumerate().position(sets) {
             self.arguments(call, &call.words[at + 1..]);
         }
         if let Some((word, arguments)) = call.words[bash_own..].split_first() {
-            let prints = is_one_of(word, &["printf"]) && arguments.first().and_then(Word::literal) != Some("-v");
+            let prints = is_one_of(word, &["printf"])
+                && arguments.first().and_then(Word::literal) != Some("-v");
             self.more |= is_one_of(word, &READING) && !prints;
         }
         let takes_script = |word: &Word| {
@@ -117,7 +125,9 @@ impl Variables {
             self.more |= unknown + known.len() + call.assignments.len() > written.len();
         }
         // `env -S` splits a word into several.
-        let splits = |word: &Word| word.literal().is_some_and(|word| word.starts_with("-S") || word.starts_with("--s"));
+        let splits = |word: &Word| {
+            word.literal().is_some_and(|word| word.starts_with("-S") || word.starts_with("--s"))
+        };
         self.more |= words.iter().any(splits);
     }
 
@@ -133,7 +143,8 @@ fn name_of(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     let is_part = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
-    let is_name =
-        !name.is_empty() && name.bytes().all(is_part) && !name.starts_with(|first: char| first.is_ascii_digit());
+    let is_name = !name.is_empty()
+        && name.bytes().all(is_part)
+        && !name.starts_with(|first: char| first.is_ascii_digit());
     is_name.then_some(name)
 }

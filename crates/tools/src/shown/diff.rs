@@ -131,7 +131,14 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     let (old, new) = (numbers.old_lookup(), numbers.new_lookup());
     let mut captured = Compact::new(Replace::new(Capture::new()), old, new);
     let until = Instant::now() + PATIENCE;
-    let Ok(()) = myers::diff_deadline(&mut captured, old, numbers.old_range(), new, numbers.new_range(), Some(until));
+    let Ok(()) = myers::diff_deadline(
+        &mut captured,
+        old,
+        numbers.old_range(),
+        new,
+        numbers.new_range(),
+        Some(until),
+    );
     let captured = captured.into_inner().into_inner().into_ops();
     let changed = captured.into_iter().filter(|op| op.tag() != DiffTag::Equal);
     changed.map(|op| Change { old: op.old_range(), new: op.new_range() }).collect()
@@ -185,7 +192,14 @@ impl<'a> Side<'a> {
             let (line, start) = (self.lines[index], self.starts[index]);
             let whole = line.strip_suffix('\n');
             shown.push(sign);
-            show(self.text, start..start + whole.unwrap_or(line).len(), &self.secrets, Strictness::Text, false, shown);
+            show(
+                self.text,
+                start..start + whole.unwrap_or(line).len(),
+                &self.secrets,
+                Strictness::Text,
+                false,
+                shown,
+            );
             shown.push('\n');
             if whole.is_none() {
                 shown.push_str("\\ No newline at end of file\n");
@@ -213,14 +227,18 @@ mod tests {
 
     #[test]
     fn a_new_file_is_shown_whole() {
-        assert_eq!(diff("x", None, "a\nb\n").unwrap(), "--- /dev/null\n+++ x\n@@ -0,0 +1,2 @@\n+a\n+b\n");
+        assert_eq!(
+            diff("x", None, "a\nb\n").unwrap(),
+            "--- /dev/null\n+++ x\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+        );
         assert_eq!(diff("x", None, "").unwrap(), "--- /dev/null\n+++ x\n");
     }
 
     #[test]
     fn line_ends_are_seen() {
         let shown = diff("x", Some("a\r\nb"), "a\nb\rc\u{2028}\n").unwrap();
-        let expected = "@@ -1,2 +1,2 @@\n-a\\u{d}\n-b\n\\ No newline at end of file\n+a\n+b\\u{d}c\\u{2028}\n";
+        let expected =
+            "@@ -1,2 +1,2 @@\n-a\\u{d}\n-b\n\\ No newline at end of file\n+a\n+b\\u{d}c\\u{2028}\n";
         assert_eq!(shown, format!("--- x\n+++ x\n{expected}"));
     }
 
@@ -245,12 +263,17 @@ mod tests {
 
     #[test]
     fn t_c5_secrets_are_masked_on_both_sides_also_over_lines() {
-        let key =
-            format!("-----BEGIN PRIVATE KEY-----\n{0}\n{0}\nab12Z=\n-----END PRIVATE KEY-----\n", "aB1+".repeat(16));
+        let key = format!(
+            "-----BEGIN PRIVATE KEY-----\n{0}\n{0}\nab12Z=\n-----END PRIVATE KEY-----\n",
+            "aB1+".repeat(16)
+        );
         let token = format!("api_token = \"{}\"\n", "x1".repeat(20));
         let shown = diff("x", Some(&token), &key).unwrap();
         assert!(shown.contains("-api_token = \"x1x1…(36 characters masked)\"\n"), "{shown}");
-        assert!(shown.contains("+-----BEGIN PRIVATE KEY-----\n+…(64 characters masked)\n"), "{shown}");
+        assert!(
+            shown.contains("+-----BEGIN PRIVATE KEY-----\n+…(64 characters masked)\n"),
+            "{shown}"
+        );
         assert!(shown.contains("+…(6 characters masked)\n+-----END PRIVATE KEY-----\n"), "{shown}");
     }
 

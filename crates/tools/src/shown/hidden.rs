@@ -42,7 +42,9 @@ pub(super) fn is_uncertain(character: char) -> bool {
     !character.is_ascii()
         && matches!(
             character.general_category(),
-            GeneralCategory::SpaceSeparator | GeneralCategory::PrivateUse | GeneralCategory::Unassigned
+            GeneralCategory::SpaceSeparator
+                | GeneralCategory::PrivateUse
+                | GeneralCategory::Unassigned
         )
 }
 

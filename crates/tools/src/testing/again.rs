@@ -19,7 +19,10 @@ pub fn again(part: &str) -> Command {
     let program = std::env::current_exe().expect("the path of this program");
     // A test runs on its own thread, which has the test's name.
     let this = thread::current();
-    let test = this.name().filter(|name| *name != "main").expect("a call from a test, on the test's own thread");
+    let test = this
+        .name()
+        .filter(|name| *name != "main")
+        .expect("a call from a test, on the test's own thread");
     let mut command = Command::new(program);
     command.args(["--exact", test, "--nocapture"]).env(PART, part);
     command
@@ -44,7 +47,8 @@ pub fn in_own_process() -> bool {
         return true;
     }
     let output = again("own process").output().expect("the second process starts");
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     print!("{out}");
     assert!(output.status.success(), "{}: {err}", output.status);
     assert!(out.contains("1 passed"), "no test ran: {out}");

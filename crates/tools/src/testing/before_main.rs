@@ -41,13 +41,16 @@ mod signals {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
+    use signal_hook::consts::{
+        SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+    };
 
     /// The signals that tests send or wait for. SIGTTIN and SIGTTOU are left out: if they are
     /// caught instead of ignored, each restarts the read or write of the terminal that raised it,
     /// for ever. The standard library restores SIGPIPE and the mask of blocked signals in every
     /// child.
-    const RESTORED: [i32; 9] = [SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2];
+    const RESTORED: [i32; 9] =
+        [SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2];
 
     /// Catches every signal that this process ignores, with an empty handler: this process still
     /// ignores it, its children do not.

@@ -37,7 +37,8 @@ impl Census {
     pub fn living(&self) -> Vec<(u32, String)> {
         let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok());
-        let is_marked = |bytes: &[u8]| bytes.windows(self.mark.len()).any(|part| part == self.mark.as_bytes());
+        let is_marked =
+            |bytes: &[u8]| bytes.windows(self.mark.len()).any(|part| part == self.mark.as_bytes());
         pids.filter_map(|pid| {
             let Program { arguments, environment } = Program::of(pid)?;
             (is_marked(&environment) || is_marked(&arguments))
@@ -93,7 +94,8 @@ impl Program {
     /// Reads the files of a process that has not ended. While `execve` replaces the program, both
     /// are briefly empty: they are read again until they are not, or the process has ended.
     fn of(pid: u32) -> Option<Self> {
-        let mut program = Self { arguments: read(pid, "cmdline")?, environment: read(pid, "environ")? };
+        let mut program =
+            Self { arguments: read(pid, "cmdline")?, environment: read(pid, "environ")? };
         for _ in 0..1_000 {
             let is_complete = !program.arguments.is_empty() && !program.environment.is_empty();
             // A process that has ended, or belongs to the kernel, has no program and never gets

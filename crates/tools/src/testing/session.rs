@@ -120,7 +120,8 @@ impl Handler<ToolRequest> for Answerer {
             ToolRequest::Ask { request, answering, .. } => (request, answering),
             ToolRequest::Tasks { request, answering, .. } => {
                 let decided = self.tasks.decide(request, None);
-                let decided = decided.map(|facts| facts.iter().for_each(|fact| self.tasks.apply(fact)));
+                let decided =
+                    decided.map(|facts| facts.iter().for_each(|fact| self.tasks.apply(fact)));
                 return answering.answer(decided.map(|()| self.tasks.clone()));
             }
             ToolRequest::JobStarted { .. } | ToolRequest::JobEnded { .. } => return,

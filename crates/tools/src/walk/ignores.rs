@@ -40,7 +40,12 @@ impl Ignores {
         let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
         let repository = first.ancestors().find(|folder| is_there(folder.join(".git")));
         let begin = repository.unwrap_or(first);
-        let way: Vec<_> = place.path().ancestors().skip(1).take_while(|folder| folder.starts_with(begin)).collect();
+        let way: Vec<_> = place
+            .path()
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| folder.starts_with(begin))
+            .collect();
         let mut ignores = None;
         for folder in way.into_iter().rev() {
             let entry = |name: &str| {
@@ -54,7 +59,8 @@ impl Ignores {
                 };
                 Some(Entry { name: name.into(), kind, ignored: false })
             };
-            let names: &[_] = if folder.starts_with(first) { &RULE_ENTRIES } else { &RULE_ENTRIES[1..] };
+            let names: &[_] =
+                if folder.starts_with(first) { &RULE_ENTRIES } else { &RULE_ENTRIES[1..] };
             let entries: Vec<_> = names.iter().copied().filter_map(entry).collect();
             ignores = Self::below(ignores.as_ref(), folder, &entries, |path| {
                 let file = OpenParent::open_existing(&folder.join(path))?.open()?;
@@ -71,9 +77,11 @@ impl Ignores {
         entries: &[Entry],
         open: impl Fn(&Path) -> io::Result<File>,
     ) -> Option<Arc<Self>> {
-        let kind = |name: &str| entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind);
+        let kind =
+            |name: &str| entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind);
         let read = |there: bool, path: &str| match there {
-            true => open(Path::new(path)).map_or_else(|_| Gitignore::empty(), |file| rules(folder, file)),
+            true => open(Path::new(path))
+                .map_or_else(|_| Gitignore::empty(), |file| rules(folder, file)),
             false => Gitignore::empty(),
         };
         let plain = kind(".ignore") == Some(Kind::File);

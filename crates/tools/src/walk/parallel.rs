@@ -42,13 +42,15 @@ impl<'a> ParallelWalk<'a> {
     ) -> Vec<W> {
         let state = State { todo: vec![Work::Folder(walk.top())], busy: 0 };
         let crew = Self { walk, state: Mutex::new(state), more: Condvar::new() };
-        let threads = thread::available_parallelism().map_or(1, |threads| threads.get().min(MAX_THREADS));
+        let threads =
+            thread::available_parallelism().map_or(1, |threads| threads.get().min(MAX_THREADS));
         let mut workers: Vec<W> = (0..threads).map(|_| new_worker()).collect();
         let (first, others) = workers.split_at_mut(1);
         thread::scope(|scope| {
             for worker in others {
                 // If no thread can be started, the first worker does everything.
-                let _ = thread::Builder::new().spawn_scoped(scope, || crew.run_worker(worker, &work));
+                let _ =
+                    thread::Builder::new().spawn_scoped(scope, || crew.run_worker(worker, &work));
             }
             first.iter_mut().for_each(|worker| crew.run_worker(worker, &work));
         });
@@ -103,7 +105,9 @@ impl<'a> ParallelWalk<'a> {
                 Kind::Link | Kind::Other => {}
             }
         }
-        let batches = files.chunks_mut(BATCH).map(|batch| Work::Files(batch.iter_mut().map(std::mem::take).collect()));
+        let batches = files
+            .chunks_mut(BATCH)
+            .map(|batch| Work::Files(batch.iter_mut().map(std::mem::take).collect()));
         found.extend(batches);
         self.lock().todo.append(&mut found);
         self.more.notify_all();

@@ -32,7 +32,9 @@ impl Pattern {
             return Err(ToolError::input("the pattern is empty"));
         }
         if glob.split('/').any(|part| part == "..") {
-            return Err(ToolError::input(format!("{pattern}: a pattern can't contain `..`; search another path")));
+            return Err(ToolError::input(format!(
+                "{pattern}: a pattern can't contain `..`; search another path"
+            )));
         }
         let full = match (glob.trim_end_matches('/').contains('/'), glob.ends_with('/')) {
             (false, false) => format!("**/{glob}"),
@@ -42,7 +44,8 @@ impl Pattern {
         };
         let mut glob = GlobBuilder::new(&full);
         let glob = glob.literal_separator(true).build();
-        let glob = glob.map_err(|error| ToolError::input(format!("{pattern}: {}", error.kind())))?;
+        let glob =
+            glob.map_err(|error| ToolError::input(format!("{pattern}: {}", error.kind())))?;
         Ok(Self { matcher: glob.compile_matcher(), inverted, absolute })
     }
 
@@ -100,7 +103,11 @@ mod tests {
             ("[ab].rs", "c.rs", false),
             (".env*", "x/.env.local", true),
         ] {
-            assert_eq!(Pattern::new(pattern).unwrap().matches(Path::new(path)), matches, "{pattern} {path}");
+            assert_eq!(
+                Pattern::new(pattern).unwrap().matches(Path::new(path)),
+                matches,
+                "{pattern} {path}"
+            );
         }
         for pattern in ["", "!", "../x", "[a", "{a"] {
             assert!(Pattern::new(pattern).is_err(), "{pattern}");

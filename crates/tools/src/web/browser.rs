@@ -95,7 +95,9 @@ impl Browser {
         let browser = Self { visible, processes, ended: ended.clone(), subject, state, uses };
         let life = launch::BrowserThread { plan, ended, kept, used, state: state_sender };
         let thread = thread::Builder::new().name("browser".to_owned()).spawn(move || life.run());
-        thread.map_err(|error| WebError::failed(format!("can't start a thread for the browser: {error}")))?;
+        thread.map_err(|error| {
+            WebError::failed(format!("can't start a thread for the browser: {error}"))
+        })?;
         Ok(Arc::new(browser))
     }
 

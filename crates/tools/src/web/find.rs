@@ -29,7 +29,9 @@ pub(super) async fn find(tab: &Tab, text: &str) -> Result<String, WebError> {
         sender.send(report)
     };
     let thread = std::thread::Builder::new().name("page search".to_owned()).spawn(search);
-    thread.map_err(|error| WebError::failed(format!("can't start a thread for the search: {error}")))?;
+    thread.map_err(|error| {
+        WebError::failed(format!("can't start a thread for the search: {error}"))
+    })?;
     receiver.await.map_err(|_| WebError::failed("the search of the page failed"))
 }
 
@@ -40,14 +42,19 @@ fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
     let matches: Vec<_> = places.by_ref().take(MAX_MATCHES).collect();
     let all = matches.len() + places.count();
     let mut said = match all {
-        0 => format!("{text:?} was not found on the page, which has {} characters", page.chars().count()),
+        0 => format!(
+            "{text:?} was not found on the page, which has {} characters",
+            page.chars().count()
+        ),
         1 => format!("{text:?} was found once:"),
         many => format!("{text:?} was found {many} times:"),
     };
     for (number, &(start, end)) in matches.iter().enumerate() {
-        let before = page[..start].char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
+        let before =
+            page[..start].char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
         let after = page[end..].char_indices().nth(AROUND).map_or(page.len(), |(at, _)| end + at);
-        let [before, found, after] = [&page[before..start], &page[start..end], &page[end..after]].map(one_line);
+        let [before, found, after] =
+            [&page[before..start], &page[start..end], &page[end..after]].map(one_line);
         // Writing to a string does not fail.
         let _ = write!(said, "\n{}. …{before}**{found}**{after}…", number + 1);
     }
@@ -65,10 +72,11 @@ fn places<'a>(
 ) -> impl Iterator<Item = (usize, usize)> + 'a {
     let mut from = 0;
     std::iter::from_fn(move || {
-        let (start, end) = page[from..].char_indices().take_while(|_| goes_on()).find_map(|(at, _)| {
-            let start = from + at;
-            Some((start, start + begins(&page[start..], text)?))
-        })?;
+        let (start, end) =
+            page[from..].char_indices().take_while(|_| goes_on()).find_map(|(at, _)| {
+                let start = from + at;
+                Some((start, start + begins(&page[start..], text)?))
+            })?;
         from = end;
         Some((start, end))
     })
@@ -109,8 +117,10 @@ mod tests {
     #[test]
     fn matches_ignore_case_and_span_lines() {
         let page = "Straße\nÜber den\n  Wolken. über DEN wolken!";
-        let (count, report) =
-            (|page, text| places(page, text, || true).count(), |page, text| report(page, text, || true));
+        let (count, report) = (
+            |page, text| places(page, text, || true).count(),
+            |page, text| report(page, text, || true),
+        );
         assert_eq!(count(page, "über den wolken"), 2);
         assert_eq!(count(page, "STRASSE"), 0, "no match for another spelling");
         assert_eq!(count("aaaa", "aa"), 2, "matches do not overlap");

@@ -40,8 +40,13 @@ pub use verdict::{Ask, Refusal, RefusalReason, Refusals, Verdict};
 const MAX_LOOKUPS: usize = 16;
 
 /// Chromium features that contact its vendor on their own, whether or not a tab is visible.
-const OWN_TRAFFIC: [&str; 5] =
-    ["OptimizationHints", "NetworkTimeServiceQuerying", "PreconnectToSearch", "SearchEnginePreconnect2", "AimEnabled"];
+const OWN_TRAFFIC: [&str; 5] = [
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "PreconnectToSearch",
+    "SearchEnginePreconnect2",
+    "AimEnabled",
+];
 
 /// The proxy on 127.0.0.1 that is one browser's only connection to the network.
 ///
@@ -91,7 +96,11 @@ impl Guard {
     ///
     /// # Errors
     /// [`GuardError`] if the proxy can't listen or can't be started.
-    pub fn start_among(rules: Rules, resolver: Arc<dyn Resolve>, own: OwnPorts) -> Result<Self, GuardError> {
+    pub fn start_among(
+        rules: Rules,
+        resolver: Arc<dyn Resolve>,
+        own: OwnPorts,
+    ) -> Result<Self, GuardError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GuardError::Listen)?;
         let address = listener.local_addr().map_err(GuardError::Listen)?;
         listener.set_nonblocking(true).map_err(GuardError::Listen)?;
@@ -107,7 +116,9 @@ impl Guard {
         let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
         let (serving, ended) = (judge.clone(), end.clone());
         let thread = std::thread::Builder::new().name("browser-guard".to_owned());
-        let thread = thread.spawn(move || run(runtime, listener, serving, &ended)).map_err(GuardError::Start)?;
+        let thread = thread
+            .spawn(move || run(runtime, listener, serving, &ended))
+            .map_err(GuardError::Start)?;
         Ok(Self { address, judge, runtime: handle, end, thread: Some(thread), own, kept })
     }
 
@@ -177,11 +188,21 @@ impl Guard {
 
 /// Judges a page without looking its name up at a remote resolver, which would disclose the name.
 /// Returns `None` if that lookup is necessary. May block for up to 5 s.
-pub(super) fn judge_locally(rules: &Rules, resolver: Arc<dyn Resolve>, own: &OwnPorts, url: &str) -> Option<Verdict> {
+pub(super) fn judge_locally(
+    rules: &Rules,
+    resolver: Arc<dyn Resolve>,
+    own: &OwnPorts,
+    url: &str,
+) -> Option<Verdict> {
     Judge::new(rules.clone(), resolver, own.clone()).judge_locally(url)
 }
 
-fn run(runtime: Runtime, listener: tokio::net::TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {
+fn run(
+    runtime: Runtime,
+    listener: tokio::net::TcpListener,
+    judge: Arc<Judge>,
+    ended: &CancellationToken,
+) {
     runtime.block_on(ended.run_until_cancelled(proxy::serve(listener, judge)));
     // Does not wait for a lookup that is still running.
     runtime.shutdown_background();

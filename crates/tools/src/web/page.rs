@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::cdp::protocol::{
-    CreateIsolatedWorld, Evaluate, FrameStoppedLoading, GetVersion, LifecycleEvent, LoadingFailed, Navigate,
-    RequestWillBeSent, Response, ResponseReceived, StopLoading,
+    CreateIsolatedWorld, Evaluate, FrameStoppedLoading, GetVersion, LifecycleEvent, LoadingFailed,
+    Navigate, RequestWillBeSent, Response, ResponseReceived, StopLoading,
 };
 use super::cdp::{CdpError, Event};
 use super::error::WebError;
@@ -60,10 +60,14 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<LoadR
         Some(Some(error)) => Err(not_loaded(tab, url, &error)),
         None => match tokio::time::timeout(STOPPED, stop(tab)).await {
             Ok(address) => match address?.as_str() {
-                "about:blank" => Err(WebError::Late { what: "the answer of the page's server", limit: within }),
+                "about:blank" => {
+                    Err(WebError::Late { what: "the answer of the page's server", limit: within })
+                }
                 _ => Ok(LoadResult::Stopped),
             },
-            Err(_) => Err(WebError::failed(format!("{url} can't be read: its scripts never stop running"))),
+            Err(_) => Err(WebError::failed(format!(
+                "{url} can't be read: its scripts never stop running"
+            ))),
         },
     }
 }
@@ -78,7 +82,10 @@ async fn navigate(tab: &Tab, url: &str) -> Result<Option<String>, CdpError> {
             && (loaded.name.as_str(), &loaded.frame_id) == ("load", &frame)
         {
             sender.send_replace(Some(loaded.loader_id));
-        } else if event.read::<FrameStoppedLoading>().is_some_and(|stopped| stopped.frame_id == frame) {
+        } else if event
+            .read::<FrameStoppedLoading>()
+            .is_some_and(|stopped| stopped.frame_id == frame)
+        {
             // Wakes the waiter too: if a script stops the load, there is no `load` event.
             sender.send_modify(|_| ());
         }
@@ -160,7 +167,8 @@ fn is_of_guard(response: &Response) -> bool {
 /// browser's.
 fn not_loaded(tab: &Tab, url: &str, error: &str) -> WebError {
     let refused = tab.ledger.refused().hosts;
-    let whys: Vec<_> = refused.iter().map(|refusal| format!("{}: {}", refusal.host, refusal.why)).collect();
+    let whys: Vec<_> =
+        refused.iter().map(|refusal| format!("{}: {}", refusal.host, refusal.why)).collect();
     let why = if whys.is_empty() { error.to_owned() } else { whys.join("; ") };
     WebError::failed(format!("{url} could not be loaded: {why}"))
 }
@@ -175,17 +183,22 @@ fn is_download(url: &str, name: &str) -> WebError {
 ///
 /// # Errors
 /// The expression throws, or the page is gone.
-pub(super) async fn evaluate<T: DeserializeOwned>(tab: &Tab, expression: impl Into<String>) -> Result<T, WebError> {
+pub(super) async fn evaluate<T: DeserializeOwned>(
+    tab: &Tab,
+    expression: impl Into<String>,
+) -> Result<T, WebError> {
     let world = CreateIsolatedWorld { frame_id: &tab.id, world_name: "holdpoint" };
     let context_id = tab.page.execute(world).await?.execution_context_id;
     // The browser does not send an answer that contains a lone surrogate.
     let expression = expression.into();
     let whole = "(_, value) => value?.toWellFormed?.() ?? value";
     let expression = format!("JSON.parse(JSON.stringify({expression}, {whole}))");
-    let evaluated = tab.page.execute(Evaluate { expression, context_id, return_by_value: true }).await?;
+    let evaluated =
+        tab.page.execute(Evaluate { expression, context_id, return_by_value: true }).await?;
     if let Some(thrown) = evaluated.exception_details {
         return Err(WebError::failed(format!("the page can't be read: {}", thrown.text)));
     }
     let value = evaluated.result.value.unwrap_or_default();
-    serde_json::from_value(value).map_err(|error| WebError::failed(format!("the page can't be read: {error}")))
+    serde_json::from_value(value)
+        .map_err(|error| WebError::failed(format!("the page can't be read: {error}")))
 }

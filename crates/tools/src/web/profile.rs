@@ -31,8 +31,10 @@ impl Profile {
         DirBuilder::new().recursive(true).mode(0o700).create(place)?;
         let _making = alone(place)?;
         remove_left(place)?;
-        let folder =
-            tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(place)?;
         let lock = lock_file(&folder.path().join(LOCK))?;
         lock.lock()?;
         Ok(Self { folder, _lock: lock })

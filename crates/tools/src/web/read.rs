@@ -80,8 +80,10 @@ impl PageContent {
         if kept < all || self.cut {
             let whole = if self.cut { "a longer page".to_owned() } else { format!("{all} bytes") };
             // Writing to a string does not fail.
-            let _ =
-                write!(said, "\n\n[cut: these are the first {kept} bytes of {whole}; find_in_page searches all of it]");
+            let _ = write!(
+                said,
+                "\n\n[cut: these are the first {kept} bytes of {whole}; find_in_page searches all of it]"
+            );
         }
         if !self.links.is_empty() {
             said.push_str("\n\nLinks:\n");
@@ -98,7 +100,9 @@ impl PageContent {
 
 /// The expression for the text that a page shows, up to `most` characters.
 pub(super) fn shown_text(most: usize) -> String {
-    format!("((document.body || document.documentElement || {{}}).innerText || '').slice(0, {most})")
+    format!(
+        "((document.body || document.documentElement || {{}}).innerText || '').slice(0, {most})"
+    )
 }
 
 /// The main part of a page as Markdown, or `None` if it can't be found. The conversion runs on its
@@ -109,7 +113,8 @@ async fn markdown(html: String, url: String) -> Option<String> {
     }
     let (sender, receiver) = oneshot::channel();
     let convert = move || sender.send(to_markdown(&html, &url));
-    let thread = std::thread::Builder::new().name("page text".to_owned()).stack_size(STACK).spawn(convert);
+    let thread =
+        std::thread::Builder::new().name("page text".to_owned()).stack_size(STACK).spawn(convert);
     thread.ok()?;
     // After a panic in the thread there is no text.
     receiver.await.ok()?
@@ -141,8 +146,10 @@ fn whole(page: &Document) -> String {
 /// outside of quotes only starts a tag. For other HTML only the parsed tree gives the depth, at the
 /// cost of parsing.
 fn levels_written(html: &str) -> usize {
-    const EMPTY: [&str; 14] =
-        ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"];
+    const EMPTY: [&str; 14] = [
+        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param",
+        "source", "track", "wbr",
+    ];
     let (mut now, mut most) = (0_usize, 0_usize);
     let mut rest = html;
     while let Some(at) = rest.find('<') {
@@ -150,7 +157,8 @@ fn levels_written(html: &str) -> usize {
         match rest.as_bytes().first() {
             Some(b'/') => now = now.saturating_sub(1),
             Some(first) if first.is_ascii_alphabetic() => {
-                let name = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                let name =
+                    rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
                 if !EMPTY.contains(&&rest[..name]) {
                     now += 1;
                     most = most.max(now);
@@ -200,7 +208,10 @@ mod tests {
         let both = |html: &str| (levels_written(html), levels(&Document::from(html)));
         assert_eq!(both("text"), (0, IMPLIED));
         assert_eq!(both("<p>a<br>b<img src='x'></p><p><b>c</b></p>"), (2, IMPLIED + 2));
-        assert_eq!(both(&format!("{}{}", "<div>".repeat(700), "</div>".repeat(700))), (700, IMPLIED + 700));
+        assert_eq!(
+            both(&format!("{}{}", "<div>".repeat(700), "</div>".repeat(700))),
+            (700, IMPLIED + 700)
+        );
         assert_eq!(levels_written(&"<b>".repeat(100_000)), 100_000);
     }
 
@@ -208,8 +219,13 @@ mod tests {
     #[tokio::test]
     async fn m_e7_web_markup_can_not_hide_nesting_levels() {
         const HIDDEN: usize = 2_000;
-        let page =
-            |hides| format!("<p>begin {}deep{}", format!("<div>{hides}").repeat(HIDDEN), "</div>".repeat(HIDDEN));
+        let page = |hides| {
+            format!(
+                "<p>begin {}deep{}",
+                format!("<div>{hides}").repeat(HIDDEN),
+                "</div>".repeat(HIDDEN)
+            )
+        };
         for hides in ["<i title='</a></a>'></i>", "<i title=\"</a>'</a>\"></i>"] {
             assert_eq!(levels_written(&page(hides)), HIDDEN + 2, "{hides}");
         }
@@ -221,7 +237,9 @@ mod tests {
 
     #[tokio::test]
     async fn m_e7_web_too_deep_documents_are_not_converted() {
-        let page = |deep| format!("<p>begin {}deep{}</p>", "<div>".repeat(deep - 1), "</div>".repeat(deep - 1));
+        let page = |deep| {
+            format!("<p>begin {}deep{}</p>", "<div>".repeat(deep - 1), "</div>".repeat(deep - 1))
+        };
         let text = |deep| markdown(page(deep), "http://x/".to_owned());
         assert!(text(DEEPEST).await.is_some_and(|text| text.contains("deep")));
         assert_eq!(text(DEEPEST + 1).await, None);
@@ -231,8 +249,11 @@ mod tests {
     /// would abort the process.
     #[test]
     fn a_document_at_the_depth_limit_is_converted() {
-        let text =
-            |page: String| std::thread::Builder::new().stack_size(STACK).spawn(move || to_markdown(&page, "http://x/"));
+        let text = |page: String| {
+            std::thread::Builder::new()
+                .stack_size(STACK)
+                .spawn(move || to_markdown(&page, "http://x/"))
+        };
         for element in ["div", "b", "table", "li", "blockquote"] {
             let page = format!(
                 "<p>begin {}deep{}</p>",

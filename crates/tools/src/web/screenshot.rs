@@ -34,14 +34,21 @@ pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Pi
     let whole = tab.page.execute(GetLayoutMetrics {}).await?.css_content_size;
     let (width, height) = (whole.width.min(LONGEST), whole.height.min(LONGEST));
     let clip = full_page.then_some(Viewport { x: 0.0, y: 0.0, width, height, scale: 1.0 });
-    let taken = tab.page.execute(CaptureScreenshot { format: "png", capture_beyond_viewport: full_page, clip }).await?;
+    let taken = tab
+        .page
+        .execute(CaptureScreenshot { format: "png", capture_beyond_viewport: full_page, clip })
+        .await?;
     let png = STANDARD.decode(&taken.data).map_err(|error| WebError::failed(error.to_string()))?;
     let path = save_png(folder, &png).map_err(|error| {
-        WebError::failed(format!("the screenshot can't be written to {}: {error}", folder.display()))
+        WebError::failed(format!(
+            "the screenshot can't be written to {}: {error}",
+            folder.display()
+        ))
     })?;
     // The header of a PNG holds its width and height at these offsets.
-    let [width, height] =
-        [16, 20].map(|at| png.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes));
+    let [width, height] = [16, 20].map(|at| {
+        png.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
+    });
     Ok(Picture { path, width, height, cut: full_page && whole.width.max(whole.height) > LONGEST })
 }
 
@@ -62,7 +69,9 @@ fn save_png(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
     let name = tempfile::Builder::new()
         .prefix(&format!("{}-", taken.0))
         .suffix(".png")
-        .make_in(folder, |path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path))?;
+        .make_in(folder, |path| {
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+        })?;
     let (mut file, path) = name.keep().map_err(|error| error.error)?;
     file.write_all(png)?;
     Ok(path)

@@ -70,7 +70,8 @@ pub(super) async fn results(tab: &Tab, search: &WebSearch) -> Result<String, Web
 
 /// The expression that extracts the results from a page.
 fn picked(WebSearchHtml { result, link, text }: &WebSearchHtml) -> String {
-    let [result, link, text] = [Some(result), Some(link), text.as_ref()].map(|selector| serde_json::json!(selector));
+    let [result, link, text] =
+        [Some(result), Some(link), text.as_ref()].map(|selector| serde_json::json!(selector));
     format!(
         "[...document.querySelectorAll({result})].slice(0, {MAX_RESULTS}).map(result => {{
             const link = result.matches({link}) ? result : result.querySelector({link});

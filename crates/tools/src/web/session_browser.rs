@@ -99,7 +99,8 @@ impl SessionBrowser {
                 env.push(("XAUTHORITY".to_owned(), format!("{home}/.Xauthority")));
             }
         }
-        let program = find_program(settings.chromium.as_deref(), workspace.env(), workspace.root())?;
+        let program =
+            find_program(settings.chromium.as_deref(), workspace.env(), workspace.root())?;
         let guard = Guard::start_among(self.rules.clone(), Arc::clone(resolver), own.clone())
             .map_err(|error| WebError::failed(error.to_string()))?;
         Ok(LaunchPlan {

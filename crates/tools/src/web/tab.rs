@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::browser::BrowserConnection;
 use super::cdp::protocol::{
-    CreateTarget, EnableNetwork, EnablePage, GetTargetInfo, HandleJavaScriptDialog, SetLifecycleEventsEnabled,
+    CreateTarget, EnableNetwork, EnablePage, GetTargetInfo, HandleJavaScriptDialog,
+    SetLifecycleEventsEnabled,
 };
 use super::cdp::{Client, ListenerGuard};
 use super::error::WebError;
@@ -62,9 +63,24 @@ impl Tab {
         let ledger = Arc::new(up.guard.ledger());
         let (kept, subject) = Subject::new();
         let gone = CancellationToken::new();
-        let watch =
-            TabListener::new(id.clone(), page.clone(), &up, &ledger, &doings, (kept, gone.clone().drop_guard()));
-        let tab = Self { page, id, up, ledger, subject, incidents: doings, gone, _watched: watch.listen() };
+        let watch = TabListener::new(
+            id.clone(),
+            page.clone(),
+            &up,
+            &ledger,
+            &doings,
+            (kept, gone.clone().drop_guard()),
+        );
+        let tab = Self {
+            page,
+            id,
+            up,
+            ledger,
+            subject,
+            incidents: doings,
+            gone,
+            _watched: watch.listen(),
+        };
         tab.page.execute(EnablePage {}).await?;
         tab.page.execute(SetLifecycleEventsEnabled { enabled: true }).await?;
         tab.page.execute(EnableNetwork {}).await?;
@@ -77,7 +93,10 @@ impl Tab {
     }
 
     /// Runs `work` until the page is gone.
-    pub(super) async fn with<T>(&self, work: impl Future<Output = Result<T, WebError>>) -> Result<T, WebError> {
+    pub(super) async fn with<T>(
+        &self,
+        work: impl Future<Output = Result<T, WebError>>,
+    ) -> Result<T, WebError> {
         tokio::select! {
             biased;
             done = work => match done {
@@ -116,7 +135,9 @@ impl Tab {
     /// The DevTools address of the page, for the user's own browser.
     pub(super) fn developer_tools(&self) -> String {
         let (port, id) = (self.up.port, &self.id);
-        format!("http://127.0.0.1:{port}/devtools/inspector.html?ws=127.0.0.1:{port}/devtools/page/{id}")
+        format!(
+            "http://127.0.0.1:{port}/devtools/inspector.html?ws=127.0.0.1:{port}/devtools/page/{id}"
+        )
     }
 }
 

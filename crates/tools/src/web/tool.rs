@@ -83,7 +83,9 @@ impl Web {
     /// The page is refused, and no approval can change that.
     fn private(&self, url: &str) -> Result<Option<String>, ToolError> {
         match self.browser.judge_locally(url) {
-            Some(Verdict::Refused { why }) => Err(ToolError::failed(format!("{url} can't be opened: {why}"))),
+            Some(Verdict::Refused { why }) => {
+                Err(ToolError::failed(format!("{url} can't be opened: {why}")))
+            }
             Some(Verdict::Ask(ask)) => Ok(Some(private::consequence(&ask))),
             Some(Verdict::Allow) | None => Ok(None),
         }
@@ -91,26 +93,40 @@ impl Web {
 
     fn request(input: &Value) -> Result<WebRequest, ToolError> {
         let Input { action, query, url, text, full_page, pause, headless } = parse(input)?;
-        let given = |value: Option<String>, what: &str, most| match value.filter(|value| !value.trim().is_empty()) {
+        let given = |value: Option<String>, what: &str, most| match value
+            .filter(|value| !value.trim().is_empty())
+        {
             Some(value) if value.len() <= most => Ok(value),
-            Some(value) => Err(ToolError::input(format!("`{what}` has {} bytes; the limit is {most}", value.len()))),
+            Some(value) => Err(ToolError::input(format!(
+                "`{what}` has {} bytes; the limit is {most}",
+                value.len()
+            ))),
             None => Err(ToolError::input(format!("`{what}` is missing"))),
         };
         let url = || address(&given(url, "url", LONGEST)?);
         let action = match action {
             Action::Search => WebAction::Search { query: given(query, "query", LONGEST)? },
             Action::OpenPage => WebAction::OpenPage { url: url()? },
-            Action::FindInPage => WebAction::FindInPage { url: url()?, text: given(text, "text", LONGEST_TEXT)? },
-            Action::Screenshot => WebAction::Screenshot { url: url()?, full_page: full_page.unwrap_or_default() },
+            Action::FindInPage => {
+                WebAction::FindInPage { url: url()?, text: given(text, "text", LONGEST_TEXT)? }
+            }
+            Action::Screenshot => {
+                WebAction::Screenshot { url: url()?, full_page: full_page.unwrap_or_default() }
+            }
         };
-        Ok(WebRequest { action, pause: pause.unwrap_or_default(), headless: headless.unwrap_or(true) })
+        Ok(WebRequest {
+            action,
+            pause: pause.unwrap_or_default(),
+            headless: headless.unwrap_or(true),
+        })
     }
 }
 
 /// Parses an address and normalizes it as a browser does.
 fn address(url: &str) -> Result<String, ToolError> {
     let wrong = |why: &str| ToolError::input(format!("`{url}` can't be opened: {why}"));
-    let parsed = Url::parse(url.trim()).map_err(|_| wrong("not a full URL such as https://example.com/page"))?;
+    let parsed = Url::parse(url.trim())
+        .map_err(|_| wrong("not a full URL such as https://example.com/page"))?;
     match parsed.scheme() {
         "http" | "https" => Ok(parsed.into()),
         _ => Err(wrong("only http and https URLs are supported")),
@@ -138,16 +154,24 @@ impl Tool for Web {
         let (message, url, more) = match &action {
             WebAction::Search { query } => ("Search the web?", None, Some(query)),
             WebAction::OpenPage { url } => ("Open this page?", Some(url), None),
-            WebAction::FindInPage { url, text } => ("Find a text in this page?", Some(url), Some(text)),
-            WebAction::Screenshot { url, .. } => ("Take a screenshot of this page?", Some(url), None),
+            WebAction::FindInPage { url, text } => {
+                ("Find a text in this page?", Some(url), Some(text))
+            }
+            WebAction::Screenshot { url, .. } => {
+                ("Take a screenshot of this page?", Some(url), None)
+            }
         };
         let lines = url.into_iter().chain(more).map(|line| shown::line(line).into_owned());
-        let stop = pause.then(|| "The page is shown to you and stays open until you continue.".to_owned());
+        let stop =
+            pause.then(|| "The page is shown to you and stays open until you continue.".to_owned());
         let private = url.map(|url| self.private(url)).transpose()?.flatten();
         let host = url.and_then(|url| Url::parse(url).ok()?.host_str().map(str::to_owned));
         Ok(Intent {
             details: Some(lines.chain(stop).chain(private).collect::<Vec<_>>().join("\n")),
-            always: Some(host.map_or_else(|| "web: searching".to_owned(), |host| format!("web: pages of {host}"))),
+            always: Some(host.map_or_else(
+                || "web: searching".to_owned(),
+                |host| format!("web: pages of {host}"),
+            )),
             ..Intent::new(Act::Other, message)
         })
     }

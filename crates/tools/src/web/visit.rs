@@ -31,8 +31,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// The text that is returned for a page without text.
-const NO_TEXT: &str =
-    "[the page shows no text: it may be empty, a picture, or a document such as a PDF; `screenshot` shows it]";
+const NO_TEXT: &str = "[the page shows no text: it may be empty, a picture, or a document such as a PDF; `screenshot` shows it]";
 
 /// No time limit, for waiting on the user.
 const NO_LIMIT: Duration = Duration::MAX;
@@ -54,9 +53,9 @@ impl<'a> Visit<'a> {
     ) -> Result<Self, ToolError> {
         let url = match &request.action {
             WebAction::Search { query } => search::address(&session.settings().search, query)?,
-            WebAction::OpenPage { url } | WebAction::FindInPage { url, .. } | WebAction::Screenshot { url, .. } => {
-                url.clone()
-            }
+            WebAction::OpenPage { url }
+            | WebAction::FindInPage { url, .. }
+            | WebAction::Screenshot { url, .. } => url.clone(),
         };
         Ok(Self { session, context, request, url, waiting: Waiting::new(context)? })
     }
@@ -66,7 +65,11 @@ impl<'a> Visit<'a> {
         let settings = self.session.settings();
         let visible = self.request.is_visible(settings);
         let lease = self.session.lease(visible, self.context)?;
-        let up = self.waiting.wait(lease.ended(), ("starting the browser", LAUNCH_WITHIN), lease.connection())?;
+        let up = self.waiting.wait(
+            lease.ended(),
+            ("starting the browser", LAUNCH_WITHIN),
+            lease.connection(),
+        )?;
         self.approve_host(&lease, &up)?;
         let tab = ("opening a tab", COMMAND_LIMIT);
         let tab = self.waiting.wait(lease.ended(), tab, Tab::open(&up, self.request.pause))?;
@@ -76,7 +79,12 @@ impl<'a> Visit<'a> {
         if self.request.pause {
             self.pause(&lease, &tab)?;
         }
-        let said = self.wait(&lease, &tab, ("reading the page", READ_WITHIN), self.read_result(&tab, arrival))?;
+        let said = self.wait(
+            &lease,
+            &tab,
+            ("reading the page", READ_WITHIN),
+            self.read_result(&tab, arrival),
+        )?;
         Ok(said)
     }
 
@@ -95,7 +103,11 @@ impl<'a> Visit<'a> {
     fn approve_host(&self, lease: &Lease, up: &Arc<BrowserConnection>) -> Result<(), ToolError> {
         let Some(ask) = self.question(lease, up)? else { return Ok(()) };
         let turn = async { Ok(self.session.ask_locks().lock_host(&ask.host).await) };
-        let _turn = self.waiting.wait(lease.ended(), ("waiting for the ask of another call", NO_LIMIT), turn)?;
+        let _turn = self.waiting.wait(
+            lease.ended(),
+            ("waiting for the ask of another call", NO_LIMIT),
+            turn,
+        )?;
         // Another call may have received the approval while this one waited.
         let Some(ask) = self.question(lease, up)? else { return Ok(()) };
         // The user has configured the search engine, so its port needs no approval; other ports of
@@ -110,7 +122,12 @@ impl<'a> Visit<'a> {
         if !self.context.is_approved(&private::consequence(&ask)) {
             let details = format!("{}\n{}", shown::line(&self.url), private::consequence(&ask));
             let question = private::question(&ask);
-            match self.context.pause_about(lease.subject(), PauseKind::Confirm, question, Some(details)) {
+            match self.context.pause_about(
+                lease.subject(),
+                PauseKind::Confirm,
+                question,
+                Some(details),
+            ) {
                 Some(response) => check_response(response)?,
                 None => return Err(WebError::Ended.into()),
             }
@@ -120,12 +137,18 @@ impl<'a> Visit<'a> {
     }
 
     /// The host that the user has to approve first, if any.
-    fn question(&self, lease: &Lease, up: &Arc<BrowserConnection>) -> Result<Option<Ask>, ToolError> {
+    fn question(
+        &self,
+        lease: &Lease,
+        up: &Arc<BrowserConnection>,
+    ) -> Result<Option<Ask>, ToolError> {
         let judging = async { Ok(up.guard.judge(&self.url).await) };
         match self.waiting.wait(lease.ended(), ("looking up the host", COMMAND_LIMIT), judging)? {
             Verdict::Allow => Ok(None),
             Verdict::Ask(ask) => Ok(Some(ask)),
-            Verdict::Refused { why } => Err(ToolError::failed(format!("{} can't be opened: {why}", self.url))),
+            Verdict::Refused { why } => {
+                Err(ToolError::failed(format!("{} can't be opened: {why}", self.url)))
+            }
         }
     }
 
@@ -141,7 +164,9 @@ impl<'a> Visit<'a> {
         let message = match &self.request.action {
             WebAction::Search { query } => format!("Results loaded: {}", shown::line(query)),
             WebAction::OpenPage { .. } => format!("Page loaded: {url}"),
-            WebAction::FindInPage { text, .. } => format!("Page loaded, to find {:?}: {url}", shown::line(text)),
+            WebAction::FindInPage { text, .. } => {
+                format!("Page loaded, to find {:?}: {url}", shown::line(text))
+            }
             WebAction::Screenshot { .. } => format!("Page loaded, to take a screenshot: {url}"),
         };
         let details = format!("Developer tools: {}", tab.developer_tools());
@@ -176,18 +201,24 @@ impl<'a> Visit<'a> {
         }
         said.push('\n');
         match &self.request.action {
-            WebAction::Search { .. } => said.push_str(&search::results(tab, &settings.search).await?),
+            WebAction::Search { .. } => {
+                said.push_str(&search::results(tab, &settings.search).await?)
+            }
             WebAction::OpenPage { .. } => match page.text(tab, most).await? {
                 text if text.is_empty() => said.push_str(NO_TEXT),
                 text => said.push_str(&text),
             },
             WebAction::FindInPage { text, .. } => said.push_str(&find(tab, text).await?),
             WebAction::Screenshot { full_page, .. } => {
-                let picture = screenshot::take(tab, *full_page, &self.session.screenshots()).await?;
+                let picture =
+                    screenshot::take(tab, *full_page, &self.session.screenshots()).await?;
                 let cut = if picture.cut { "; the page is larger" } else { "" };
                 let (path, width, height) = (picture.path.display(), picture.width, picture.height);
                 // At the beginning, because clients show the first line of a result.
-                said.insert_str(0, &format!("Screenshot saved to {path} ({width} × {height} pixels{cut}).\n\n"));
+                said.insert_str(
+                    0,
+                    &format!("Screenshot saved to {path} ({width} × {height} pixels{cut}).\n\n"),
+                );
                 said.truncate(said.trim_end().len());
             }
         }
@@ -202,11 +233,18 @@ impl<'a> Visit<'a> {
         }
         if arrival == LoadResult::Stopped {
             let within = self.session.settings().load_s;
-            notes.push(format!("the page was still loading after {within} s and was stopped: it may be incomplete"));
+            notes.push(format!(
+                "the page was still loading after {within} s and was stopped: it may be incomplete"
+            ));
         }
         notes.extend(tab.incidents().into_iter().map(|what| format!("page action: {what}")));
         let refused = tab.ledger.refused();
-        notes.extend(refused.hosts.iter().map(|refusal| format!("no connection to {}: {}", refusal.host, refusal.why)));
+        notes.extend(
+            refused
+                .hosts
+                .iter()
+                .map(|refusal| format!("no connection to {}: {}", refusal.host, refusal.why)),
+        );
         if refused.more > 0 {
             notes.push(format!("{} more connections were not made", refused.more));
         }

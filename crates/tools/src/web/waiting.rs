@@ -18,7 +18,8 @@ pub(super) struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     pub(super) fn new(context: &'a ToolContext) -> Result<Self, WebError> {
         let runtime = Builder::new_current_thread().enable_time().build();
-        let runtime = runtime.map_err(|error| WebError::failed(format!("can't create a runtime: {error}")))?;
+        let runtime = runtime
+            .map_err(|error| WebError::failed(format!("can't create a runtime: {error}")))?;
         Ok(Self { runtime, context })
     }
 

@@ -19,7 +19,8 @@ fn two() -> Value {
 
 #[test]
 fn m_e4_answers_come_by_id_in_the_questions_order() {
-    let reply = |id: &str, answer: &str| QuestionReply { id: id.into(), answer: Some(answer.into()) };
+    let reply =
+        |id: &str, answer: &str| QuestionReply { id: id.into(), answer: Some(answer.into()) };
     let replies = vec![reply("colour", "blue"), reply("why", "it \"is\"\nso")];
     let called = ask(two(), QuestionResponse::Replied { replies });
     let outcome = called.result.unwrap();
@@ -57,10 +58,18 @@ fn m_e4_declined_is_a_result_and_no_user_is_an_error() {
     let declined = ask(two(), QuestionResponse::Declined).result.unwrap();
     assert!(declined.output.contains("declined") && !declined.failed);
     let error = ask(two(), QuestionResponse::Unanswerable).result.unwrap_err();
-    assert!(matches!(&error, ToolError::Failed { message } if message.contains("no user can answer")), "{error}");
-    assert!(matches!(ask(two(), QuestionResponse::Interrupted).result, Err(ToolError::Interrupted)));
+    assert!(
+        matches!(&error, ToolError::Failed { message } if message.contains("no user can answer")),
+        "{error}"
+    );
+    assert!(matches!(
+        ask(two(), QuestionResponse::Interrupted).result,
+        Err(ToolError::Interrupted)
+    ));
     let unanswered = Bench::new().call(AskUser::new(), two());
-    assert!(matches!(unanswered.result, Err(ToolError::Interrupted)) && unanswered.asked.len() == 1);
+    assert!(
+        matches!(unanswered.result, Err(ToolError::Interrupted)) && unanswered.asked.len() == 1
+    );
 }
 
 #[test]
@@ -79,7 +88,9 @@ fn m_e4_input_over_a_limit_is_refused_with_the_limit() {
         json!({"questions": [question]})
     };
     let option = |label: &str| json!({"label": label});
-    let many = |count: usize| Value::from(vec![json!({"id": "a", "header": "A", "question": "A?"}); count]);
+    let many = |count: usize| {
+        Value::from(vec![json!({"id": "a", "header": "A", "question": "A?"}); count])
+    };
     for (input, expected) in [
         (json!({}), "`questions` is missing"),
         (json!({"questions": []}), "expected 1 to 3 questions, got 0"),
@@ -91,8 +102,14 @@ fn m_e4_input_over_a_limit_is_refused_with_the_limit() {
         (with("header", json!(" ")), "question 1: the header is empty"),
         (with("question", json!("")), "question 1: the question is empty"),
         (with("id", json!("é".repeat(65))), "the id is 65 characters long; the limit is 64"),
-        (with("header", json!("x".repeat(41))), "the header is 41 characters long; the limit is 40"),
-        (with("question", json!("x".repeat(2001))), "the question is 2001 characters long; the limit is 2000"),
+        (
+            with("header", json!("x".repeat(41))),
+            "the header is 41 characters long; the limit is 40",
+        ),
+        (
+            with("question", json!("x".repeat(2001))),
+            "the question is 2001 characters long; the limit is 2000",
+        ),
         (with("options", json!([option("a")])), "expected no options or 2 to 3, got 1"),
         (with("options", json!(vec![option("a"); 4])), "expected no options or 2 to 3, got 4"),
         (with("options", json!([option("a"), option(" a")])), "two options have the label"),
@@ -109,7 +126,10 @@ fn m_e4_input_over_a_limit_is_refused_with_the_limit() {
         (json!({"questions": [{"id": "a", "question": "A?"}]}), "missing field `header`"),
     ] {
         let refused = AskUser::new().intent(&input, bench.workspace()).unwrap_err();
-        assert!(matches!(refused, ToolError::Input { .. }) && refused.to_string().contains(expected), "{refused}");
+        assert!(
+            matches!(refused, ToolError::Input { .. }) && refused.to_string().contains(expected),
+            "{refused}"
+        );
         let called = bench.call(AskUser::new(), input);
         assert!(matches!(called.result, Err(ToolError::Input { .. })) && called.asked.is_empty());
     }

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
 use holdpoint_tools::testing::{Bench, Census, again, in_own_process, part, patience, rounds};
-use holdpoint_tools::{ProcessSpec, Processes, Read, SUPERVISOR_NAME, Shell, Supervisor, ToolError};
+use holdpoint_tools::{
+    ProcessSpec, Processes, Read, SUPERVISOR_NAME, Shell, Supervisor, ToolError,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
@@ -23,14 +25,30 @@ const TREES: [(&str, &str, usize); 13] = [
     ("double fork", "( ( sleep 1000 & ) & )", 1),
     ("nohup", "nohup sleep 1000 >/dev/null 2>&1 &", 1),
     ("disown", "sleep 1000 & disown -a; set -m; sleep 1000 & disown -a", 2),
-    ("daemon", "(setsid bash -c 'cd /; exec <&- >/dev/null 2>&1; (setsid sleep 1000 &) & exit' &)", 1),
-    ("TERM-ignoring", "(trap '' TERM HUP INT; sleep 1000) & (trap '' TERM; setsid sleep 1000) &", 2),
+    (
+        "daemon",
+        "(setsid bash -c 'cd /; exec <&- >/dev/null 2>&1; (setsid sleep 1000 &) & exit' &)",
+        1,
+    ),
+    (
+        "TERM-ignoring",
+        "(trap '' TERM HUP INT; sleep 1000) & (trap '' TERM; setsid sleep 1000) &",
+        2,
+    ),
     ("stopped", "sleep 1000 & kill -STOP $!", 1),
     ("stopped and TERM-ignoring", "(trap '' TERM; exec sleep 1000) & sleep 0.01; kill -STOP $!", 1),
     ("pipeline", "sleep 1000 | cat | cat | cat | cat | cat | cat | cat | cat | cat &", 10),
     ("loop", "while :; do /bin/true; done &", 1),
-    ("respawning", "(trap 'setsid sleep 1000 & setsid sleep 1000 & wait' TERM; while :; do sleep 0.01; done) &", 1),
-    ("without environment", "env -i $(type -p setsid) $(type -p sleep) 1000 $MARK_AS_ARGUMENT &", 1),
+    (
+        "respawning",
+        "(trap 'setsid sleep 1000 & setsid sleep 1000 & wait' TERM; while :; do sleep 0.01; done) &",
+        1,
+    ),
+    (
+        "without environment",
+        "env -i $(type -p setsid) $(type -p sleep) 1000 $MARK_AS_ARGUMENT &",
+        1,
+    ),
 ];
 
 fn bench(census: &Census) -> Bench {
@@ -57,7 +75,11 @@ fn t_p2_nothing_is_left_after_a_cut() {
         calling.cut();
         let called = calling.wait();
         assert_eq!(census.living(), [], "{name}");
-        assert!(matches!(called.result, Err(ToolError::Interrupted)), "{name}: {:?}", called.result);
+        assert!(
+            matches!(called.result, Err(ToolError::Interrupted)),
+            "{name}: {:?}",
+            called.result
+        );
         assert!(called.processes.left.is_empty(), "{name}: {:?}", called.processes);
         assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
     }
@@ -71,7 +93,8 @@ fn t_p2_nothing_is_left_after_a_time_out() {
         let command = format!("{}\nsleep 1000", script(tree, &census));
         // A busy machine may need more time to start all processes.
         for timeout in [150, 1_500, 15_000, 150_000] {
-            let called = bench.call(Shell::new(), json!({ "command": command, "timeout_ms": timeout }));
+            let called =
+                bench.call(Shell::new(), json!({ "command": command, "timeout_ms": timeout }));
             assert_eq!(census.living(), [], "{name}");
             let outcome = called.result.unwrap();
             assert!(outcome.failed);
@@ -94,9 +117,13 @@ fn t_p2_nothing_is_left_after_the_end_of_the_command() {
         let census = Census::new();
         let bench = bench(&census);
         let since = Instant::now();
-        let called = bench.call(Shell::new(), json!({ "command": format!("{}\nexit 0", script(tree, &census)) }));
+        let called = bench
+            .call(Shell::new(), json!({ "command": format!("{}\nexit 0", script(tree, &census)) }));
         // t-P4: a process that holds the output open would do so for 1,000 s.
-        assert!(since.elapsed() < patience(), "{name}: the call waited for a process that holds its output open");
+        assert!(
+            since.elapsed() < patience(),
+            "{name}: the call waited for a process that holds its output open"
+        );
         assert_eq!(census.living(), [], "{name}");
         assert!(!called.result.as_ref().unwrap().failed, "{name}: {:?}", called.result);
         assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
@@ -137,7 +164,12 @@ fn m_c2_a_program_whose_first_thread_has_ended_is_ended_too() {
     let program = folder.path().join("first_thread_ends");
     // Every machine that can build this test has `cc`.
     let mut cc = std::process::Command::new("cc");
-    let mut cc = cc.args(["-pthread", "-x", "c", "-", "-o"]).arg(&program).stdin(Stdio::piped()).spawn().unwrap();
+    let mut cc = cc
+        .args(["-pthread", "-x", "c", "-", "-o"])
+        .arg(&program)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     cc.stdin.take().unwrap().write_all(FIRST_THREAD_ENDS.as_bytes()).unwrap();
     assert!(cc.wait().unwrap().success());
     for ignored in ["", "TERM"] {
@@ -193,7 +225,8 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
     let all: Vec<_> = TREES.iter().map(|(_, tree, _)| *tree).collect();
     for round in 0..rounds {
         let census = Census::new();
-        let mut owner = owner(&census, &format!("{}\nsleep 1000", script(&all.join("\n"), &census)));
+        let mut owner =
+            owner(&census, &format!("{}\nsleep 1000", script(&all.join("\n"), &census)));
         // Not a wait for an event: the moments are spread over the time that all processes take to
         // start.
         std::thread::sleep(Duration::from_micros((round * 7_919) % 60_000));
@@ -217,19 +250,22 @@ fn owned() {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).unwrap();
     let order: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let bench = Bench::within("/").grace(GRACE).env("HOLDPOINT_TEST", order["mark"].as_str().unwrap());
+    let bench =
+        Bench::within("/").grace(GRACE).env("HOLDPOINT_TEST", order["mark"].as_str().unwrap());
     bench.call(Shell::new(), json!({ "command": order["command"] }));
 }
 
 #[test]
 fn t_p1_every_command_is_gone_after_a_cut() {
     let rounds = rounds(10, 100);
-    let commands = ["sleep 1000", "while :; do :; done", "while :; do sleep 0.001; done", TREES[9].1];
+    let commands =
+        ["sleep 1000", "while :; do :; done", "while :; do sleep 0.001; done", TREES[9].1];
     for _ in 0..rounds {
         for command in commands {
             let census = Census::new();
             let bench = bench(&census);
-            let calling = bench.start(Shell::new(), json!({ "command": format!("echo ready; {command} wait") }));
+            let calling = bench
+                .start(Shell::new(), json!({ "command": format!("echo ready; {command} wait") }));
             calling.wait_for("ready");
             calling.cut();
             let called = calling.wait();
@@ -258,12 +294,18 @@ fn t_p3_a_command_has_the_grace_to_end_by_itself() {
 #[test]
 fn t_p3_a_stopped_command_gets_term_too() {
     let bench = Bench::new().grace(patience());
-    let calling =
-        bench.start(Shell::new(), json!({"command": "trap 'echo told; exit 0' TERM; echo ready; kill -STOP $$"}));
+    let calling = bench.start(
+        Shell::new(),
+        json!({"command": "trap 'echo told; exit 0' TERM; echo ready; kill -STOP $$"}),
+    );
     calling.wait_for("ready");
     let stopped = || {
-        let stat =
-            calling.processes.so_far().left.first().map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")));
+        let stat = calling
+            .processes
+            .so_far()
+            .left
+            .first()
+            .map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")));
         stat.is_some_and(|stat| stat.is_ok_and(|stat| stat.contains(") T ")))
     };
     while !stopped() {
@@ -302,14 +344,18 @@ fn t_p3_after_the_grace_it_is_killed() {
 fn t_p10_another_call_of_the_same_program_is_untouched() {
     let other = Census::new();
     let untouched = bench(&other);
-    let untouched = untouched.start(Shell::new(), json!({"command": "setsid sleep 1000.5 & echo ready; sleep 1000.5"}));
+    let untouched = untouched
+        .start(Shell::new(), json!({"command": "setsid sleep 1000.5 & echo ready; sleep 1000.5"}));
     untouched.wait_for("ready");
     other.wait_living(3);
     let before = pids(&other);
     for _ in 0..rounds(20, 100) {
         let census = Census::new();
         let bench = bench(&census);
-        let calling = bench.start(Shell::new(), json!({"command": "setsid sleep 1000.5 & echo ready; sleep 1000.5"}));
+        let calling = bench.start(
+            Shell::new(),
+            json!({"command": "setsid sleep 1000.5 & echo ready; sleep 1000.5"}),
+        );
         calling.wait_for("ready");
         calling.cut();
         drop(calling.wait());
@@ -329,7 +375,11 @@ fn the_owner_ends_the_tree_of_a_killed_supervisor() {
     let called = bench.call(Shell::new(), json!({ "command": command }));
     census.wait_none();
     let outcome = called.result.unwrap();
-    assert!(outcome.failed && outcome.output.contains("its supervisor was killed"), "{}", outcome.output);
+    assert!(
+        outcome.failed && outcome.output.contains("its supervisor was killed"),
+        "{}",
+        outcome.output
+    );
     assert!(called.processes.killed >= 2, "{:?}", called.processes);
 }
 
@@ -337,7 +387,8 @@ fn the_owner_ends_the_tree_of_a_killed_supervisor() {
 fn the_owner_ends_the_tree_of_a_supervisor_killed_at_start() {
     for _ in 0..20 {
         let census = Census::new();
-        let called = bench(&census).call(Shell::new(), json!({"command": "kill -KILL $PPID; sleep 1000"}));
+        let called =
+            bench(&census).call(Shell::new(), json!({"command": "kill -KILL $PPID; sleep 1000"}));
         census.wait_none();
         assert!(called.result.is_err() || called.result.unwrap().failed);
     }
@@ -424,7 +475,8 @@ fn a_supervisor_that_is_asked_to_end_ends_all() {
     for signal in ["TERM", "INT", "HUP", "QUIT"] {
         let census = Census::new();
         let command = format!("setsid sleep 1000 & kill -{signal} $PPID; sleep 1000");
-        let called = bench(&census).grace(patience()).call(Shell::new(), json!({ "command": command }));
+        let called =
+            bench(&census).grace(patience()).call(Shell::new(), json!({ "command": command }));
         assert_eq!(census.living(), [], "{signal}");
         assert!(called.result.unwrap().failed, "{signal}");
         let EndedProcesses { terminated, killed, .. } = called.processes;
@@ -440,7 +492,12 @@ fn m_c2_a_program_that_is_starting_at_the_cut_does_not_start() {
     let supervisor = slow_supervisor(path, "touch begun; until [ -e up ]; do :; done");
     let processes = Processes::new(Supervisor::Program(supervisor), GRACE);
     let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
-    let spec = ProcessSpec { program: "touch".into(), args: vec!["ran".into()], cwd: path.to_owned(), env };
+    let spec = ProcessSpec {
+        program: "touch".into(),
+        args: vec!["ran".into()],
+        cwd: path.to_owned(),
+        env,
+    };
     let starting = std::thread::spawn({
         let processes = processes.clone();
         move || processes.spawn(spec)
@@ -571,7 +628,9 @@ fn a_supervisor_keeps_nothing_open_that_its_program_has_closed() {
         ("HOLDPOINT_TEST".to_owned(), census.mark().to_owned()),
     ];
     let args = vec!["-c".into(), script.into()];
-    let mut process = processes.spawn(ProcessSpec { program: "/bin/sh".into(), args, cwd: "/".into(), env }).unwrap();
+    let mut process = processes
+        .spawn(ProcessSpec { program: "/bin/sh".into(), args, cwd: "/".into(), env })
+        .unwrap();
     let read = process.read_by(&mut [0; 16], Some(Instant::now() + patience())).unwrap();
     assert!(matches!(read, Read::Ended), "the output is held open");
     assert!(!census.living().is_empty(), "the program is alive");

@@ -25,9 +25,14 @@ fn forget_peak() {
 }
 
 /// Judges and calls like a session, and returns the text that the model receives.
-fn outcome_text<T: Tool + 'static>(bench: &Bench, tool: T, input: &Value) -> Result<String, String> {
+fn outcome_text<T: Tool + 'static>(
+    bench: &Bench,
+    tool: T,
+    input: &Value,
+) -> Result<String, String> {
     let called = tool.intent(input, bench.workspace()).map_err(|error| error.to_string());
-    let called = called.and_then(|_| bench.call(tool, input.clone()).result.map_err(|error| error.to_string()));
+    let called = called
+        .and_then(|_| bench.call(tool, input.clone()).result.map_err(|error| error.to_string()));
     Ok(called?.output)
 }
 
@@ -60,7 +65,11 @@ fn t_d8_non_files_and_huge_files_are_errors_with_little_memory() {
     // lines.
     let (other, wanted) = (format!("{}\n", "z".repeat(499)), format!("{}\n", "needle".repeat(83)));
     fs::create_dir(root.join("much")).unwrap();
-    fs::write(root.join("much/0"), format!("{}{wanted}{}", other.repeat(20), other.repeat(20)).repeat(1_400)).unwrap();
+    fs::write(
+        root.join("much/0"),
+        format!("{}{wanted}{}", other.repeat(20), other.repeat(20)).repeat(1_400),
+    )
+    .unwrap();
     for link in 1..10 {
         fs::hard_link(root.join("much/0"), root.join(format!("much/{link}"))).unwrap();
     }
@@ -84,7 +93,10 @@ fn t_d8_non_files_and_huge_files_are_errors_with_little_memory() {
         let results = [
             ("read_file", outcome_text(&bench, ReadFile::new(), &json!({ "path": path }))),
             ("edit_file", outcome_text(&bench, EditFile::new(), &edit)),
-            ("grep", outcome_text(&bench, Grep::new(), &json!({"path": path, "pattern": "needle"}))),
+            (
+                "grep",
+                outcome_text(&bench, Grep::new(), &json!({"path": path, "pattern": "needle"})),
+            ),
             ("glob", outcome_text(&bench, Glob::new(), &json!({"path": path, "pattern": "*"}))),
             ("list_dir", outcome_text(&bench, ListDir::new(), &json!({ "path": path }))),
         ];
@@ -95,20 +107,34 @@ fn t_d8_non_files_and_huge_files_are_errors_with_little_memory() {
                 Ok(_) if is_folder || is_searched || is_root && path == "unreadable" => {}
                 Ok(output) => panic!("{tool} {path}: {output}"),
                 Err(error) => assert!(
-                    error.contains(why) || error.contains("Not a directory") || error.contains("No such"),
+                    error.contains(why)
+                        || error.contains("Not a directory")
+                        || error.contains("No such"),
                     "{tool} {path}: {error}"
                 ),
             }
         }
         if !matches!(path, "sparse" | "unreadable") && !path.contains('\u{fffd}') {
-            let error = outcome_text(&bench, WriteFile::new(), &json!({"path": path, "content": "x"})).unwrap_err();
+            let error =
+                outcome_text(&bench, WriteFile::new(), &json!({"path": path, "content": "x"}))
+                    .unwrap_err();
             assert!(error.contains(why), "write_file {path}: {error}");
         }
     }
-    let found = outcome_text(&bench, Grep::new(), &json!({"pattern": "^y", "output": "files"})).unwrap();
-    assert!(found.contains("1 binary file skipped") && found.contains("lines that are too long"), "{found}");
-    assert!(outcome_text(&bench, ListDir::new(), &json!({"depth": 3})).unwrap().contains("not\u{fffd}utf8"));
-    assert!(outcome_text(&bench, Glob::new(), &json!({"pattern": "*"})).unwrap().contains("sparse"));
+    let found =
+        outcome_text(&bench, Grep::new(), &json!({"pattern": "^y", "output": "files"})).unwrap();
+    assert!(
+        found.contains("1 binary file skipped") && found.contains("lines that are too long"),
+        "{found}"
+    );
+    assert!(
+        outcome_text(&bench, ListDir::new(), &json!({"depth": 3}))
+            .unwrap()
+            .contains("not\u{fffd}utf8")
+    );
+    assert!(
+        outcome_text(&bench, Glob::new(), &json!({"pattern": "*"})).unwrap().contains("sparse")
+    );
     assert!(
         outcome_text(&bench, ReadFile::new(), &json!({"path": "line"}))
             .unwrap()

@@ -18,7 +18,8 @@ fn t_p8_a_flood_of_output_needs_bounded_memory() {
     for source in ["/dev/zero", "<(yes | tr -d '\\n')", "<(tr '\\0' '\\377' </dev/zero)"] {
         let bytes = mebibytes * 1024 * 1024 / if source.contains("377") { 4 } else { 1 };
         let command = format!("head -c {bytes} {source}; exit 7");
-        let called = bench.call(Shell::new(), json!({ "command": command, "timeout_ms": 3_600_000 }));
+        let called =
+            bench.call(Shell::new(), json!({ "command": command, "timeout_ms": 3_600_000 }));
         let outcome = called.result.unwrap();
         assert!(outcome.output == "[exit code 7]", "{}", outcome.output);
         let factor = if source.contains("377") { 3 } else { 1 };

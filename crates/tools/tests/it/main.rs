@@ -1,5 +1,11 @@
 //! Tests of the tools from outside: real processes, files and browsers, and the policy over them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod ask_user;
 mod background;

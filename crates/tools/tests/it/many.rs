@@ -33,9 +33,16 @@ fn t_p5_many_short_commands_leave_no_resources() {
         }
         // Threads end just after they have reported.
         let by = Instant::now() + patience();
-        let is_back = |now: (usize, usize, usize)| now.0 <= descriptors && now.1 <= children && now.2 <= threads;
+        let is_back = |now: (usize, usize, usize)| {
+            now.0 <= descriptors && now.1 <= children && now.2 <= threads
+        };
         while !is_back(now()) {
-            assert!(Instant::now() < by, "{supervisor:?}: {:?}, not {:?}", now(), (descriptors, children, threads));
+            assert!(
+                Instant::now() < by,
+                "{supervisor:?}: {:?}, not {:?}",
+                now(),
+                (descriptors, children, threads)
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -74,7 +74,10 @@ fn t_c5_values_under_secret_names_are_masked() {
         ),
         ("authorization: Basic dXNlcjpwYXNz", "authorization: Basic dXNl…(8 characters masked)"),
         ("X-Api-Key: aB3dE6gH9jK2", "X-Api-Key: aB3d…(8 characters masked)"),
-        ("psql postgres://me:hunter2@db.example.com/x", "psql postgres://me:…(7 characters masked)@db.example.com/x"),
+        (
+            "psql postgres://me:hunter2@db.example.com/x",
+            "psql postgres://me:…(7 characters masked)@db.example.com/x",
+        ),
         // In a text that is not a command, a name may occur twice.
         (
             "password: 'correct-horse'\npassword: 'battery-staple'",
@@ -94,7 +97,10 @@ fn t_c5_values_under_secret_names_are_masked() {
         if is_file {
             continue;
         }
-        assert!(shown::command(text, Path::new("/w")).starts_with(&format!("{masked}\n\nin /w")), "{text}");
+        assert!(
+            shown::command(text, Path::new("/w")).starts_with(&format!("{masked}\n\nin /w")),
+            "{text}"
+        );
     }
 }
 
@@ -119,7 +125,9 @@ fn t_c5_a_list_masks_doubtful_values_as_well() {
 #[test]
 fn t_c5_a_private_key_is_masked_line_by_line() {
     let line = random(64);
-    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{line}\n{line}\naB3=\n-----END RSA PRIVATE KEY-----\n");
+    let key = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\n{line}\n{line}\naB3=\n-----END RSA PRIVATE KEY-----\n"
+    );
     let masked = "-----BEGIN RSA PRIVATE KEY-----\n…(64 characters masked)\n…(64 characters masked)\n…(4 characters masked)\n\
                   -----END RSA PRIVATE KEY-----\n";
     assert_eq!(mask(&key), masked);
@@ -148,7 +156,9 @@ fn t_c5_values_that_a_command_only_passes_on_are_masked() {
         assert!(shown.starts_with(&format!("{before}{masked}{after}\n\nin /w")), "{shown}");
     }
     for feed in ["\n", "\\n"] {
-        let key = |line: &str| ["-----BEGIN PRIVATE KEY-----", line, line, "-----END PRIVATE KEY-----"].join(feed);
+        let key = |line: &str| {
+            ["-----BEGIN PRIVATE KEY-----", line, line, "-----END PRIVATE KEY-----"].join(feed)
+        };
         for (before, after) in [("cat > key <<X\n", "\nX\n"), ("printf '", "' > key")] {
             let shown = shown::command(&format!("{before}{}{after}", key(&line)), Path::new("/w"));
             let expected = format!("{before}{}{after}\n\nin /w", key("…(64 characters masked)"));

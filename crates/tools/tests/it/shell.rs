@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::limits::MAX_OUTPUT_DELTA;
 use holdpoint_tools::testing::{Bench, Called, again, part, patience};
-use holdpoint_tools::{Act, Exit, ProcessSpec, Processes, Read, Shell, Supervisor, Tool, ToolError, environment};
+use holdpoint_tools::{
+    Act, Exit, ProcessSpec, Processes, Read, Shell, Supervisor, Tool, ToolError, environment,
+};
 use serde_json::json;
 
 const SUPERVISORS: [Supervisor; 2] = [Supervisor::ThisProgram, Supervisor::None];
@@ -24,7 +26,10 @@ fn both_output_streams_are_merged_in_order() {
     for supervisor in SUPERVISORS {
         let bench = Bench::new().supervisor(supervisor);
         let called = run(&bench, "for i in 1 2 3; do echo out$i; echo err$i >&2; done; pwd");
-        assert_eq!(called.output, format!("out1\nerr1\nout2\nerr2\nout3\nerr3\n{}\n", bench.root().display()));
+        assert_eq!(
+            called.output,
+            format!("out1\nerr1\nout2\nerr2\nout3\nerr3\n{}\n", bench.root().display())
+        );
         assert_eq!(said(&called), "[exit code 0]");
     }
 }
@@ -47,7 +52,10 @@ fn m_e7_a_command_runs_only_in_the_shown_folder() {
     std::fs::rename(&root, folder.join("moved")).unwrap();
     std::os::unix::fs::symlink(&other, &root).unwrap();
     let error = bench.call(tool, command.clone()).result.unwrap_err().to_string();
-    assert!(error.contains(&other.display().to_string()) && error.contains("nothing was done"), "{error}");
+    assert!(
+        error.contains(&other.display().to_string()) && error.contains("nothing was done"),
+        "{error}"
+    );
     assert!(!other.join("made").exists());
 
     // A new ask shows the new folder.
@@ -77,7 +85,10 @@ fn m_e7_a_command_does_not_run_in_a_replaced_folder() {
             }
             std::fs::create_dir(&root).unwrap();
             let error = bench.call(tool, command.clone()).result.unwrap_err().to_string();
-            assert!(error.contains(&root.display().to_string()) && error.contains("nothing was done"), "{error}");
+            assert!(
+                error.contains(&root.display().to_string()) && error.contains("nothing was done"),
+                "{error}"
+            );
             assert!(!root.join("made").exists());
         }
     }
@@ -117,11 +128,13 @@ fn a_timeout_is_reported_and_earlier_output_is_kept() {
             continue;
         }
         assert_eq!(called.output, "early\n");
-        let told = format!("[timed out after {timeout} ms; 1 process was still running and was ended]");
+        let told =
+            format!("[timed out after {timeout} ms; 1 process was still running and was ended]");
         assert_eq!(said(&called), told);
         break;
     }
-    let called = bench.call(Shell::new(), json!({"command": "exec >&- 2>&-; sleep 1000", "timeout_ms": 50}));
+    let called =
+        bench.call(Shell::new(), json!({"command": "exec >&- 2>&-; sleep 1000", "timeout_ms": 50}));
     assert!(said(&called).starts_with("[timed out"), "{}", said(&called));
 }
 
@@ -212,7 +225,8 @@ fn t_p4_output_left_in_the_pipe_is_read() {
 #[test]
 fn t_p9_standard_input_and_the_terminal_are_unavailable() {
     let bench = Bench::new();
-    let called = run(&bench, "read line; echo \"$? [$line]\"; (echo x > /dev/tty) 2>&1; ps -o tty= -p $$");
+    let called =
+        run(&bench, "read line; echo \"$? [$line]\"; (echo x > /dev/tty) 2>&1; ps -o tty= -p $$");
     let lines: Vec<_> = called.output.lines().collect();
     assert_eq!(lines[0], "1 []");
     assert!(lines[1].contains("/dev/tty: No such device or address"), "{lines:?}");
@@ -227,7 +241,9 @@ fn t_p9_the_owners_terminal_can_not_be_opened() {
         return in_a_terminal();
     }
     let owner = again("owner");
-    let words = std::iter::once(owner.get_program()).chain(owner.get_args()).map(|word| word.to_str().unwrap());
+    let words = std::iter::once(owner.get_program())
+        .chain(owner.get_args())
+        .map(|word| word.to_str().unwrap());
     let mut script = std::process::Command::new("script")
         .args(["-qec", &words.collect::<Vec<_>>().join(" "), "/dev/null"])
         .envs(owner.get_envs().filter_map(|(name, value)| Some((name, value?))))
@@ -268,18 +284,34 @@ fn t_h2_the_environment_is_the_allowed_one() {
         ("BASH_ENV", "/x"),
         ("HOLDPOINT_LOG", "debug"),
     ];
-    let allowed = environment::allowed(vars.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let allowed =
+        environment::allowed(vars.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let names: Vec<_> = allowed.iter().map(|(name, _)| name.as_str()).collect();
-    let unattended = ["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "JJ_EDITOR", "HGEDITOR", "SVN_EDITOR"];
+    let unattended = [
+        "EDITOR",
+        "VISUAL",
+        "GIT_EDITOR",
+        "GIT_SEQUENCE_EDITOR",
+        "JJ_EDITOR",
+        "HGEDITOR",
+        "SVN_EDITOR",
+    ];
     let others = ["PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND"];
-    assert_eq!(names, [&["PATH", "LC_ALL", "XDG_DATA_HOME", "TZ"][..], &unattended, &others].concat());
+    assert_eq!(
+        names,
+        [&["PATH", "LC_ALL", "XDG_DATA_HOME", "TZ"][..], &unattended, &others].concat()
+    );
 
     for supervisor in SUPERVISORS {
         let bench = Bench::new().supervisor(supervisor).env("MINE", "yes");
         let called = run(&bench, "env -0 | tr '\\0\\n' '\\n '");
         for line in called.output.lines() {
             let (name, value) = line.split_once('=').unwrap();
-            let ours = bench.workspace().env().iter().any(|(known, given)| known == name && given == value);
+            let ours = bench
+                .workspace()
+                .env()
+                .iter()
+                .any(|(known, given)| known == name && given == value);
             // The variables that bash itself sets.
             assert!(ours || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name), "{line}");
         }
@@ -334,7 +366,11 @@ fn m_e7_commands_that_need_an_editor_or_a_pager_fail_at_once_with_a_hint() {
             assert_eq!(said(&run(&bench, command)), "[exit code 1]", "{command}");
         }
         let shown = run(&bench, "git --paginate log --oneline; $PAGER f");
-        assert!(shown.output.contains(" one\n1\n2\n") && shown.output.ends_with("\n999\n"), "{}", shown.output);
+        assert!(
+            shown.output.contains(" one\n1\n2\n") && shown.output.ends_with("\n999\n"),
+            "{}",
+            shown.output
+        );
     }
 }
 
@@ -350,12 +386,18 @@ fn t_h2_bash_is_never_taken_from_the_workspace() {
         let _ = std::fs::remove_file(&linked);
         std::os::unix::fs::symlink(&bin, &linked).unwrap();
         for (program, made) in [("bash", "sprung"), ("date", "dated")] {
-            std::fs::write(bin.join(program), format!("#!/bin/sh\n: > '{}/{made}'\n", bench.root().display())).unwrap();
-            std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+            std::fs::write(
+                bin.join(program),
+                format!("#!/bin/sh\n: > '{}/{made}'\n", bench.root().display()),
+            )
+            .unwrap();
+            std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755))
+                .unwrap();
         }
         for entry in [&bin, &linked].map(|folder| folder.display()) {
             let path = format!("{entry}:{}", std::env::var("PATH").unwrap());
-            let bench = Bench::within(bench.root()).supervisor(supervisor.clone()).env("PATH", path);
+            let bench =
+                Bench::within(bench.root()).supervisor(supervisor.clone()).env("PATH", path);
             assert_eq!(run(&bench, "echo here; date").output, "here\n", "{entry}");
             assert!(!bench.root().join("sprung").exists(), "{entry}");
             // The command's own PATH is unchanged.
@@ -375,14 +417,18 @@ fn bash_calls_itself_bash() {
 #[test]
 fn no_descriptor_is_inherited() {
     let bench = Bench::new();
-    let called = run(&bench, "ls -l /proc/self/fd | grep -vE '^total|/dev/null|pipe:|/proc/[0-9]+/fd'");
+    let called =
+        run(&bench, "ls -l /proc/self/fd | grep -vE '^total|/dev/null|pipe:|/proc/[0-9]+/fd'");
     assert_eq!(called.output, "");
 }
 
 #[test]
 fn signal_handling_is_the_default() {
     let bench = Bench::new();
-    let called = run(&bench, "grep -E 'Sig(Ign|Blk)' /proc/self/status; yes | head -1; echo ${PIPESTATUS[0]}");
+    let called = run(
+        &bench,
+        "grep -E 'Sig(Ign|Blk)' /proc/self/status; yes | head -1; echo ${PIPESTATUS[0]}",
+    );
     let lines: Vec<_> = called.output.lines().collect();
     for line in &lines[..2] {
         let set = u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
@@ -407,7 +453,10 @@ fn invalid_input_is_refused() {
             Shell::new().intent(&input, bench.workspace()).unwrap_err(),
             bench.call(Shell::new(), input.clone()).result.unwrap_err(),
         ] {
-            assert!(matches!(&error, ToolError::Input { message } if message.contains(told)), "{input}: {error}");
+            assert!(
+                matches!(&error, ToolError::Input { message } if message.contains(told)),
+                "{input}: {error}"
+            );
         }
     }
 }
@@ -415,7 +464,9 @@ fn invalid_input_is_refused() {
 #[test]
 fn the_intent_shows_the_exact_command() {
     let bench = Bench::new();
-    let intent = |command: &str| Shell::new().intent(&json!({ "command": command }), bench.workspace()).unwrap();
+    let intent = |command: &str| {
+        Shell::new().intent(&json!({ "command": command }), bench.workspace()).unwrap()
+    };
     let shown = intent(" rm -r  build\n");
     assert!(matches!(&shown.acts[..], [Act::Command(_)]));
     assert_eq!(shown.details.unwrap(), format!(" rm -r  build\n\n\nin {}", bench.root().display()));
@@ -465,7 +516,8 @@ fn a_long_command_arrives_whole() {
 fn a_command_that_can_not_be_passed_to_bash_is_refused_without_an_ask() {
     let bench = Bench::new();
     let command = |length: usize| json!({"command": format!("true {}", "x".repeat(length - 5))});
-    let error = Shell::new().intent(&command(128 * 1024), bench.workspace()).unwrap_err().to_string();
+    let error =
+        Shell::new().intent(&command(128 * 1024), bench.workspace()).unwrap_err().to_string();
     assert!(error.contains("131072 bytes") && error.contains("at most 131071"), "{error}");
     let longest = command(128 * 1024 - 1);
     assert!(Shell::new().intent(&longest, bench.workspace()).is_ok());

@@ -29,7 +29,8 @@ fn any_text() -> impl Strategy<Value = String> {
             .chars()
             .collect::<Vec<_>>(),
     );
-    prop::collection::vec(prop_oneof![4 => awkward, 1 => any::<char>()], 0..60).prop_map(String::from_iter)
+    prop::collection::vec(prop_oneof![4 => awkward, 1 => any::<char>()], 0..60)
+        .prop_map(String::from_iter)
 }
 
 proptest! {
@@ -64,8 +65,16 @@ fn plain_text_is_unchanged() {
     for text in ["", "ls -la\n\tfoo", "a \\u and {b} \\x{41}"] {
         assert!(matches!(shown::text(text), Cow::Borrowed(same) if same == text), "{text:?}");
     }
-    for text in ["héllo wörld", "漢字とかな混じり", "使用Rust语言", "Привет, мир", "שלום", "ไทย", "🙂", "“so” – …"]
-    {
+    for text in [
+        "héllo wörld",
+        "漢字とかな混じり",
+        "使用Rust语言",
+        "Привет, мир",
+        "שלום",
+        "ไทย",
+        "🙂",
+        "“so” – …",
+    ] {
         assert_eq!(shown::text(text), text);
         assert_eq!(shown::prose(text), text);
     }
@@ -89,7 +98,10 @@ fn one_line_stays_one_line() {
 
 #[test]
 fn words_that_mix_scripts_are_escaped() {
-    assert_eq!(shown::text("p\u{430}ypal раураl"), "p\\u{430}ypal \\u{440}\\u{430}\\u{443}\\u{440}\\u{430}l");
+    assert_eq!(
+        shown::text("p\u{430}ypal раураl"),
+        "p\\u{430}ypal \\u{440}\\u{430}\\u{443}\\u{440}\\u{430}l"
+    );
 }
 
 #[test]
@@ -143,8 +155,13 @@ fn a_command_is_shown_with_its_folder_and_what_it_sets() {
 #[test]
 fn a_path_is_shown_exactly() {
     let bench = Bench::new();
-    let intent = ReadFile::new().intent(&json!({ "path": "a\u{1b}[2J\\u{1b}\n" }), bench.workspace()).unwrap();
-    assert_eq!(intent.details.unwrap(), format!("{}/a\\u{{1b}}[2J\\u{{5c}}u{{1b}}\\u{{a}}", bench.root().display()));
+    let intent = ReadFile::new()
+        .intent(&json!({ "path": "a\u{1b}[2J\\u{1b}\n" }), bench.workspace())
+        .unwrap();
+    assert_eq!(
+        intent.details.unwrap(),
+        format!("{}/a\\u{{1b}}[2J\\u{{5c}}u{{1b}}\\u{{a}}", bench.root().display())
+    );
 }
 
 /// Commands are checked more strictly than text.
@@ -170,7 +187,10 @@ fn no_control_sequence_reaches_the_terminal() {
     for some in all.chunks(4096) {
         let text: String = some.iter().collect();
         for shown in [shown::text(&text), shown::prose(&text)] {
-            assert!(!shown.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')), "{text:?}");
+            assert!(
+                !shown.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')),
+                "{text:?}"
+            );
         }
         assert!(!shown::prose_line(&text).chars().any(char::is_control), "{text:?}");
         assert_eq!(unshown(&shown::text(&text)), text);

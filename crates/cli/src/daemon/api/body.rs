@@ -62,14 +62,19 @@ pub(in crate::daemon) async fn read_ahead<B: MessageBody>(
 }
 
 /// Reads a body of at most this many bytes.
-pub(super) async fn read_bytes(request: &HttpRequest, payload: &mut Payload, most: usize) -> Result<Bytes, ApiError> {
+pub(super) async fn read_bytes(
+    request: &HttpRequest,
+    payload: &mut Payload,
+    most: usize,
+) -> Result<Bytes, ApiError> {
     if announced(request).is_some_and(|length| length > most as u64) {
         return Err(ApiError::from(RequestError::TooLarge { limit: most }));
     }
     let reading = async {
         let mut whole = BytesMut::new();
         while let Some(piece) = payload.next().await {
-            let piece = piece.map_err(|error| ApiError::malformed(format!("the body is incomplete: {error}")))?;
+            let piece = piece
+                .map_err(|error| ApiError::malformed(format!("the body is incomplete: {error}")))?;
             if whole.len() + piece.len() > most {
                 return Err(ApiError::from(RequestError::TooLarge { limit: most }));
             }
@@ -77,12 +82,15 @@ pub(super) async fn read_bytes(request: &HttpRequest, payload: &mut Payload, mos
         }
         Ok(whole.freeze())
     };
-    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(ApiError::from(RequestError::TooSlow)))
+    tokio::time::timeout(BODY_TIMEOUT, reading)
+        .await
+        .unwrap_or_else(|_| Err(ApiError::from(RequestError::TooSlow)))
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    let text = std::str::from_utf8(body)
-        .map_err(|error| ApiError::malformed(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
+    let text = std::str::from_utf8(body).map_err(|error| {
+        ApiError::malformed(format!("the body is not UTF-8 at byte {}", error.valid_up_to()))
+    })?;
     if text.starts_with('\u{feff}') {
         return Err(ApiError::malformed("the body begins with a byte order mark"));
     }
@@ -91,7 +99,9 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     match unknown::deserialize(&mut given).and_then(|read| given.end().map(|()| read)) {
         Ok((value, None)) => Ok(value),
         // An unknown field is an error: a rule under a wrong name would have no effect.
-        Ok((_, Some(path))) => Err(ApiError::malformed(format!("the body has an unknown field: `{path}`"))),
+        Ok((_, Some(path))) => {
+            Err(ApiError::malformed(format!("the body has an unknown field: `{path}`")))
+        }
         Err(error) => Err(ApiError::malformed(format!("the body can't be read: {error}"))),
     }
 }

@@ -8,7 +8,9 @@ use actix_web::dev::Payload;
 use actix_web::http::header::{HeaderValue, USER_AGENT};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, RequestError, VERSION_HEADER};
+use holdpoint_common::api::{
+    API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, RequestError, VERSION_HEADER,
+};
 use holdpoint_common::{SessionId, Who};
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use percent_encoding::percent_decode;
@@ -65,7 +67,9 @@ impl Caller {
         let connection = request.conn_data::<Arc<Connection>>()?;
         let peer = *request.conn_data::<Peer>()?;
         let host = request.app_data::<Data<Host>>()?.clone();
-        if let Some(desktop) = request.headers().get(DESKTOP_HEADER).and_then(|value| value.to_str().ok()) {
+        if let Some(desktop) =
+            request.headers().get(DESKTOP_HEADER).and_then(|value| value.to_str().ok())
+        {
             host.desktops.note(peer.pid, desktop);
         }
         let who = Who { name: name(request), pid: peer.pid };
@@ -77,7 +81,12 @@ impl Caller {
 fn name(request: &HttpRequest) -> String {
     let text = |value: &HeaderValue| {
         let text = percent_decode(value.as_bytes()).decode_utf8_lossy();
-        let shown = text.trim().chars().filter(|character| !character.is_control()).take(NAME).collect::<String>();
+        let shown = text
+            .trim()
+            .chars()
+            .filter(|character| !character.is_control())
+            .take(NAME)
+            .collect::<String>();
         Some(shown).filter(|name| !name.is_empty())
     };
     let own = request.headers().get(CLIENT_HEADER).and_then(text);
@@ -102,7 +111,11 @@ impl FromRequest for Caller {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         match version(request) {
-            Ok(()) => ready(AnyCaller::from_request(request, payload).into_inner().map(|AnyCaller(caller)| caller)),
+            Ok(()) => ready(
+                AnyCaller::from_request(request, payload)
+                    .into_inner()
+                    .map(|AnyCaller(caller)| caller),
+            ),
             Err(fault) => ready(Err(fault)),
         }
     }
@@ -114,7 +127,9 @@ impl FromRequest for AnyCaller {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(
-            Caller::identify(request).map(Self).ok_or_else(|| ApiError::failed("the client of the request is unknown")),
+            Caller::identify(request)
+                .map(Self)
+                .ok_or_else(|| ApiError::failed("the client of the request is unknown")),
         )
     }
 }
@@ -129,8 +144,10 @@ impl DescribeInput for Caller {
 
 impl DescribeInput for AnyCaller {
     fn describe(operation: &mut Operation<'_>) {
-        operation.header::<String>(CLIENT_HEADER, "The name of the client, shown to other clients.");
-        let what = "The desktop variables for the `notify` command, percent-encoded: `DISPLAY=%3A0&…`.";
+        operation
+            .header::<String>(CLIENT_HEADER, "The name of the client, shown to other clients.");
+        let what =
+            "The desktop variables for the `notify` command, percent-encoded: `DISPLAY=%3A0&…`.";
         operation.header::<String>(DESKTOP_HEADER, what);
     }
 }

@@ -35,14 +35,22 @@ pub(super) struct Events(Stream);
 pub(super) struct News(Stream);
 
 /// `GET sessions/{id}/events`: attaches. Closing the connection detaches.
-pub(super) async fn attach(caller: Caller, Id(id): Id, AttachParams(query): AttachParams) -> Result<Events, ApiError> {
+pub(super) async fn attach(
+    caller: Caller,
+    Id(id): Id,
+    AttachParams(query): AttachParams,
+) -> Result<Events, ApiError> {
     let from = AttachFrom { limit: query.limit, ..AttachFrom::after(query.after.unwrap_or(0)) };
     let place = caller.stream()?;
     let attached = begin(&caller, &id, from).await;
     let Caller { peer, who, .. } = &caller;
     match &attached {
-        Ok(_) => tracing::info!(%peer, client = who.name, session = %id, after = from.after, "attach accepted"),
-        Err(fault) => tracing::warn!(%peer, client = who.name, session = %id, why = fault.code(), "attach refused"),
+        Ok(_) => {
+            tracing::info!(%peer, client = who.name, session = %id, after = from.after, "attach accepted")
+        }
+        Err(fault) => {
+            tracing::warn!(%peer, client = who.name, session = %id, why = fault.code(), "attach refused")
+        }
     }
     let (session, attachment) = attached?;
     let (mut writer, stream) = Stream::new(caller.connection, place);
@@ -54,12 +62,17 @@ pub(super) async fn attach(caller: Caller, Id(id): Id, AttachParams(query): Atta
         };
         // A client that is gone needs no end event.
         let Ok(end) = end else { return };
-        let _ = send_end(&mut writer, if stopping.has_begun() { ClientEnd::Stopped } else { end }).await;
+        let _ = send_end(&mut writer, if stopping.has_begun() { ClientEnd::Stopped } else { end })
+            .await;
     });
     Ok(Events(stream))
 }
 
-async fn begin(caller: &Caller, id: &SessionId, from: AttachFrom) -> Result<(SessionHandle, Attachment), ApiError> {
+async fn begin(
+    caller: &Caller,
+    id: &SessionId,
+    from: AttachFrom,
+) -> Result<(SessionHandle, Attachment), ApiError> {
     let session = caller.session(id).await?;
     let attachment = session.attach(from).await?;
     Ok((session, attachment))
@@ -148,7 +161,8 @@ fn attaching(request: &HttpRequest) -> Result<EventsQuery, ApiError> {
     let mut query = query(request.query_string())?;
     if let Some(last) = request.headers().get(LAST_EVENT) {
         let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
-        query.after = Some(number.ok_or_else(|| ApiError::malformed("Last-Event-ID is not a number"))?);
+        query.after =
+            Some(number.ok_or_else(|| ApiError::malformed("Last-Event-ID is not a number"))?);
     }
     Ok(query)
 }
@@ -162,15 +176,19 @@ fn query(text: &str) -> Result<EventsQuery, ApiError> {
             QueryPayloadError::Deserialize(why) => why.to_string(),
             error => error.to_string(),
         };
-        ApiError::malformed(format!("the query can't be read at `{part}`: {why}"))
-            .hint("the parameters are `after` and `limit`, whole numbers, and `snapshots`, true or false")
+        ApiError::malformed(format!("the query can't be read at `{part}`: {why}")).hint(
+            "the parameters are `after` and `limit`, whole numbers, and `snapshots`, true or false",
+        )
     })
 }
 
 impl DescribeInput for AttachParams {
     fn describe(operation: &mut Operation<'_>) {
         operation.query::<EventsQuery>();
-        operation.header::<u64>(LAST_EVENT, "Send only events after this number. Takes precedence over `after`.");
+        operation.header::<u64>(
+            LAST_EVENT,
+            "Send only events after this number. Takes precedence over `after`.",
+        );
     }
 }
 

@@ -45,9 +45,12 @@ impl Schemas {
         loop {
             let differs = |(name, request): &(&String, &Value)| {
                 !inputs.contains(*name)
-                    && schemas.get(*name).is_some_and(|answer| redirected(request, &inputs) != *answer)
+                    && schemas
+                        .get(*name)
+                        .is_some_and(|answer| redirected(request, &inputs) != *answer)
             };
-            let more: Vec<_> = requests.iter().filter(differs).map(|(name, _)| name.clone()).collect();
+            let more: Vec<_> =
+                requests.iter().filter(differs).map(|(name, _)| name.clone()).collect();
             if more.is_empty() {
                 break;
             }
@@ -73,8 +76,9 @@ fn redirected(value: &Value, inputs: &BTreeSet<String>) -> Value {
         Value::Object(object) => {
             let fields = object.iter().map(|(name, value)| {
                 let target = value.as_str().filter(|_| name == "$ref");
-                let target =
-                    target.and_then(|target| target.strip_prefix('#')?.strip_prefix(REQUESTS)?.strip_prefix('/'));
+                let target = target.and_then(|target| {
+                    target.strip_prefix('#')?.strip_prefix(REQUESTS)?.strip_prefix('/')
+                });
                 let value = match target {
                     Some(target) => json!(format!("#{SCHEMAS}/{}", renamed(target, inputs))),
                     None => redirected(value, inputs),

@@ -30,8 +30,13 @@ pub(super) struct Operation<'a> {
 
 impl<'a> Operation<'a> {
     /// Describes a method, adding the schemas of its types to `schemas`.
-    pub(super) fn describe_with(describe: fn(&mut Operation<'_>), what: &str, schemas: &'a mut Schemas) -> Value {
-        let mut operation = Operation { schemas, parameters: Vec::new(), body: None, answers: Map::new() };
+    pub(super) fn describe_with(
+        describe: fn(&mut Operation<'_>),
+        what: &str,
+        schemas: &'a mut Schemas,
+    ) -> Value {
+        let mut operation =
+            Operation { schemas, parameters: Vec::new(), body: None, answers: Map::new() };
         describe(&mut operation);
         let Operation { parameters, body, answers, .. } = operation;
         let mut described = json!({ "summary": what });
@@ -58,18 +63,20 @@ impl<'a> Operation<'a> {
     /// Adds each field of a type as an optional parameter of the query.
     pub(super) fn query<T: JsonSchema>(&mut self) {
         let schema = SchemaGenerator::default().into_root_schema_for::<T>();
-        for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, schema) in
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+        {
             let mut schema = schema.clone();
             let what = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-            let parameter = json!({ "name": name, "in": "query", "description": what, "schema": schema });
+            let parameter =
+                json!({ "name": name, "in": "query", "description": what, "schema": schema });
             self.parameters.push(parameter);
         }
     }
 
     fn parameter<T: JsonSchema>(&mut self, name: &str, place: &str, required: bool, what: &str) {
         let schema = self.schemas.requests.subschema_for::<T>();
-        let parameter =
-            json!({ "name": name, "in": place, "required": required, "description": what, "schema": schema });
+        let parameter = json!({ "name": name, "in": place, "required": required, "description": what, "schema": schema });
         self.parameters.push(parameter);
     }
 

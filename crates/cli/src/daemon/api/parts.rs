@@ -27,11 +27,15 @@ pub(super) struct Turn(pub(super) SessionId, pub(super) TurnId);
 /// The only parameter of the path, as text.
 fn part(request: &HttpRequest) -> Result<String, ApiError> {
     let part = Path::<String>::from_request(request, &mut Payload::None).into_inner();
-    part.map(Path::into_inner).map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")))
+    part.map(Path::into_inner)
+        .map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")))
 }
 
 /// The only parameter of the path, as an id. A text that is not an id gives the error of `unknown`.
-fn id<T: FromStr>(request: &HttpRequest, unknown: impl Fn(String) -> ApiError) -> Result<T, ApiError> {
+fn id<T: FromStr>(
+    request: &HttpRequest,
+    unknown: impl Fn(String) -> ApiError,
+) -> Result<T, ApiError> {
     let text = part(request)?;
     text.parse().map_err(|_| unknown(text))
 }
@@ -59,7 +63,12 @@ impl FromRequest for AskPart {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(id(request, |what| ApiError::malformed(format!("`{what}` is not an ask id (session.number)"))).map(Self))
+        ready(
+            id(request, |what| {
+                ApiError::malformed(format!("`{what}` is not an ask id (session.number)"))
+            })
+            .map(Self),
+        )
     }
 }
 
@@ -69,7 +78,8 @@ impl FromRequest for Turn {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let parts = Path::<(String, u64)>::from_request(request, &mut Payload::None).into_inner();
-        let turn = parts.map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")));
+        let turn =
+            parts.map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")));
         ready(turn.and_then(|parts| {
             let (what, turn) = parts.into_inner();
             let id = what.parse().map_err(|_| SessionError::UnknownSession { given: what })?;
@@ -80,8 +90,10 @@ impl FromRequest for Turn {
 
 impl DescribeInput for SessionRef {
     fn describe(operation: &mut Operation<'_>) {
-        operation
-            .part::<String>("what", "The session: its id, a unique prefix of it (4 characters or more), or its name.");
+        operation.part::<String>(
+            "what",
+            "The session: its id, a unique prefix of it (4 characters or more), or its name.",
+        );
     }
 }
 

@@ -18,11 +18,18 @@ pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionLi
 }
 
 /// `POST sessions`
-pub(super) async fn open(caller: Caller, Body(mut open): Body<OpenSession>) -> Result<Reply<Arc<Snapshot>>, ApiError> {
+pub(super) async fn open(
+    caller: Caller,
+    Body(mut open): Body<OpenSession>,
+) -> Result<Reply<Arc<Snapshot>>, ApiError> {
     // The daemon would resolve a relative path in its own folder.
     if !open.workspace.is_absolute() {
         let path = open.workspace.display().to_string();
-        return Err(SessionError::Workspace { path, message: "the path is not absolute".to_owned() }.into());
+        return Err(SessionError::Workspace {
+            path,
+            message: "the path is not absolute".to_owned(),
+        }
+        .into());
     }
     let supplies = std::mem::take(&mut open.supplies);
     Ok(Reply(caller.sessions().with_supplies(supplies).open(open).await?.snapshot()))
@@ -38,7 +45,10 @@ pub(super) async fn reopen(
 }
 
 /// `GET sessions/{what}`
-pub(super) async fn look(caller: Caller, SessionRef(what): SessionRef) -> Result<Reply<Arc<Snapshot>>, ApiError> {
+pub(super) async fn look(
+    caller: Caller,
+    SessionRef(what): SessionRef,
+) -> Result<Reply<Arc<Snapshot>>, ApiError> {
     Ok(Reply(caller.sessions().look(&what).await?))
 }
 

@@ -113,7 +113,12 @@ impl Writer {
 }
 
 /// Writes an event as a frame.
-fn frame(piece: &mut Vec<u8>, kind: Option<&str>, number: Option<u64>, data: &impl Serialize) -> io::Result<()> {
+fn frame(
+    piece: &mut Vec<u8>,
+    kind: Option<&str>,
+    number: Option<u64>,
+    data: &impl Serialize,
+) -> io::Result<()> {
     if let Some(kind) = kind {
         writeln!(piece, "event: {kind}")?;
     }
@@ -131,7 +136,9 @@ impl Responder for Stream {
     type Body = BoxBody;
 
     fn respond_to(mut self, _: &HttpRequest) -> HttpResponse {
-        let pieces = poll_fn(move |context| self.0.poll_recv(context).map(|piece| piece.map(Ok::<_, Error>)));
+        let pieces = poll_fn(move |context| {
+            self.0.poll_recv(context).map(|piece| piece.map(Ok::<_, Error>))
+        });
         HttpResponse::Ok()
             .insert_header((CACHE_CONTROL, "no-cache"))
             .content_type("text/event-stream")

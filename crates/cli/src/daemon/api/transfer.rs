@@ -43,7 +43,10 @@ pub(super) struct TextOut(mpsc::Receiver<io::Result<Bytes>>);
 pub(super) struct TextIn(Payload);
 
 /// `GET sessions/{what}/log`: without its last line, the text is incomplete.
-pub(super) async fn export(caller: Caller, SessionRef(what): SessionRef) -> Result<TextOut, ApiError> {
+pub(super) async fn export(
+    caller: Caller,
+    SessionRef(what): SessionRef,
+) -> Result<TextOut, ApiError> {
     let place = caller.stream()?;
     let id = caller.sessions().look(&what).await?.settings.id.clone();
     let (ours, theirs) = pipe().map_err(ApiError::failed)?;
@@ -77,7 +80,10 @@ pub(super) async fn export(caller: Caller, SessionRef(what): SessionRef) -> Resu
 
 /// `POST import`: a text that breaks off has no last line and is not imported. The text stays in
 /// memory until it is saved, so the number of concurrent imports is limited.
-pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<Reply<Arc<Snapshot>>, ApiError> {
+pub(super) async fn import(
+    caller: Caller,
+    TextIn(mut text): TextIn,
+) -> Result<Reply<Arc<Snapshot>>, ApiError> {
     let _place = caller
         .host
         .importing
@@ -90,8 +96,9 @@ pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<R
         runtime.block_on(sessions.import(&mut text))
     });
     // Dropping our end of the pipe ends the text, which is then incomplete.
-    while let Some(Ok(piece)) =
-        timeout(BODY_TIMEOUT, text.next()).await.map_err(|_| ApiError::from(RequestError::TooSlow))?
+    while let Some(Ok(piece)) = timeout(BODY_TIMEOUT, text.next())
+        .await
+        .map_err(|_| ApiError::from(RequestError::TooSlow))?
     {
         // A reader that stops has found an error in the text.
         if write_all(&ours, &piece).await.is_err() {
@@ -145,8 +152,9 @@ impl Responder for TextOut {
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         let mut taken = self.0;
-        let pieces =
-            poll_fn(move |context| taken.poll_recv(context).map(|piece| piece.map(|piece| piece.map_err(Error::from))));
+        let pieces = poll_fn(move |context| {
+            taken.poll_recv(context).map(|piece| piece.map(|piece| piece.map_err(Error::from)))
+        });
         HttpResponse::Ok().content_type(MEDIA).streaming(pieces)
     }
 }
@@ -168,7 +176,8 @@ impl DescribeInput for TextIn {
 
 impl DescribeOutput for TextOut {
     fn describe(operation: &mut Operation<'_>) {
-        let what = "The session as JSON lines: a header, its facts, and a last line with their checksum.";
+        let what =
+            "The session as JSON lines: a header, its facts, and a last line with their checksum.";
         operation.answer::<String>("200", MEDIA, what);
     }
 }

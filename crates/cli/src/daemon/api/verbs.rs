@@ -44,7 +44,10 @@ pub(super) async fn interrupt(
 /// `GET sessions/{id}/turns/{turn}`: takes a place among the streams, because it may wait for
 /// hours. If all are taken, it waits only for a turn that is being cut, so that an interrupt always
 /// gets its receipt.
-pub(super) async fn turn_end(caller: Caller, Turn(id, turn): Turn) -> Result<Reply<Option<TurnEnd>>, ApiError> {
+pub(super) async fn turn_end(
+    caller: Caller,
+    Turn(id, turn): Turn,
+) -> Result<Reply<Option<TurnEnd>>, ApiError> {
     let sessions = caller.sessions();
     let end = sessions.turn_end(&id, turn);
     let full = match caller.stream() {
@@ -77,7 +80,9 @@ pub(super) async fn answer(
     let request = AnswerRequest { ask: ask.clone(), answer };
     let answered = caller.sessions().act(&ask.session, request).await.map_err(ApiError::from);
     match &answered {
-        Ok(_) => tracing::info!(peer = %caller.peer, client = caller.who.name, %ask, given, "answer accepted"),
+        Ok(_) => {
+            tracing::info!(peer = %caller.peer, client = caller.who.name, %ask, given, "answer accepted")
+        }
         Err(fault) => {
             tracing::warn!(peer = %caller.peer, client = caller.who.name, %ask, given, why = fault.code(), "answer refused");
         }

@@ -16,9 +16,15 @@ fn decoded(bytes: &[u8]) -> Vec<Input> {
 fn shown(inputs: &[Input]) -> String {
     let shown = |input: &Input| match input {
         Input::Key(key) => {
-            let names =
-                [(KeyModifiers::CONTROL, "ctrl+"), (KeyModifiers::ALT, "alt+"), (KeyModifiers::SHIFT, "shift+")];
-            let held = names.iter().filter(|(modifier, _)| key.modifiers.contains(*modifier)).map(|(_, name)| *name);
+            let names = [
+                (KeyModifiers::CONTROL, "ctrl+"),
+                (KeyModifiers::ALT, "alt+"),
+                (KeyModifiers::SHIFT, "shift+"),
+            ];
+            let held = names
+                .iter()
+                .filter(|(modifier, _)| key.modifiers.contains(*modifier))
+                .map(|(_, name)| *name);
             format!("{}{}", held.collect::<String>(), key.code.to_string().to_lowercase())
         }
         Input::Paste(text) => format!("paste {text:?}"),
@@ -136,7 +142,11 @@ fn keys_are_known_in_every_form() {
     assert_eq!(shown(&decoded(b"\x1b\x1bx")), "esc, alt+x");
     // Ctrl+C acts in the middle of a sequence; so does an escape, which begins another one.
     for begun in ["\x1b[1;", "\x1bO", "\x1b]52;c;", "\x1bP"] {
-        assert_eq!(shown(&decoded(format!("{begun}\x03y").as_bytes())), "other, ctrl+c, y", "{begun:?}");
+        assert_eq!(
+            shown(&decoded(format!("{begun}\x03y").as_bytes())),
+            "other, ctrl+c, y",
+            "{begun:?}"
+        );
     }
     assert_eq!(shown(&decoded(b"\x1b\x03")), "esc, ctrl+c");
     assert_eq!(shown(&decoded(b"\x1b[1;\x1b[A")), "other, up");
@@ -190,7 +200,10 @@ fn t_y6_a_paste_in_pieces_is_one_paste() {
 
 #[test]
 fn t_y6_input_directly_after_a_paste_belongs_to_it() {
-    assert_eq!(decoded(b"\x1b[200~say a\x1b[201~; evil\r\x1b[201~"), [Input::Paste("say a; evil\r".to_owned())]);
+    assert_eq!(
+        decoded(b"\x1b[200~say a\x1b[201~; evil\r\x1b[201~"),
+        [Input::Paste("say a; evil\r".to_owned())]
+    );
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     decoder.feed(b"\x1b[200~say a\x1b[201~", at, &mut inputs);

@@ -34,7 +34,12 @@ pub(super) fn lines_of(
             let mark = by.as_ref().map_or("› ".to_owned(), |by| format!("› ({by}) "));
             for (number, line) in text.trim_end().split('\n').enumerate() {
                 let mark = if number == 0 { &*mark } else { "  " };
-                wrap(&Line::styled(format!("{mark}{line}"), Tone::User.style()), width, "  ", lines);
+                wrap(
+                    &Line::styled(format!("{mark}{line}"), Tone::User.style()),
+                    width,
+                    "  ",
+                    lines,
+                );
             }
         }
         Kind::Text { text, .. } => lines.extend_from_slice(growing.lines(text, width)),
@@ -58,13 +63,15 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     let said = match &tool.state {
         ToolState::Waits => String::new(),
         ToolState::Runs => {
-            let text = if tool.output.tail.is_empty() { &tool.output.head } else { &tool.output.tail };
+            let text =
+                if tool.output.tail.is_empty() { &tool.output.head } else { &tool.output.tail };
             let last = text.trim_end().rsplit('\n').next().unwrap_or_default();
             shorten(&prose_line(last))
         }
         ToolState::Ended { status, result } => {
             let output = tool.output.to_text();
-            let is_all = result.trim().is_empty() || result.trim() == WENT_WELL && !output.trim().is_empty();
+            let is_all =
+                result.trim().is_empty() || result.trim() == WENT_WELL && !output.trim().is_empty();
             result_text(*status, &sum_up(if is_all { output.trim() } else { result.trim() }))
         }
     };
@@ -72,11 +79,17 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
         ToolState::Waits => ("○", Tone::Dim),
         ToolState::Runs => ("●", Tone::Accent),
         ToolState::Ended { status: ToolStatus::Ok, .. } => ("✓", Tone::Good),
-        ToolState::Ended { status: ToolStatus::Error | ToolStatus::Panicked, .. } => ("✗", Tone::Fault),
-        ToolState::Ended { status: ToolStatus::Denied | ToolStatus::Interrupted, .. } => ("✗", Tone::Warning),
+        ToolState::Ended { status: ToolStatus::Error | ToolStatus::Panicked, .. } => {
+            ("✗", Tone::Fault)
+        }
+        ToolState::Ended { status: ToolStatus::Denied | ToolStatus::Interrupted, .. } => {
+            ("✗", Tone::Warning)
+        }
     };
-    let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
-    let result = (!fold.open && !said.is_empty()).then(|| Span::styled(format!("  └ {said}"), Tone::Dim.style()));
+    let mut spans =
+        vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
+    let result = (!fold.open && !said.is_empty())
+        .then(|| Span::styled(format!("  └ {said}"), Tone::Dim.style()));
     let looks = if fold.chosen { selected() } else { Style::new() };
     let asked = |lines: &mut Vec<Line<'static>>| {
         for ask in &tool.asks {
@@ -97,9 +110,11 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     asked(lines);
     let mut put = |text: &str, style: Style| behind_bar(text, style, width, lines);
     let field = |name: &str| tool.call.input.get(name).and_then(|value| value.as_str());
-    for (name, mark, colour) in
-        [("old_string", "-", Color::Red), ("new_string", "+", Color::Green), ("content", "+", Color::Green)]
-    {
+    for (name, mark, colour) in [
+        ("old_string", "-", Color::Red),
+        ("new_string", "+", Color::Green),
+        ("content", "+", Color::Green),
+    ] {
         let Some(text) = field(name) else { continue };
         let text: Vec<_> = exact(text).split('\n').map(|line| format!("{mark}{line}")).collect();
         put(&text.join("\n"), Style::new().fg(colour));

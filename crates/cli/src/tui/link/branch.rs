@@ -21,7 +21,9 @@ const COMMIT: usize = 8;
 
 /// Whether these events may have changed the branch.
 pub(super) fn may_change(events: &[Arc<Event>]) -> bool {
-    events.iter().any(|event| matches!(event.fact(), Some(Fact::ToolFinished(_) | Fact::TurnFinished { .. })))
+    events.iter().any(|event| {
+        matches!(event.fact(), Some(Fact::ToolFinished(_) | Fact::TurnFinished { .. }))
+    })
 }
 
 /// Sends the folder's branch now, and after each `refresh` if it has changed.
@@ -30,7 +32,9 @@ pub(super) async fn watch(shared: Shared, attachment: u64, folder: PathBuf, refr
     loop {
         let folder = folder.clone();
         // A file system can block.
-        let Ok(branch) = tokio::task::spawn_blocking(move || branch_of(&folder)).await else { return };
+        let Ok(branch) = tokio::task::spawn_blocking(move || branch_of(&folder)).await else {
+            return;
+        };
         if last_sent != branch {
             last_sent.clone_from(&branch);
             shared.send(Message::Branch { attachment, branch }).await;
@@ -82,7 +86,8 @@ mod tests {
     use super::*;
 
     fn git(folder: &Path, args: &[&str]) {
-        let who = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "init.defaultBranch=main"];
+        let who =
+            ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "init.defaultBranch=main"];
         let mut command = Command::new("git");
         // Ignores the user's configuration and a repository named by the environment.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder);
@@ -123,7 +128,14 @@ mod tests {
         let folder = TempDir::new().unwrap();
         fs::create_dir(folder.path().join(".git")).unwrap();
         let pipe = folder.path().join(".git/HEAD");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
         assert_eq!(branch_of(folder.path()), None);
     }
 }

@@ -26,7 +26,9 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Records a break. Returns the delay before the next attempt.
     fn delay_after_break(&mut self, now: Instant) -> Duration {
-        let again = self.last_break.is_some_and(|broke| now.saturating_duration_since(broke) < BREAK_WINDOW);
+        let again = self
+            .last_break
+            .is_some_and(|broke| now.saturating_duration_since(broke) < BREAK_WINDOW);
         let wait = if again { BREAK_WINDOW } else { Duration::ZERO };
         self.last_break = Some(now + wait);
         wait
@@ -97,9 +99,10 @@ impl Shared {
         match *self.daemon.borrow() {
             DaemonState::Stopped => true,
             DaemonState::Starting => false,
-            DaemonState::Running => {
-                self.folders.sockets().is_ok_and(|sockets| !sockets.iter().any(|socket| socket.exists()))
-            }
+            DaemonState::Running => self
+                .folders
+                .sockets()
+                .is_ok_and(|sockets| !sockets.iter().any(|socket| socket.exists())),
         }
     }
 
@@ -152,7 +155,11 @@ mod tests {
         // A daemon that crashed once has usually been started again.
         assert_eq!(backoff.delay_after_break(began), Duration::ZERO);
         assert_eq!(backoff.delay_after_break(began), BREAK_WINDOW);
-        assert_eq!(backoff.delay_after_break(began + BREAK_WINDOW), BREAK_WINDOW, "it broke right after the delay");
+        assert_eq!(
+            backoff.delay_after_break(began + BREAK_WINDOW),
+            BREAK_WINDOW,
+            "it broke right after the delay"
+        );
         assert_eq!(backoff.delay_after_break(began + 4 * BREAK_WINDOW), Duration::ZERO);
         // A daemon that was stopped and is wanted back.
         backoff.reset();

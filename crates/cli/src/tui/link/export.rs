@@ -28,13 +28,14 @@ pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
     // Never overwrites a file.
     let written = File::create_new(path).and_then(|mut file| {
         // A partial file is removed.
-        file.write_all(prose(&markdown(&transcript)).as_bytes()).inspect_err(|_| _ = std::fs::remove_file(path))
+        file.write_all(prose(&markdown(&transcript)).as_bytes())
+            .inspect_err(|_| _ = std::fs::remove_file(path))
     });
     match written {
         Ok(()) => Message::Notice(format!("exported to {name}")),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Message::Failed(format!("{name} already exists; use /export FILE to choose another file"))
-        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Message::Failed(format!(
+            "{name} already exists; use /export FILE to choose another file"
+        )),
         Err(error) => Message::Failed(format!("can't write {name}: {error}")),
     }
 }
@@ -83,7 +84,8 @@ fn markdown(transcript: &Transcript) -> String {
                 text.push_str(&format!("- {}\n\n    {quoted}\n", title(&tool.call)));
             }
             Kind::Note(remark) => {
-                let lines = remark.text.split('\n').chain(remark.details.iter().map(String::as_str));
+                let lines =
+                    remark.text.split('\n').chain(remark.details.iter().map(String::as_str));
                 text.push_str(&format!("*{}*\n", lines.collect::<Vec<_>>().join(", ")));
             }
         }

@@ -18,7 +18,12 @@ const BATCH: usize = 1024;
 /// How many times a stream that ends without events is attached again.
 const TRIES: u32 = 5;
 
-pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u64, mut from: AttachFrom) {
+pub(super) async fn follow(
+    shared: Shared,
+    session: SessionHandle,
+    attachment: u64,
+    mut from: AttachFrom,
+) {
     let mut tries = 0;
     let mut backoff = Backoff::default();
     let mut closed = false;
@@ -45,7 +50,9 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
                 shared.wait_while_stopped(&mut backoff).await;
                 continue;
             }
-            Err(error) => return shared.send(Message::NotOpened { attachment, why: why(error) }).await,
+            Err(error) => {
+                return shared.send(Message::NotOpened { attachment, why: why(error) }).await;
+            }
         };
         shared.mark_running();
         let (id, snapshot) = (session.id().clone(), Arc::clone(stream.snapshot()));
@@ -53,7 +60,12 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         shared.send(Message::Attached { attachment, id, snapshot }).await;
         // The tasks of this set end with the stream.
         let mut beside = JoinSet::new();
-        beside.spawn(branch::watch(shared.clone(), attachment, folder, Arc::clone(&branch_refresh)));
+        beside.spawn(branch::watch(
+            shared.clone(),
+            attachment,
+            folder,
+            Arc::clone(&branch_refresh),
+        ));
         let mut batch = Vec::with_capacity(BATCH);
         let (mut live, mut came) = (false, false);
         loop {
@@ -72,7 +84,8 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
             // Only a close after the attachment counts: a session that was closed earlier is open
             // again.
             let is_new = |event: &Arc<Event>| event.seq > stream.snapshot().seq;
-            let closes = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::SessionClosed { .. }));
+            let closes =
+                |event: &Arc<Event>| matches!(event.fact(), Some(Fact::SessionClosed { .. }));
             closed |= batch.iter().any(|event| is_new(event) && closes(event));
             if live && branch::may_change(&batch) {
                 branch_refresh.notify_one();

@@ -39,7 +39,8 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
             if session.steps {
                 session.choose(action == Action::Earlier);
             } else {
-                state.show_notice(Tone::Plain, format!("tool calls are hidden; {steps} shows them"));
+                state
+                    .show_notice(Tone::Plain, format!("tool calls are hidden; {steps} shows them"));
             }
             vec![]
         }
@@ -92,7 +93,8 @@ fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
 /// Leaves the session for the hub, or quits.
 pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
     let mut commands = delete_untouched(state);
-    let left = state.session.as_ref().filter(|session| quit && commands.is_empty() && !session.closed);
+    let left =
+        state.session.as_ref().filter(|session| quit && commands.is_empty() && !session.closed);
     state.detached = left.map(|session| session.id.clone());
     state.leave_session();
     state.opening = None;
@@ -103,7 +105,8 @@ pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
 
 /// Deletes a new session that is left untouched.
 fn delete_untouched(state: &mut State) -> Vec<Command> {
-    let untouched = state.session.as_ref().filter(|session| session.is_untouched() && !session.closed);
+    let untouched =
+        state.session.as_ref().filter(|session| session.is_untouched() && !session.closed);
     untouched.map(|session| Command::DeleteIfEmpty { id: session.id.clone() }).into_iter().collect()
 }
 

@@ -25,7 +25,9 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     if is_ctrl_c(key) {
-        let again = state.leaving.is_some_and(|at| state.now.instant.saturating_duration_since(at) <= DOUBLE_PRESS);
+        let again = state
+            .leaving
+            .is_some_and(|at| state.now.instant.saturating_duration_since(at) <= DOUBLE_PRESS);
         if again {
             return leave(state, true);
         }
@@ -73,7 +75,11 @@ fn choose(state: &mut State) -> Vec<Command> {
 /// Shows the ask of the session under the cursor in the panel, which then takes the keys.
 fn answer_here(state: &mut State) {
     let row = state.hub.row();
-    let asks = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).and_then(|s| s.waits_for.clone());
+    let asks = row
+        .as_ref()
+        .and_then(Row::session)
+        .and_then(|id| state.hub.get(id))
+        .and_then(|s| s.waits_for.clone());
     state.hub.panel_ask = asks.map(|ask| state.started_forms.view(&ask, state.now.instant));
 }
 

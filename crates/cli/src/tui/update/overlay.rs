@@ -11,7 +11,11 @@ use super::{is_ctrl_c, leave};
 pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
     let leaves = is_ctrl_c(key) || key.code == KeyCode::Esc;
     match overlay {
-        Overlay::Help { .. } if leaves || matches!(key.code, KeyCode::Char('q') | KeyCode::Enter) => vec![],
+        Overlay::Help { .. }
+            if leaves || matches!(key.code, KeyCode::Char('q') | KeyCode::Enter) =>
+        {
+            vec![]
+        }
         Overlay::Help { scroll } => {
             let scroll = match key.code {
                 KeyCode::Up => scroll.saturating_sub(1),

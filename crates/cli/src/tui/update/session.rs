@@ -106,7 +106,10 @@ pub(super) fn show_reopened(state: &mut State) -> Vec<Command> {
     show_again(state, |id, attachment, limit| Command::ShowLive { id, attachment, limit })
 }
 
-fn show_again(state: &mut State, command: impl FnOnce(SessionId, u64, usize) -> Command) -> Vec<Command> {
+fn show_again(
+    state: &mut State,
+    command: impl FnOnce(SessionId, u64, usize) -> Command,
+) -> Vec<Command> {
     let Some(session) = &mut state.session else { return vec![] };
     state.attachments += 1;
     session.attachment = state.attachments;

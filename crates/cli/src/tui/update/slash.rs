@@ -33,7 +33,9 @@ pub(crate) const COMMANDS: [(&str, &str); 13] = [
 
 /// The commands that begin with the typed text.
 pub(crate) fn candidates(typed: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    COMMANDS.into_iter().filter(move |(command, _)| typed.starts_with('/') && name_of(command).starts_with(typed))
+    COMMANDS
+        .into_iter()
+        .filter(move |(command, _)| typed.starts_with('/') && name_of(command).starts_with(typed))
 }
 
 /// The command without its arguments.
@@ -46,7 +48,9 @@ fn name_of(command: &'static str) -> &'static str {
 pub(super) fn completed(typed: &str) -> Option<String> {
     let (first, _) = candidates(typed).next()?;
     let name = name_of(first);
-    let agree = |length: &usize| candidates(typed).all(|(command, _)| command.starts_with(&name[..*length]));
+    let agree = |length: &usize| {
+        candidates(typed).all(|(command, _)| command.starts_with(&name[..*length]))
+    };
     let length = (typed.len()..=name.len()).rev().find(agree)?;
     let takes_more = length == name.len() && first.len() > length && candidates(typed).count() == 1;
     Some(if takes_more { format!("{name} ") } else { name[..length].to_owned() })
@@ -55,7 +59,9 @@ pub(super) fn completed(typed: &str) -> Option<String> {
 /// Whether the text is meant as a command, even a misspelled one. A path has more slashes.
 pub(super) fn is_command(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
-    !text.contains('\n') && !word.is_empty() && word.chars().all(|character| character.is_ascii_alphabetic())
+    !text.contains('\n')
+        && !word.is_empty()
+        && word.chars().all(|character| character.is_ascii_alphabetic())
 }
 
 /// Whether the command concerns only the screen, and so also works in a closed session.
@@ -72,8 +78,12 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "steps" => act(state, Action::Steps),
         "hold" | "pause" => match session.snapshot.hold.shown() {
             HoldShown::Off => vec![Command::Hold],
-            HoldShown::Requested => report_unchanged(state, "a hold at the next boundary is already requested"),
-            HoldShown::Standing => report_unchanged(state, "the session is already held; use /release to continue"),
+            HoldShown::Requested => {
+                report_unchanged(state, "a hold at the next boundary is already requested")
+            }
+            HoldShown::Standing => {
+                report_unchanged(state, "the session is already held; use /release to continue")
+            }
         },
         "release" | "play" if session.snapshot.hold.shown() == HoldShown::Off => {
             report_unchanged(state, "the session is not held")
@@ -83,7 +93,10 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
         "model" if rest.is_empty() => {
             let model = prose_line(&session.snapshot.settings.model).into_owned();
-            state.show_notice(Tone::Plain, format!("model: {model}; use /model PROVIDER/NAME to change it"));
+            state.show_notice(
+                Tone::Plain,
+                format!("model: {model}; use /model PROVIDER/NAME to change it"),
+            );
             vec![]
         }
         "model" if rest == session.snapshot.settings.model => {
@@ -92,7 +105,10 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "model" => vec![Command::Model { name: rest.to_owned() }],
         "asks" if rest.is_empty() => {
             let asks = asks_mode(session.snapshot.settings.asks);
-            state.show_notice(Tone::Plain, format!("{asks}; use /asks wait, deny or approve to change it"));
+            state.show_notice(
+                Tone::Plain,
+                format!("{asks}; use /asks wait, deny or approve to change it"),
+            );
             vec![]
         }
         "asks" => match AsksArg::from_str(rest, false).map(AsksMode::from) {

@@ -48,11 +48,13 @@ pub(super) fn panel(view: &AskView, open: usize, session_name: Option<&str>, wid
     let tool = prose_line(form.ask().request.tool_name()).into_owned();
     let tool = session_name.map_or(tool.clone(), |name| format!("{}: {tool}", prose_line(name)));
     let tool = format!("⏸ {tool}");
-    let title = behind(open.saturating_sub(1)).map_or(tool.clone(), |waits| format!("{tool}, {waits}"));
+    let title =
+        behind(open.saturating_sub(1)).map_or(tool.clone(), |waits| format!("{tool}, {waits}"));
     let mut panel = Panel { body: Vec::new(), heading: 0, keys: Vec::new(), caret: None, title };
     match (&form.ask().request, form.question()) {
         (AskRequest::Pause(pause), _) => {
-            let hint = if pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
+            let hint =
+                if pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
             let message = format!("{}{hint}", prose_line(&pause.message));
             wrap(&Line::styled(message, Tone::Waits.style()), width, "  ", &mut panel.body);
             panel.heading = panel.body.len();
@@ -88,7 +90,12 @@ fn confirm_keys(form: &AskForm, width: usize, keys: &mut Vec<Line<'static>>) {
     if let (Some(key), Some(always)) = (hints.always, &form.ask().always) {
         let mut rows = Vec::new();
         let style = if form.is_armed() { Tone::Waits.style() } else { Style::new() };
-        wrap_exact(&Line::styled(format!("{key} {}", exact_line(always)), style), width, "   ", &mut rows);
+        wrap_exact(
+            &Line::styled(format!("{key} {}", exact_line(always)), style),
+            width,
+            "   ",
+            &mut rows,
+        );
         let is_cut = rows.len() > ALWAYS;
         rows.truncate(ALWAYS);
         if let Some(last) = rows.last_mut().filter(|_| is_cut) {
@@ -126,7 +133,12 @@ fn words_lines(words: &LineEditor, width: usize, keys: &mut Vec<Line<'static>>) 
 }
 
 /// Lays out a question with its options. Returns how many rows its first line takes.
-fn question_lines(question: &Question, form: &AskForm, width: usize, body: &mut Vec<Line<'static>>) -> usize {
+fn question_lines(
+    question: &Question,
+    form: &AskForm,
+    width: usize,
+    body: &mut Vec<Line<'static>>,
+) -> usize {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default()).into_owned();
     let text = format!("{}: {first}{}", prose_line(&question.header), ask_keys::place(form));
@@ -142,7 +154,10 @@ fn question_lines(question: &Question, form: &AskForm, width: usize, body: &mut 
             Span::styled(ask_keys::chosen(form, &option.label), Tone::Good.style()),
         ];
         if !option.description.is_empty() {
-            spans.push(Span::styled(format!(" - {}", prose_line(&option.description)), Tone::Dim.style()));
+            spans.push(Span::styled(
+                format!(" - {}", prose_line(&option.description)),
+                Tone::Dim.style(),
+            ));
         }
         wrap(&Line::from(spans), width, "     ", body);
     }
@@ -152,7 +167,12 @@ fn question_lines(question: &Question, form: &AskForm, width: usize, body: &mut 
 /// Adds a line of untrusted text behind a bar, with every space kept.
 fn behind_bar(text: &str, style: Style, width: usize, body: &mut Vec<Line<'static>>) {
     let bar = Span::styled(BAR, Tone::Dim.style());
-    wrap_exact(&Line::from(vec![bar, Span::styled(prose(text).into_owned(), style)]), width, CONTINUED, body);
+    wrap_exact(
+        &Line::from(vec![bar, Span::styled(prose(text).into_owned(), style)]),
+        width,
+        CONTINUED,
+        body,
+    );
 }
 
 /// The style of a line of a diff.
@@ -179,14 +199,21 @@ impl Panel {
 
     /// Draws the keys in full, and as much of the request as fits; `moves` names the keys that
     /// scroll it. Returns the cursor's position if words are being typed.
-    pub(super) fn draw(self, buffer: &mut Buffer, area: Rect, view: &mut AskView, moves: &str) -> Option<Position> {
+    pub(super) fn draw(
+        self,
+        buffer: &mut Buffer,
+        area: Rect,
+        view: &mut AskView,
+        moves: &str,
+    ) -> Option<Position> {
         let room = usize::from(area.height).saturating_sub(1 + self.keys.len());
         let hidden = self.body.len().saturating_sub(room);
         view.scroll = view.scroll.min(hidden);
         view.below = hidden - view.scroll;
         view.readable = room > 0;
         // The heading stays only if at least as many rows remain for the body.
-        let stays = if self.heading <= HEADING && self.heading * 2 <= room { self.heading } else { 0 };
+        let stays =
+            if self.heading <= HEADING && self.heading * 2 <= room { self.heading } else { 0 };
         let mut title = self.title;
         if room == 0 {
             title.push_str(", the screen is too small to show it");
@@ -205,8 +232,11 @@ impl Panel {
             rest = put(buffer, rest, line);
         }
         let keys = u16::try_from(self.keys.len()).unwrap_or_default();
-        let at_end =
-            Rect { y: (area.y + area.height).saturating_sub(keys).max(rest.y), height: keys.min(rest.height), ..area };
+        let at_end = Rect {
+            y: (area.y + area.height).saturating_sub(keys).max(rest.y),
+            height: keys.min(rest.height),
+            ..area
+        };
         self.keys.iter().fold(at_end, |rest, line| put(buffer, rest, line));
         position(at_end, self.caret?)
     }

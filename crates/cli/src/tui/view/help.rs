@@ -28,7 +28,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize
     all.push(Default::default());
     all.extend(COMMANDS.iter().map(|(command, does)| ((*command).to_owned(), (*does).to_owned())));
     all.push(Default::default());
-    let text = "To change a key, set its name (in parentheses) below [tui.keys] in the configuration.";
+    let text =
+        "To change a key, set its name (in parentheses) below [tui.keys] in the configuration.";
     all.push((String::new(), text.to_owned()));
 
     let width = usize::from(area.width).min(76);
@@ -37,8 +38,11 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize
     for (keys, does) in all {
         let pad = KEYS.saturating_sub(keys.width()).max(1);
         let keys_cells = keys.width() + pad;
-        let row =
-            Line::from(vec![Span::styled(keys, Tone::Accent.style()), Span::raw(" ".repeat(pad)), Span::raw(does)]);
+        let row = Line::from(vec![
+            Span::styled(keys, Tone::Accent.style()),
+            Span::raw(" ".repeat(pad)),
+            Span::raw(does),
+        ]);
         wrap(&row, inside, &" ".repeat(keys_cells.min(KEYS)), &mut lines);
     }
     let shown = usize::from(area.height).saturating_sub(2).min(lines.len());

@@ -34,7 +34,11 @@ const ACTIVITY_WIDTH: usize = 22;
 /// Draws the hub. Returns the cursor's position if text is being typed.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
     let hints = if let Some(view) = &state.hub.panel_ask {
-        let key = if view.has_more_questions() { state.keymap.key(Action::Sessions) } else { "Tab".to_owned() };
+        let key = if view.has_more_questions() {
+            state.keymap.key(Action::Sessions)
+        } else {
+            "Tab".to_owned()
+        };
         vec![(key, "back to the list")]
     } else if state.hub.followed_session.is_some() {
         vec![("Tab".to_owned(), "back to the list")]
@@ -86,7 +90,10 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
 
 fn head(hub: &Hub, width: u16) -> Line<'static> {
     if !hub.filter.is_empty() {
-        let text = fit(&format!("filter: {}", prose_line(&hub.filter)), usize::from(width).saturating_sub(1));
+        let text = fit(
+            &format!("filter: {}", prose_line(&hub.filter)),
+            usize::from(width).saturating_sub(1),
+        );
         return Line::styled(text, Tone::Strong.style());
     }
     let waiting = match hub.count_asks() {
@@ -94,7 +101,10 @@ fn head(hub: &Hub, width: u16) -> Line<'static> {
         1 => " | 1 ask needs you".to_owned(),
         many => format!(" | {many} asks need you"),
     };
-    let spans = vec![Span::styled("holdpoint", Tone::Strong.style()), Span::styled(waiting, Tone::Waits.style())];
+    let spans = vec![
+        Span::styled("holdpoint", Tone::Strong.style()),
+        Span::styled(waiting, Tone::Waits.style()),
+    ];
     Line::from(spans)
 }
 
@@ -118,7 +128,8 @@ impl Peek {
 fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
     if let Some(view) = &hub.panel_ask {
         let id = &view.form.ask().id.session;
-        let (asks, name) = hub.get(id).map_or((0, id.as_str()), |session| (session.asks, &session.name));
+        let (asks, name) =
+            hub.get(id).map_or((0, id.as_str()), |session| (session.asks, &session.name));
         let panel = ask::panel(view, asks, Some(name), width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
@@ -130,7 +141,9 @@ fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
         return Peek::Lines(first_start(hub, width));
     }
     let row = hub.row();
-    let Some(session) = row.as_ref().and_then(Row::session).and_then(|id| hub.get(id)) else { return Peek::Nothing };
+    let Some(session) = row.as_ref().and_then(Row::session).and_then(|id| hub.get(id)) else {
+        return Peek::Nothing;
+    };
     if most < 4 {
         return Peek::Nothing;
     }
@@ -140,9 +153,16 @@ fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
         lines.push(Line::styled(wants(&ask.request, usize::from(width)), Tone::Waits.style()));
     }
     if !session.gaps.is_empty() {
-        lines.push(Line::styled(fit(&session.gaps.to_string(), usize::from(width)), Tone::Fault.style()));
+        lines.push(Line::styled(
+            fit(&session.gaps.to_string(), usize::from(width)),
+            Tone::Fault.style(),
+        ));
     }
-    lines.push(dim(format!("{} in {}", prose_line(&session.model), prose_line(&session.workspace))));
+    lines.push(dim(format!(
+        "{} in {}",
+        prose_line(&session.model),
+        prose_line(&session.workspace)
+    )));
     if let Some(line) = &session.last_line {
         lines.push(Line::raw(fit(&prose_line(line), usize::from(width))));
     }
@@ -234,16 +254,20 @@ fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16, does: usize) -> Li
     let session = row.session().and_then(|id| hub.get(id));
     match (row, session) {
         (Row::New, _) => {
-            let with =
-                hub.model.as_ref().map(|model| format!("  {} in {}", prose_line(&model.name), prose_line(&hub.folder)));
+            let with = hub.model.as_ref().map(|model| {
+                format!("  {} in {}", prose_line(&model.name), prose_line(&hub.folder))
+            });
             let with = fit(&with.unwrap_or_default(), width.saturating_sub(NEW.width()));
             Line::from(vec![Span::raw(NEW), Span::styled(with, Tone::Dim.style())])
         }
         (Row::Quit, _) => Line::raw("  Quit"),
         (Row::Resume(_), Some(session)) => {
             let title = prose_line(&session.title).into_owned();
-            let folder =
-                if hub.is_here(session) { String::new() } else { format!(" in {}", prose_line(&session.workspace)) };
+            let folder = if hub.is_here(session) {
+                String::new()
+            } else {
+                format!(" in {}", prose_line(&session.workspace))
+            };
             let folder = fit(&folder, width / 2);
             let left = width.saturating_sub(RESUME.width() + folder.width());
             Line::raw(format!("{RESUME}{}{folder}", fit(&title, left)))
@@ -258,7 +282,8 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
     let Some(ask) = &session.waits_for else { return Line::default() };
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
     let since = span(now.since(ask.since));
-    let more = if session.asks > 1 { format!(" ({} more)", session.asks - 1) } else { String::new() };
+    let more =
+        if session.asks > 1 { format!(" ({} more)", session.asks - 1) } else { String::new() };
     let used = 4 + name.width() + since.width().max(4) + more.width();
     let left = width.saturating_sub(used);
     Line::from(vec![
@@ -274,12 +299,19 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
 /// of an idle session, or else to `saved`.
 fn activity_in(session: &SessionSummary, cells: usize) -> String {
     let all = status(session);
-    let Some((before, ended)) = all.split_once("idle (").filter(|_| all.width() > cells) else { return all };
+    let Some((before, ended)) = all.split_once("idle (").filter(|_| all.width() > cells) else {
+        return all;
+    };
     let short = format!("{before}{}", ended.replacen(')', "", 1));
     if short.width() > cells && !session.live { "saved".to_owned() } else { short }
 }
 
-fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: usize) -> Line<'static> {
+fn session_line(
+    session: &SessionSummary,
+    now: Timestamp,
+    width: usize,
+    does: usize,
+) -> Line<'static> {
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
     let does = column(&activity_in(session, does), does);
     let since = format!(" {:>4}  ", span(now.since(session.since)));
@@ -292,13 +324,19 @@ fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: us
     let works = if width < WIDE {
         String::new()
     } else {
-        let folder = Path::new(&session.workspace).file_name().unwrap_or_default().to_string_lossy();
-        format!("{} {} ", column(&prose_line(&session.model), MODEL), column(&prose_line(&folder), FOLDER))
+        let folder =
+            Path::new(&session.workspace).file_name().unwrap_or_default().to_string_lossy();
+        format!(
+            "{} {} ",
+            column(&prose_line(&session.model), MODEL),
+            column(&prose_line(&folder), FOLDER)
+        )
     };
     let used = 3 + name.width() + does.width() + since.width() + works.width();
     let rest = width.saturating_sub(used);
     let title = prose_line(&session.title).into_owned();
-    let mut what = if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
+    let mut what =
+        if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
     if let Some(line) = &session.last_line {
         what.push_str(&format!(" · {}", prose_line(line)));
     }

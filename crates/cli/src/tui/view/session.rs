@@ -45,17 +45,32 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         Some(session) if session.open_ask.is_some() => vec![hold_hint, help_hint],
         Some(session) if session.layouts.folds.chosen().is_some() => {
             let back = if session.runs() { esc("interrupt") } else { esc("back") };
-            vec![("Enter".to_owned(), "open or fold"), ("ctrl+↑↓".to_owned(), "choose"), back, hold_hint]
+            vec![
+                ("Enter".to_owned(), "open or fold"),
+                ("ctrl+↑↓".to_owned(), "choose"),
+                back,
+                hold_hint,
+            ]
         }
-        Some(session) if session.closed => vec![("Enter".to_owned(), "open again"), esc("sessions"), help_hint],
+        Some(session) if session.closed => {
+            vec![("Enter".to_owned(), "open again"), esc("sessions"), help_hint]
+        }
         Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
         Some(session) if !session.prompt.is_empty() => {
-            vec![("Enter".to_owned(), "send"), ("Ctrl+J".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]
+            vec![
+                ("Enter".to_owned(), "send"),
+                ("Ctrl+J".to_owned(), "new line"),
+                hold_hint,
+                help_hint,
+                esc("clear"),
+            ]
         }
         _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
     };
     let typed = match &state.session {
-        Some(session) if state.prefix.is_none() && session.open_ask.is_none() => commands(session, area),
+        Some(session) if state.prefix.is_none() && session.open_ask.is_none() => {
+            commands(session, area)
+        }
         _ => vec![],
     };
     let foot = if typed.is_empty() { foot(state, &hints, area) } else { typed };
@@ -86,7 +101,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     rest.height = area.height - rows;
     let mut cursor = None;
     if let (Some((panel, _)), Some(view)) = (panel.take(), &mut session.open_ask) {
-        cursor = panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view, "↑ ↓ Tab");
+        cursor =
+            panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view, "↑ ↓ Tab");
         let taken = ask_rows.min(rest.height);
         rest = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
     }
@@ -101,8 +117,11 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         rest = Rect { y: rest.y + place.height, height: rest.height - place.height, ..rest };
     }
     let last = 1 + foot_rows;
-    let at_end =
-        Rect { y: (area.y + area.height).saturating_sub(last).max(rest.y), height: last.min(rest.height), ..area };
+    let at_end = Rect {
+        y: (area.y + area.height).saturating_sub(last).max(rest.y),
+        height: last.min(rest.height),
+        ..area
+    };
     let rest = status_line(buffer, at_end, session, now);
     foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
     cursor
@@ -130,7 +149,12 @@ fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
 }
 
 /// Draws the status bar, with the usage at its right end.
-fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoint_common::Timestamp) -> Rect {
+fn status_line(
+    buffer: &mut Buffer,
+    area: Rect,
+    session: &Session,
+    now: holdpoint_common::Timestamp,
+) -> Rect {
     let width = usize::from(area.width);
     let bar = status::bar(session, now, width);
     let used = status::used(session, width.saturating_sub(bar.width() + 2));
@@ -148,7 +172,8 @@ fn transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     session.drawn_size = (width, height);
     let look = LayoutOptions { width, steps: session.steps };
-    let (lines, below) = session.layouts.window(&session.received.transcript, look, &mut session.scroll, height);
+    let (lines, below) =
+        session.layouts.window(&session.received.transcript, look, &mut session.scroll, height);
     session.below = below;
     if lines.is_empty() && session.pending.is_none() {
         welcome(buffer, area, session);
@@ -176,7 +201,10 @@ fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
     let unattended = (settings.asks != AsksMode::Wait).then(|| asks_mode(settings.asks));
     let asks = unattended.map(|asks| Line::styled(asks, Tone::Warning.style()));
     let mut shown = Vec::new();
-    lines.iter().chain(&asks).for_each(|line| wrap(line, usize::from(area.width).saturating_sub(2), "", &mut shown));
+    lines
+        .iter()
+        .chain(&asks)
+        .for_each(|line| wrap(line, usize::from(area.width).saturating_sub(2), "", &mut shown));
     let rest = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     shown.iter().fold(rest, |rest, line| put(buffer, rest, line));
 }
@@ -184,8 +212,12 @@ fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
 fn policy(mode: holdpoint_common::PolicyMode) -> &'static str {
     use holdpoint_common::PolicyMode;
     match mode {
-        PolicyMode::Ask => "ask: reading inside the folder is allowed; the rest needs your approval",
-        PolicyMode::Edits => "edits: reading and writing inside the folder is allowed; the rest needs your approval",
+        PolicyMode::Ask => {
+            "ask: reading inside the folder is allowed; the rest needs your approval"
+        }
+        PolicyMode::Edits => {
+            "edits: reading and writing inside the folder is allowed; the rest needs your approval"
+        }
         PolicyMode::All => "all: everything is allowed unless a rule denies it",
         PolicyMode::Readonly => "readonly: reading is allowed; the rest is denied",
     }
@@ -197,8 +229,11 @@ fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
     let shown = if queued.len() > QUEUED { QUEUED - 1 } else { queued.len() };
     let style = Tone::Dim.style().add_modifier(Modifier::ITALIC);
     let text = |text: String| Line::styled(fit(&text, usize::from(width)), style);
-    let mut lines: Vec<_> =
-        queued.iter().take(shown).map(|prompt| text(format!("queued: {}", sum_up(&prompt.text)))).collect();
+    let mut lines: Vec<_> = queued
+        .iter()
+        .take(shown)
+        .map(|prompt| text(format!("queued: {}", sum_up(&prompt.text))))
+        .collect();
     if queued.len() > shown {
         lines.push(text(format!("and {} more queued", queued.len() - shown)));
     }

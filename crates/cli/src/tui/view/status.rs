@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use holdpoint_common::{
-    AskRequest, AsksMode, Hold, HoldCause, PauseKind, SessionStatus, Snapshot, TaskCounts, Timestamp,
+    AskRequest, AsksMode, Hold, HoldCause, PauseKind, SessionStatus, Snapshot, TaskCounts,
+    Timestamp,
 };
 use holdpoint_tools::shown::prose_line;
 use ratatui::text::{Line, Span};
@@ -40,7 +41,9 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     let label_cells = label.width() + usize::from(!label.is_empty());
     let Snapshot { settings, run, tasks, files_modified, .. } = &*session.snapshot;
     let name = prose_line(&settings.name).into_owned();
-    let time = time(run.as_ref().map_or_else(|| session.snapshot.worked(now), |run| run.progress.worked(now)));
+    let time = time(
+        run.as_ref().map_or_else(|| session.snapshot.worked(now), |run| run.progress.worked(now)),
+    );
     let iteration = run.as_ref().map_or(0, |run| run.progress.iteration);
     let number = if iteration == 0 { String::new() } else { format!("#{iteration}") };
     let iteration = if iteration == 0 { String::new() } else { format!("Iteration {number}") };
@@ -71,7 +74,11 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     let fits = |text: &String| text.width() + label_cells <= width;
     let segments = ways.into_iter().map(text).find(fits).unwrap_or_default();
     let between = if segments.is_empty() || label.is_empty() { "" } else { " " };
-    Line::from(vec![Span::styled(segments, Tone::Plain.style()), Span::raw(between), Span::styled(label, tone.style())])
+    Line::from(vec![
+        Span::styled(segments, Tone::Plain.style()),
+        Span::raw(between),
+        Span::styled(label, tone.style()),
+    ])
 }
 
 /// The model, folder and usage of the session, for the right end of the line. Segments that do not
@@ -86,14 +93,22 @@ pub(super) fn used(session: &Session, width: usize) -> String {
         return first_that_fits(&[&[&asks, "not saved"], &["not saved"][..]], width);
     }
     let model = format!("model {}", prose_line(&settings.model));
-    let folder =
-        Path::new(&settings.workspace).file_name().map(|name| prose_line(&name.to_string_lossy()).into_owned());
+    let folder = Path::new(&settings.workspace)
+        .file_name()
+        .map(|name| prose_line(&name.to_string_lossy()).into_owned());
     let folder = format!("folder {}", folder.as_deref().unwrap_or("/"));
-    let branch = session.branch.as_ref().map(|branch| format!("branch {}", prose_line(branch))).unwrap_or_default();
+    let branch = session
+        .branch
+        .as_ref()
+        .map(|branch| format!("branch {}", prose_line(branch)))
+        .unwrap_or_default();
     let context = context.filter(|context| context.limit > 0);
-    let percent = context.map(|context| context.tokens.saturating_mul(100).div_ceil(context.limit).min(100));
+    let percent =
+        context.map(|context| context.tokens.saturating_mul(100).div_ceil(context.limit).min(100));
     let percent = percent.map(|percent| format!("context {percent}%")).unwrap_or_default();
-    let window = context.map(|context| format!("{percent} of {}", abbreviate(context.limit))).unwrap_or_default();
+    let window = context
+        .map(|context| format!("{percent} of {}", abbreviate(context.limit)))
+        .unwrap_or_default();
     let tokens = match usage.total() {
         0 => String::new(),
         total => format!("{} tokens", abbreviate(total)),
@@ -141,7 +156,9 @@ fn label(session: &Session, now: Timestamp, width: usize) -> (String, Tone) {
     let waiting = snapshot.asks.first().map(|ask| awaited_answer(&ask.request));
     let asks = waiting.map(|waiting| format!("{PAUSE} {waiting}")).unwrap_or_default();
     let (words, tone): (&[&str], _) = match (&snapshot.hold, snapshot.status, waiting) {
-        (_, SessionStatus::Interrupted, _) => (&[&format!("{spinner} interrupting"), spinner], Tone::Warning),
+        (_, SessionStatus::Interrupted, _) => {
+            (&[&format!("{spinner} interrupting"), spinner], Tone::Warning)
+        }
         // The hold takes effect only after the ask is answered.
         (Hold::Requested { .. }, _, Some(waiting)) => {
             (&[&format!("{spinner} PAUSING..., {waiting}"), &asks, WAITING, PAUSE], Tone::Waits)
@@ -151,8 +168,12 @@ fn label(session: &Session, now: Timestamp, width: usize) -> (String, Tone) {
         (Hold::Standing { cause: HoldCause::Restored, .. }, _, Some(_)) => {
             (&[&format!("{asks}, then PAUSED: restored"), &asks, WAITING, PAUSE], Tone::Waits)
         }
-        (Hold::Standing { cause: HoldCause::User { .. }, .. }, ..) => (&[PAUSED, PAUSE], Tone::Waits),
-        (Hold::Standing { cause, .. }, ..) => (&[&format!("{PAUSED}: {cause}"), PAUSED, PAUSE], Tone::Waits),
+        (Hold::Standing { cause: HoldCause::User { .. }, .. }, ..) => {
+            (&[PAUSED, PAUSE], Tone::Waits)
+        }
+        (Hold::Standing { cause, .. }, ..) => {
+            (&[&format!("{PAUSED}: {cause}"), PAUSED, PAUSE], Tone::Waits)
+        }
         (Hold::Off, _, Some(_)) => (&[&asks, WAITING, PAUSE], Tone::Waits),
         (Hold::Off, SessionStatus::Running, None) => (&[spinner], Tone::Accent),
         (Hold::Off, SessionStatus::Idle | SessionStatus::Paused, None) => (&[], Tone::Plain),
@@ -194,9 +215,12 @@ mod tests {
     #[test]
     fn m_d6_a_narrow_bar_never_cuts_its_label() {
         let mut held = Scene::session();
-        held.turn("Go.").hold(standing(HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }));
+        held.turn("Go.")
+            .hold(standing(HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }));
         let mut pausing = Scene::session();
-        pausing.turn("Go.").hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
+        pausing
+            .turn("Go.")
+            .hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
         let mut asks = Scene::session();
         asks.turn("Go.")
             .hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) })
@@ -207,7 +231,10 @@ mod tests {
         for (mut scene, words) in [
             (held, &["⏸ PAUSED", "⏸"][..]),
             (pausing, &["◐ PAUSING...", "◐"]),
-            (asks, &["◐ PAUSING..., waiting for approval", "⏸ waiting for approval", "⏸ waiting", "⏸"]),
+            (
+                asks,
+                &["◐ PAUSING..., waiting for approval", "⏸ waiting for approval", "⏸ waiting", "⏸"],
+            ),
             (cut, &["◐ interrupting", "◐"]),
         ] {
             let longest = labels(&mut scene, 200);
@@ -224,8 +251,14 @@ mod tests {
 
     #[test]
     fn m_d6_the_label_of_an_ask_names_the_answer_it_waits_for() {
-        let question = Question { id: "a".into(), header: "a".into(), question: "Why?".into(), options: vec![] };
-        let question = QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] };
+        let question = Question {
+            id: "a".into(),
+            header: "a".into(),
+            question: "Why?".into(),
+            options: vec![],
+        };
+        let question =
+            QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] };
         for (request, expected) in [
             (pause(PauseKind::Confirm, "ls"), "⏸ waiting for approval"),
             (pause(PauseKind::Continue, ""), "⏸ waiting to continue"),

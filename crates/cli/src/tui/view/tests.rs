@@ -1,9 +1,10 @@
 //! Snapshot tests of every view, on a terminal of the usual size and on a small one.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskRequest, AsksMode, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact,
-    Hold, HoldCause, ItemId, Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt,
-    Receipt, SessionStatus, Timestamp, ToolCall, ToolStatus, Who,
+    Answer, AnsweredBy, AskRequest, AsksMode, BlockKind, CallId, ContextFill, CutCause, Delta,
+    EndedProcesses, Fact, Hold, HoldCause, ItemId, Outcome, PauseKind, PromptId, Question,
+    QuestionOption, QuestionRequest, QueuedPrompt, Receipt, SessionStatus, Timestamp, ToolCall,
+    ToolStatus, Who,
 };
 
 mod status_line;
@@ -18,14 +19,23 @@ fn shows(name: &str, scene: &mut Scene) {
     }
 }
 
-const HOSTILE: &str = "echo \\u{1b}[2Jsafe\\u{202e}evil\\u{0}\nrm -rf / # second line\n\nin /code/project";
+const HOSTILE: &str =
+    "echo \\u{1b}[2Jsafe\\u{202e}evil\\u{0}\nrm -rf / # second line\n\nin /code/project";
 
 fn worked() -> Scene {
     let mut scene = Scene::session();
     scene.turn("Fix the *parser*,\nand be quick.");
     let thought = "The parser is in src/parse.rs; I look at it first.";
-    scene.message(vec![block(1, BlockKind::Thought, thought), block(2, BlockKind::Text, MARKDOWN)], vec![]);
-    scene.called(3, "cargo test --workspace").came(3, ToolStatus::Ok, "running 12 tests\nok\n", "[exit code 0]");
+    scene.message(
+        vec![block(1, BlockKind::Thought, thought), block(2, BlockKind::Text, MARKDOWN)],
+        vec![],
+    );
+    scene.called(3, "cargo test --workspace").came(
+        3,
+        ToolStatus::Ok,
+        "running 12 tests\nok\n",
+        "[exit code 0]",
+    );
     scene.called(4, "rm -rf target").came(4, ToolStatus::Denied, "", "denied: not on Fridays");
     scene.called(5, "false").came(5, ToolStatus::Error, "", "exit code 1");
     scene.later(65_000).ended(Outcome::Done, None);
@@ -54,7 +64,8 @@ fn hub() -> Scene {
     let since = Timestamp(scene.now().time.0 - 90_000);
     scene.reports_session(
         |session| {
-            session.waits_for = Some(ask(3, pause(PauseKind::Confirm, "cargo publish\n\nin /work"), since));
+            session.waits_for =
+                Some(ask(3, pause(PauseKind::Confirm, "cargo publish\n\nin /work"), since));
             session.status = SessionStatus::Paused;
             session.title = title("Publish it");
         },
@@ -166,12 +177,25 @@ fn t_c7_wrapped_rows_and_lines_of_a_command_look_different() {
         let mut scene = Scene::session();
         scene.turn("Go.").confirms(details);
         let screen = scene.screen(80, 24);
-        screen.lines().filter(|row| row.starts_with(['│', '┆'])).map(str::to_owned).collect::<Vec<_>>()
+        screen
+            .lines()
+            .filter(|row| row.starts_with(['│', '┆']))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    assert_eq!(asked(&format!("{comment}\nrm -rf build")), [format!("│ {comment}"), "│ rm -rf build".to_owned()]);
-    assert_eq!(asked(&format!("{comment} rm -rf build")), [format!("│ {comment}"), "┆  rm -rf build".to_owned()]);
+    assert_eq!(
+        asked(&format!("{comment}\nrm -rf build")),
+        [format!("│ {comment}"), "│ rm -rf build".to_owned()]
+    );
+    assert_eq!(
+        asked(&format!("{comment} rm -rf build")),
+        [format!("│ {comment}"), "┆  rm -rf build".to_owned()]
+    );
     let word = "x".repeat(78);
-    assert_eq!(asked(&format!("{word}rm -rf build")), [format!("│ {word}"), "┆ rm -rf build".to_owned()]);
+    assert_eq!(
+        asked(&format!("{word}rm -rf build")),
+        [format!("│ {word}"), "┆ rm -rf build".to_owned()]
+    );
 }
 
 #[test]
@@ -210,8 +234,10 @@ fn session_continuing() {
 
 #[test]
 fn session_asked_a_question() {
-    let option =
-        |label: &str, description: &str| QuestionOption { label: label.into(), description: description.into() };
+    let option = |label: &str, description: &str| QuestionOption {
+        label: label.into(),
+        description: description.into(),
+    };
     let question = |id: &str, header: &str, text: &str, options| Question {
         id: id.into(),
         header: header.into(),
@@ -238,7 +264,10 @@ fn session_asked_a_question() {
 #[test]
 fn session_pausing_and_paused() {
     let mut scene = Scene::session();
-    scene.turn("Go.").later(3_000).hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
+    scene
+        .turn("Go.")
+        .later(3_000)
+        .hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
     shows("hold-pausing", &mut scene);
     scene.hold(standing(HoldCause::User { by: user() }));
     shows("hold-paused", &mut scene);
@@ -249,8 +278,10 @@ fn session_pausing_and_paused() {
 #[test]
 fn session_restored_with_queued_prompts() {
     let mut scene = worked();
-    let queued =
-        |number| QueuedPrompt { prompt: PromptId(number), text: format!("and then number {number}\nwith more").into() };
+    let queued = |number| QueuedPrompt {
+        prompt: PromptId(number),
+        text: format!("and then number {number}\nwith more").into(),
+    };
     scene.snapshot.queue = (1..=5).map(queued).collect();
     scene.hold(standing(HoldCause::Restored));
     shows("hold-restored", &mut scene);
@@ -268,7 +299,13 @@ fn session_interrupted() {
     let receipt = Some(Receipt { processes, ..Receipt::default() });
     let cause = Some(CutCause::User { by: Who { name: "attach".to_owned(), pid: Some(99) } });
     let usage = Default::default();
-    scene.fact(Fact::TurnFinished { outcome: Outcome::Interrupted, error: None, cause, receipt, usage });
+    scene.fact(Fact::TurnFinished {
+        outcome: Outcome::Interrupted,
+        error: None,
+        cause,
+        receipt,
+        usage,
+    });
     shows("interrupted", &mut scene);
 }
 
@@ -285,8 +322,13 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
         }
         let cause = CutCause::User { by: user() };
         scene.fact(Fact::TurnCut { cause: cause.clone() });
-        scene.fact(Fact::AssistantMessage(AssistantMessage { blocks, partial: true, ..AssistantMessage::default() }));
-        let receipt = Some(Receipt { asks: vec!["alpha.3".parse().unwrap()], ..Receipt::default() });
+        scene.fact(Fact::AssistantMessage(AssistantMessage {
+            blocks,
+            partial: true,
+            ..AssistantMessage::default()
+        }));
+        let receipt =
+            Some(Receipt { asks: vec!["alpha.3".parse().unwrap()], ..Receipt::default() });
         let (outcome, usage) = (Outcome::Interrupted, Default::default());
         scene.fact(Fact::TurnFinished { outcome, error: None, cause: Some(cause), receipt, usage });
         scene.screen(80, 24).lines().map(str::trim).collect::<Vec<_>>().join("\n")
@@ -294,17 +336,25 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
     // Live, and when read later from the log.
     for live in [true, false] {
         let screen = cut(&["First I", "And then"], live);
-        let order =
-            "First I\n\nAnd then\n(cut here)\nAgent interrupted\ninterrupted from the screen (pid 7)\n1 ask released\n";
+        let order = "First I\n\nAnd then\n(cut here)\nAgent interrupted\ninterrupted from the screen (pid 7)\n1 ask released\n";
         assert!(screen.contains(order), "{live}: {screen}");
         // There was no text to cut.
         let screen = cut(&[""], live);
-        assert!(!screen.contains("cut here") && screen.contains("Agent interrupted"), "{live}: {screen}");
+        assert!(
+            !screen.contains("cut here") && screen.contains("Agent interrupted"),
+            "{live}: {screen}"
+        );
     }
     let mut scene = Scene::session();
     let receipt = Some(Receipt::default());
     let (outcome, usage) = (Outcome::Interrupted, Default::default());
-    scene.turn("Go.").fact(Fact::TurnFinished { outcome, error: None, cause: None, receipt, usage });
+    scene.turn("Go.").fact(Fact::TurnFinished {
+        outcome,
+        error: None,
+        cause: None,
+        receipt,
+        usage,
+    });
     assert!(!scene.screen(80, 24).contains("0 tools"));
 }
 
@@ -355,12 +405,18 @@ fn after_a_prefix_only_its_second_keys_are_shown() {
 fn session_failed_with_notes() {
     let mut scene = Scene::session();
     scene.turn("Go.").confirms("ls");
-    let (ask, by) = (scene.snapshot.asks[0].id.clone(), Who { name: "approve".to_owned(), pid: Some(99) });
+    let (ask, by) =
+        (scene.snapshot.asks[0].id.clone(), Who { name: "approve".to_owned(), pid: Some(99) });
     let answer = holdpoint_common::Answer::Approve { always: false };
     scene.snapshot.asks.clear();
     scene.fact(Fact::AskAnswered { ask, answer, by: AnsweredBy::Client(by) });
     scene.delta(Delta::NotSaved { reason: "disk full\u{1b}[2J".to_owned() });
-    scene.delta(Delta::Retrying { next: 2, tries: 4, wait_ms: 1500, reason: "overloaded".to_owned() });
+    scene.delta(Delta::Retrying {
+        next: 2,
+        tries: 4,
+        wait_ms: 1500,
+        reason: "overloaded".to_owned(),
+    });
     scene.ended(Outcome::Failed, Some("the model\n\u{9b}31m is gone"));
     shows("failed", &mut scene);
 }
@@ -391,7 +447,12 @@ fn session_of_long_and_hostile_texts() {
         .turn("\u{1b}]0;title\u{7}")
         .said(1, "漢字👩‍👩‍👧 \u{1b}[31mred \u{202e}evil <script>x</script>")
         .said(2, &"word ".repeat(300));
-    scene.called(3, &"x".repeat(500)).came(3, ToolStatus::Ok, "\u{1b}]52;c;aGk=\u{7}\u{9b}1m\r", "");
+    scene.called(3, &"x".repeat(500)).came(
+        3,
+        ToolStatus::Ok,
+        "\u{1b}]52;c;aGk=\u{7}\u{9b}1m\r",
+        "",
+    );
     shows("hostile", &mut scene);
 }
 
@@ -437,13 +498,24 @@ fn without_colours_removes_every_colour() {
     let mut scene = worked();
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     let colours = |buffer: &ratatui::buffer::Buffer| {
-        buffer.content.iter().filter(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset)).count()
+        buffer
+            .content
+            .iter()
+            .filter(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset))
+            .count()
     };
     terminal.draw(|frame| super::draw(frame, &mut scene.state)).unwrap();
     assert!(colours(terminal.backend().buffer()) > 0);
     // All colours are among the terminal's sixteen.
     let strange = |color: Color| matches!(color, Color::Rgb(..) | Color::Indexed(_));
-    assert!(!terminal.backend().buffer().content.iter().any(|cell| strange(cell.fg) || strange(cell.bg)));
+    assert!(
+        !terminal
+            .backend()
+            .buffer()
+            .content
+            .iter()
+            .any(|cell| strange(cell.fg) || strange(cell.bg))
+    );
     terminal
         .draw(|frame| {
             super::draw(frame, &mut scene.state);
@@ -455,9 +527,16 @@ fn without_colours_removes_every_colour() {
 
 #[test]
 fn t_y5_no_size_is_too_small_or_too_large() {
-    let sizes = [(1, 1), (0, 0), (10, 4), (11, 5), (20, 6), (40, 9), (1000, 1000), (3, 200), (200, 3)];
-    for (width, height, said) in [(9, 24, "too small\n"), (5, 2, "too\nsmall"), (80, 1, "too small"), (4, 24, "\n")] {
-        assert!(hub().screen(width, height).starts_with(said), "{width}x{height}: {}", hub().screen(width, height));
+    let sizes =
+        [(1, 1), (0, 0), (10, 4), (11, 5), (20, 6), (40, 9), (1000, 1000), (3, 200), (200, 3)];
+    for (width, height, said) in
+        [(9, 24, "too small\n"), (5, 2, "too\nsmall"), (80, 1, "too small"), (4, 24, "\n")]
+    {
+        assert!(
+            hub().screen(width, height).starts_with(said),
+            "{width}x{height}: {}",
+            hub().screen(width, height)
+        );
     }
     let mut session = worked();
     session.confirms(HOSTILE);
@@ -515,16 +594,37 @@ fn a_call_its_ask_and_its_result_are_together_in_this_order() {
     let mut scene = Scene::session();
     let call = |id, command: &str| {
         let input = serde_json::json!({ "command": command });
-        ToolCall { id: CallId(id), provider_id: None, name: "shell".to_owned(), input, signature: None }
+        ToolCall {
+            id: CallId(id),
+            provider_id: None,
+            name: "shell".to_owned(),
+            input,
+            signature: None,
+        }
     };
-    scene.turn("Go.").message(vec![], vec![call(1, "rm one"), call(2, "rm two")]).confirms("rm one");
-    let (ask, by) = (scene.snapshot.asks.remove(0).id, Who { name: "approve".to_owned(), pid: Some(99) });
-    scene.fact(Fact::AskAnswered { ask, answer: Answer::Approve { always: false }, by: AnsweredBy::Client(by) });
+    scene
+        .turn("Go.")
+        .message(vec![], vec![call(1, "rm one"), call(2, "rm two")])
+        .confirms("rm one");
+    let (ask, by) =
+        (scene.snapshot.asks.remove(0).id, Who { name: "approve".to_owned(), pid: Some(99) });
+    scene.fact(Fact::AskAnswered {
+        ask,
+        answer: Answer::Approve { always: false },
+        by: AnsweredBy::Client(by),
+    });
     scene.came(2, ToolStatus::Ok, "second", "").came(1, ToolStatus::Ok, "first", "");
     let order = |scene: &mut Scene| {
         let screen = scene.screen(80, 24);
-        let shown = ["shell: rm one", "→ approved from the command line (pid 99)", "first", "shell: rm two", "second"];
-        let places: Vec<_> = shown.iter().map(|shown| screen.find(shown).unwrap_or(usize::MAX)).collect();
+        let shown = [
+            "shell: rm one",
+            "→ approved from the command line (pid 99)",
+            "first",
+            "shell: rm two",
+            "second",
+        ];
+        let places: Vec<_> =
+            shown.iter().map(|shown| screen.find(shown).unwrap_or(usize::MAX)).collect();
         assert!(places.is_sorted() && !places.contains(&usize::MAX), "{places:?}\n{screen}");
     };
     order(&mut scene);

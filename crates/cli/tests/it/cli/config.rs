@@ -24,8 +24,10 @@ fn an_unknown_key_names_the_file_and_the_nearest() {
     let path = world.config("[limits]\ngrace_msec = 1\n");
     for args in [&["config", "show"][..], &["run", "say hi"]] {
         let ran = world.run(args).code(2);
-        let expected =
-            format!("error: {}: unknown key `limits.grace_msec`: did you mean `limits.grace_ms`?\n", path.display());
+        let expected = format!(
+            "error: {}: unknown key `limits.grace_msec`: did you mean `limits.grace_ms`?\n",
+            path.display()
+        );
         assert!(ran.err.starts_with(&expected), "{ran:#?}");
         assert!(ran.err.contains("\nhint: ") && ran.out.is_empty(), "{ran:#?}");
     }
@@ -64,24 +66,32 @@ fn config_show_refuses_values_that_sessions_would_refuse_later() {
         let world = World::new();
         world.config(wrong);
         let ran = world.run(&["config", "show"]).code(2);
-        assert!(ran.err.contains(why) && ran.err.contains("\nhint: ") && ran.out.is_empty(), "{wrong}: {ran:#?}");
+        assert!(
+            ran.err.contains(why) && ran.err.contains("\nhint: ") && ran.out.is_empty(),
+            "{wrong}: {ran:#?}"
+        );
     }
 }
 
 #[test]
 fn every_configuration_that_is_shown_can_be_used() {
     let examples = std::fs::read_dir(manual().join("examples/config")).unwrap();
-    let examples = examples.map(|entry| format!("examples/config/{}", entry.unwrap().file_name().display()));
+    let examples =
+        examples.map(|entry| format!("examples/config/{}", entry.unwrap().file_name().display()));
     let examples: Vec<_> = examples.filter(|name| name.ends_with(".toml")).collect();
     let about = page("examples/config/README.md");
     let mut shown = Vec::new();
     for name in examples {
-        assert!(about.contains(&format!("({})", name.trim_start_matches("examples/config/"))), "{name} is not told of");
+        assert!(
+            about.contains(&format!("({})", name.trim_start_matches("examples/config/"))),
+            "{name} is not told of"
+        );
         shown.push((page(&name), name));
     }
     for name in pages() {
         let text = page(&name);
-        let blocks = text.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
+        let blocks =
+            text.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
         shown.extend(blocks.map(|block| (block.to_owned(), name.clone())));
     }
     let world = World::new();
@@ -97,21 +107,27 @@ fn every_configuration_that_is_shown_can_be_used() {
 #[test]
 fn the_schema_documents_every_key() {
     let world = World::new();
-    let schema: serde_json::Value = serde_json::from_str(&world.run(&["config", "schema"]).code(0).out).unwrap();
+    let schema: serde_json::Value =
+        serde_json::from_str(&world.run(&["config", "schema"]).code(0).out).unwrap();
     let tables = [
         &schema["properties"],
         &schema["$defs"]["Limits"]["properties"],
         &schema["$defs"]["ProviderSettings"]["properties"],
     ];
     for (key, about) in tables.iter().flat_map(|table| table.as_object().unwrap()) {
-        assert!(about["description"].as_str().is_some_and(|text| text.len() > 10), "{key}: {about}");
+        assert!(
+            about["description"].as_str().is_some_and(|text| text.len() > 10),
+            "{key}: {about}"
+        );
     }
 }
 
 #[test]
 fn nothing_in_the_workspace_is_configuration() {
     let world = World::new();
-    for name in ["config.toml", "holdpoint.toml", ".holdpoint/config.toml", ".config/holdpoint/config.toml"] {
+    for name in
+        ["config.toml", "holdpoint.toml", ".holdpoint/config.toml", ".config/holdpoint/config.toml"]
+    {
         std::fs::create_dir_all(world.work(name).parent().unwrap()).unwrap();
         std::fs::write(world.work(name), "policy = 'all'\nasks = 'approve'\n").unwrap();
     }
@@ -124,7 +140,11 @@ fn the_configuration_applies_unless_an_option_overrides_it() {
     let world = World::new();
     world.config("asks = 'approve'\n");
     let ran = world.play(&[], "shell: touch made").code(0);
-    assert!(world.work("made").exists() && ran.err.contains("asks: approve (`asks` in the configuration)"), "{ran:#?}");
+    assert!(
+        world.work("made").exists()
+            && ran.err.contains("asks: approve (`asks` in the configuration)"),
+        "{ran:#?}"
+    );
     world.play(&["--asks", "deny"], "shell: touch more").code(3);
     assert!(!world.work("more").exists());
 }

@@ -19,9 +19,13 @@ fn confirm(world: &World, command: &str, rows: u16) -> Terminal {
 fn details(terminal: &Terminal) -> String {
     let text = terminal.text();
     let lines = text.lines().skip_while(|line| *line != "⏸ shell: Run this command?").skip(1);
-    let lines: Vec<_> =
-        lines.map_while(|line| line.strip_prefix("  │").map(|line| line.strip_prefix(' ').unwrap_or(line))).collect();
-    let (command, folder) = lines.join("\n").rsplit_once("\n\nin ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let lines: Vec<_> = lines
+        .map_while(|line| {
+            line.strip_prefix("  │").map(|line| line.strip_prefix(' ').unwrap_or(line))
+        })
+        .collect();
+    let (command, folder) =
+        lines.join("\n").rsplit_once("\n\nin ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     assert!(folder.starts_with('/') && folder.lines().next().unwrap().ends_with("/work"), "{text}");
     command
 }
@@ -93,7 +97,10 @@ fn t_c1_a_confirm_shows_the_exact_command() {
     let mut shown = 0;
     for hostile in HOSTILE {
         let world = World::new();
-        let command = format!("echo safe{hostile}; touch made {hostile}[Y] fine {}{hostile}", "wide ".repeat(40));
+        let command = format!(
+            "echo safe{hostile}; touch made {hostile}[Y] fine {}{hostile}",
+            "wide ".repeat(40)
+        );
         let mut terminal = confirm(&world, &command, 60);
         assert_eq!(unshown(&details(&terminal)), command, "{}", terminal.text());
         terminal.press("\x1b");
@@ -107,7 +114,8 @@ fn t_c1_a_confirm_shows_the_exact_command() {
 #[test]
 fn t_c1_a_long_command_is_shown_whole() {
     let world = World::new();
-    let lines: Vec<_> = (1..=500).map(|number| format!("echo {number} {}", "x".repeat(number % 300))).collect();
+    let lines: Vec<_> =
+        (1..=500).map(|number| format!("echo {number} {}", "x".repeat(number % 300))).collect();
     let mut terminal = confirm(&world, &lines.join("\n"), 2_000);
     assert_eq!(details(&terminal), lines.join("\n"));
     terminal.press("\x1b");

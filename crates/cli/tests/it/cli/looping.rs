@@ -53,7 +53,8 @@ fn limit(snapshot: &Snapshot) -> Option<RunLimit> {
 fn m_d5_the_example_of_the_manual_works_through_its_tasks() {
     let world = World::new();
     let (goal, tasks) = (example("goal.md"), example("tasks.md"));
-    let args = ["loop", "--spec", &goal, "--tasks", &tasks, "--policy", "all", "--model", "rehearsal"];
+    let args =
+        ["loop", "--spec", &goal, "--tasks", &tasks, "--policy", "all", "--model", "rehearsal"];
     let ran = world.run(&args).code(0);
     let manual = include_str!("../../../../../docs/loops.md");
     let told = manual.split("...\n#1").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
@@ -70,8 +71,11 @@ fn m_d5_the_example_of_the_manual_works_through_its_tasks() {
 #[test]
 fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
     let world = World::new();
-    let session =
-        detached(&world, &["--max-iterations", "2"], "call tasks {\"action\": \"add\", \"titles\": [\"more\"]}");
+    let session = detached(
+        &world,
+        &["--max-iterations", "2"],
+        "call tasks {\"action\": \"add\", \"titles\": [\"more\"]}",
+    );
     let held = wait_for_snapshot(&world, &session, is_held);
     assert_eq!(limit(&held), Some(RunLimit::Iterations { count: 2 }));
     for what in [&["wait", &session][..], &["wait", &session, "--for", "hold"]] {
@@ -81,16 +85,27 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
     assert!(listed.contains("held (2 iterations), #2 ✓0 ●0 ○2, "), "{listed}");
     let shown = world.run(&["show", &session]).code(0).out;
     let goal = "goal      Rehearse.\n\n          ```rehearsal\n          call tasks ";
-    for line in ["⏸ PAUSED: 2 iterations", "run       iteration 2, ", "task      1 todo: more", goal] {
+    for line in
+        ["⏸ PAUSED: 2 iterations", "run       iteration 2, ", "task      1 todo: more", goal]
+    {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
     assert!(world.run(&["release", &session]).code(0).out.contains("released"));
-    let held = wait_for_snapshot(&world, &session, |snapshot| is_held(snapshot) && snapshot.tasks.len() == 4);
+    let held = wait_for_snapshot(&world, &session, |snapshot| {
+        is_held(snapshot) && snapshot.tasks.len() == 4
+    });
     assert_eq!(held.run.unwrap().progress.iteration, 4, "the same amount again");
-    assert!(world.run(&["interrupt", &session]).code(0).out.contains("Agent interrupted; the run is over"));
+    assert!(
+        world
+            .run(&["interrupt", &session])
+            .code(0)
+            .out
+            .contains("Agent interrupted; the run is over")
+    );
     let log = world.run(&["logs", &session]).code(0).out;
     assert!(
-        log.contains("Agent interrupted from the command line (pid ") && log.contains("; run interrupted: 4 iter"),
+        log.contains("Agent interrupted from the command line (pid ")
+            && log.contains("; run interrupted: 4 iter"),
         "{log}"
     );
     let over = wait_for_snapshot(&world, &session, |snapshot| snapshot.run.is_none());
@@ -99,13 +114,22 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
 
 #[test]
 fn t_l13_m_d5_tokens_and_time_hold_the_run_in_the_middle_of_an_iteration() {
-    for (option, reached) in
-        [(["--max-tokens", "1"], RunLimit::Tokens { count: 1 }), (["--max-time", "1ms"], RunLimit::Time { ms: 1 })]
-    {
+    for (option, reached) in [
+        (["--max-tokens", "1"], RunLimit::Tokens { count: 1 }),
+        (["--max-time", "1ms"], RunLimit::Time { ms: 1 }),
+    ] {
         let world = World::new();
-        let session = detached(&world, &option, "wait 5ms\nshell: echo once >> ran\n---\nshell: echo never >> ran");
+        let session = detached(
+            &world,
+            &option,
+            "wait 5ms\nshell: echo once >> ran\n---\nshell: echo never >> ran",
+        );
         let held = wait_for_snapshot(&world, &session, is_held);
-        assert_eq!((limit(&held), held.turn.map(|turn| turn.0)), (Some(reached), Some(1)), "{held:#?}");
+        assert_eq!(
+            (limit(&held), held.turn.map(|turn| turn.0)),
+            (Some(reached), Some(1)),
+            "{held:#?}"
+        );
         assert!(!std::fs::read_to_string(world.work("ran")).unwrap_or_default().contains("never"));
         world.run(&["interrupt", &session]).code(0);
     }
@@ -136,7 +160,10 @@ fn m_d1_m_d3_m_d4_a_run_is_held_released_and_closed_with_all_others() {
     let session = detached(&world, &["--tasks", "tasks.md", "--max-iterations", "0"], script);
     wait_for_snapshot(&world, &session, |_| world.work("begun").exists());
     assert!(world.run(&["hold", "--all"]).code(0).out.contains("PAUSING..."));
-    assert!(world.run(&["release", "--all"]).code(0).out.contains("released"), "the request is withdrawn");
+    assert!(
+        world.run(&["release", "--all"]).code(0).out.contains("released"),
+        "the request is withdrawn"
+    );
     std::fs::write(world.work("go"), "").unwrap();
     let iteration = |snapshot: &Snapshot| snapshot.run.as_ref().unwrap().progress.iteration;
     wait_for_snapshot(&world, &session, |snapshot| iteration(snapshot) > 1);
@@ -150,13 +177,20 @@ fn m_d1_m_d3_m_d4_a_run_is_held_released_and_closed_with_all_others() {
     wait_for_snapshot(&world, &session, is_held);
     world.run(&["close", &session]).code(0);
     let closed = wait_for_snapshot(&world, &session, |snapshot| snapshot.run.is_none());
-    assert_eq!((closed.hold, closed.last_run.unwrap().end.to_string().as_str()), (Hold::Off, "closed"));
+    assert_eq!(
+        (closed.hold, closed.last_run.unwrap().end.to_string().as_str()),
+        (Hold::Off, "closed")
+    );
 }
 
 #[test]
 fn m_d5_the_goal_is_read_from_standard_input() {
     let world = World::new();
-    let mut child = world.command(&["loop", "--policy", "all", "--spec", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = world
+        .command(&["loop", "--policy", "all", "--spec", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(plays("shell: touch made").as_bytes()).unwrap();
     assert_eq!(wait(&mut child).code(), Some(0));
     assert!(world.work("made").exists());
@@ -170,11 +204,19 @@ fn a_wrong_command_line_is_explained() {
     let ran = world.run(&["loop", "--spec", "nowhere.md"]).code(2);
     assert!(ran.err.contains("nowhere.md can't be read"), "{}", ran.err);
     let ran = world.run(&["loop", "--goal", " "]).code(2);
-    assert!(ran.err.contains("the goal is empty") && ran.err.contains("--spec FILE"), "{}", ran.err);
+    assert!(
+        ran.err.contains("the goal is empty") && ran.err.contains("--spec FILE"),
+        "{}",
+        ran.err
+    );
     let plan = world.work("plan.md");
     std::fs::write(&plan, format!("- short\n- {}\n", "x".repeat(501))).unwrap();
     let ran = world.run(&["loop", "--goal", "x", "--tasks", "plan.md"]).code(2);
-    assert!(ran.err.contains("plan.md: the title has 501 bytes; at most 500 are allowed: xxx"), "{}", ran.err);
+    assert!(
+        ran.err.contains("plan.md: the title has 501 bytes; at most 500 are allowed: xxx"),
+        "{}",
+        ran.err
+    );
     std::fs::write(&plan, "task\n".repeat(501)).unwrap();
     let ran = world.run(&["loop", "--goal", "x", "--tasks", "plan.md"]).code(2);
     assert!(ran.err.contains("plan.md: a session can have at most 500 tasks"), "{}", ran.err);

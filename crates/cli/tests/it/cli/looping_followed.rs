@@ -25,7 +25,9 @@ impl Followed {
         let mut command = world.command(&[&["loop", "--goal", &plays(script)], args].concat());
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let (err, (said, lines)) = (child.stderr.take().unwrap(), mpsc::channel());
-        std::thread::spawn(move || BufReader::new(err).lines().try_for_each(|line| said.send(line.unwrap())));
+        std::thread::spawn(move || {
+            BufReader::new(err).lines().try_for_each(|line| said.send(line.unwrap()))
+        });
         let mut followed = Self { child, lines, session: String::new() };
         let first = followed.until("session: ");
         followed.session = first.rsplit_once('(').unwrap().1.trim_end_matches(')').to_owned();
@@ -68,11 +70,17 @@ impl Drop for Followed {
 fn m_d5_each_event_that_concerns_the_user_is_printed_at_once() {
     let world = World::new();
     world.config("[limits]\nrun_retry_ms = 1\n");
-    let mut run = Followed::begin(&world, &["--max-iterations", "70", "--max-tokens", "1000000"], "fail out of order");
+    let mut run = Followed::begin(
+        &world,
+        &["--max-iterations", "70", "--max-tokens", "1000000"],
+        "fail out of order",
+    );
     let first = run.until("#1 ");
     assert!(
         // There are no tasks, so no count is shown.
-        first.starts_with("#1 failed (") && first.contains("out of order): ") && !first.contains('✓'),
+        first.starts_with("#1 failed (")
+            && first.contains("out of order): ")
+            && !first.contains('✓'),
         "{first}"
     );
     // The delay is 1 s, or 0 s if the line is late.
@@ -129,9 +137,12 @@ fn m_c6_a_follower_sees_the_receipt_of_an_interrupt() {
     while !told.contains("run interrupted") {
         told = told + &run.until("") + "\n";
     }
-    for line in
-        ["Agent interrupted\n", "  1 tool stopped, ", "handed back, prompt 1: mind the port\n", "#1 interrupted"]
-    {
+    for line in [
+        "Agent interrupted\n",
+        "  1 tool stopped, ",
+        "handed back, prompt 1: mind the port\n",
+        "#1 interrupted",
+    ] {
         assert!(told.contains(line), "no {line:?}: {told}");
     }
     run.end(130);
@@ -160,7 +171,8 @@ fn m_b10_term_interrupts_and_a_terminal_that_is_gone_leaves_the_run_alone() {
         }
         run.signal(signal);
         run.end(code);
-        let listed: SessionList = serde_json::from_str(&world.run(&["list", "--json"]).code(0).out).unwrap();
+        let listed: SessionList =
+            serde_json::from_str(&world.run(&["list", "--json"]).code(0).out).unwrap();
         let listed = listed.sessions.iter().find(|listed| listed.id.as_str() == session).unwrap();
         assert_eq!(listed.run.is_some(), goes_on, "{signal:?}");
     }
@@ -170,20 +182,29 @@ fn m_b10_term_interrupts_and_a_terminal_that_is_gone_leaves_the_run_alone() {
 fn m_d5_on_a_terminal_the_last_line_shows_progress_and_a_running_clock() {
     let world = World::new();
     std::fs::write(world.work("tasks.md"), "- first\n- second\n").unwrap();
-    let goal = plays("call tasks {\"action\": \"start\"}\n---\ncall tasks {\"action\": \"finish\"}\nhang");
+    let goal =
+        plays("call tasks {\"action\": \"start\"}\n---\ncall tasks {\"action\": \"finish\"}\nhang");
     let mut terminal = Terminal::run(&world, &["loop", "--goal", &goal, "--tasks", "tasks.md"]);
     let bar = "[██████████░░░░░░░░░░]  ✓1 ●0 ○1  Iteration #1  ";
     terminal.wait_for(bar);
     // The model is silent, so only the clock changes.
-    let clock = |text: &str| text.split_once(bar).map(|(_, clock)| clock.chars().take(8).collect::<String>());
+    let clock = |text: &str| {
+        text.split_once(bar).map(|(_, clock)| clock.chars().take(8).collect::<String>())
+    };
     for _ in 0..3 {
         let was = clock(&terminal.text());
         terminal.wait_until("a later time", |text| clock(text) > was);
     }
-    let session = serde_json::from_str::<SessionList>(&world.run(&["list", "--json"]).code(0).out).unwrap();
+    let session =
+        serde_json::from_str::<SessionList>(&world.run(&["list", "--json"]).code(0).out).unwrap();
     world.run(&["hold", session.sessions[0].id.as_str()]).code(0);
     terminal.wait_for("tokens  PAUSING...");
-    assert_eq!(terminal.text().matches("Iteration #1").count(), 1, "one line of it: {}", terminal.text());
+    assert_eq!(
+        terminal.text().matches("Iteration #1").count(),
+        1,
+        "one line of it: {}",
+        terminal.text()
+    );
     terminal.press("\u{3}");
     terminal.wait_for("run interrupted: 1 iteration, ");
     terminal.end(130);
@@ -205,7 +226,8 @@ fn m_b10_an_interrupt_ends_the_run_and_exits_with_130() {
     let goal = plays("hang");
     let mut child = world.command(&["loop", "--json", "--goal", &goal]).spawn().unwrap();
     let mut events = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap());
-    let mut facts = || events.find_map(|line| serde_json::from_str::<Event>(&line).unwrap().fact().cloned());
+    let mut facts =
+        || events.find_map(|line| serde_json::from_str::<Event>(&line).unwrap().fact().cloned());
     while !matches!(facts(), Some(Fact::StepStarted)) {}
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     while !matches!(facts(), Some(Fact::RunFinished { .. })) {}
@@ -217,18 +239,28 @@ fn m_b10_an_interrupt_ends_the_run_and_exits_with_130() {
 fn m_d5_as_json_every_event_of_a_run_is_a_line() {
     let world = World::new();
     std::fs::write(world.work("tasks.md"), "- one\n- two\n").unwrap();
-    let goal = plays("call tasks {\"action\": \"start\"}\n---\ncall tasks {\"action\": \"finish\"}\nsay Well.");
+    let goal = plays(
+        "call tasks {\"action\": \"start\"}\n---\ncall tasks {\"action\": \"finish\"}\nsay Well.",
+    );
     let ran = world.run(&["loop", "--json", "--goal", &goal, "--tasks", "tasks.md"]).code(0);
     let events = ran.events();
     assert!(events.is_sorted_by(|one, next| one.seq < next.seq), "in order, each once");
     assert!(events.iter().any(|event| event.delta().is_some()), "text comes as it is said");
     let session = ran.err.lines().next().unwrap().rsplit_once('(').unwrap().1.trim_end_matches(')');
     let logged = world.run(&["logs", "--json", session]).code(0).events();
-    let facts = |events: &[Event]| events.iter().filter(|event| event.fact().is_some()).cloned().collect::<Vec<_>>();
+    let facts = |events: &[Event]| {
+        events.iter().filter(|event| event.fact().is_some()).cloned().collect::<Vec<_>>()
+    };
     assert_eq!(facts(&events), facts(&logged));
     let facts: Vec<_> = events.iter().filter_map(Event::fact).collect();
-    assert!(matches!(facts[0], Fact::SessionOpened { .. }) && matches!(facts.last(), Some(Fact::SessionClosed { .. })));
-    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::IterationStarted { .. })).count(), 2);
+    assert!(
+        matches!(facts[0], Fact::SessionOpened { .. })
+            && matches!(facts.last(), Some(Fact::SessionClosed { .. }))
+    );
+    assert_eq!(
+        facts.iter().filter(|fact| matches!(fact, Fact::IterationStarted { .. })).count(),
+        2
+    );
 }
 
 /// With `--json`, no key answers and nothing is shown between the lines. Other commands answer the
@@ -236,13 +268,18 @@ fn m_d5_as_json_every_event_of_a_run_is_a_line() {
 #[test]
 fn m_d5_with_json_asks_are_lines_even_on_a_terminal() {
     let world = World::new();
-    let mut terminal = Terminal::run(&world, &["loop", "--json", "--goal", &plays("shell: touch made")]);
+    let mut terminal =
+        Terminal::run(&world, &["loop", "--json", "--goal", &plays("shell: touch made")]);
     terminal.wait_for("\"askRaised\"");
     terminal.press("y");
     let inbox: Inbox = serde_json::from_str(&world.run(&["inbox", "--json"]).code(0).out).unwrap();
     world.run(&["deny", &inbox.asks[0].ask.id.to_string()]).code(0);
     terminal.end(0);
-    assert!(!terminal.text().contains("[Y]") && !terminal.text().contains("Iteration #"), "{}", terminal.text());
+    assert!(
+        !terminal.text().contains("[Y]") && !terminal.text().contains("Iteration #"),
+        "{}",
+        terminal.text()
+    );
     assert!(!world.work("made").exists());
     let both = world.run(&["loop", "--json", "--detach", "--goal", "x"]).code(2);
     assert!(both.err.contains("--detach"), "{}", both.err);
@@ -253,7 +290,8 @@ fn m_d5_on_a_terminal_a_hold_is_printed_and_stays_visible() {
     let world = World::new();
     let goal = plays("call tasks {\"action\": \"add\", \"titles\": [\"more\"]}");
     for key in ["\u{3}", "\u{1b}"] {
-        let mut terminal = Terminal::run(&world, &["loop", "--goal", &goal, "--max-iterations", "1"]);
+        let mut terminal =
+            Terminal::run(&world, &["loop", "--goal", &goal, "--max-iterations", "1"]);
         terminal.wait_for("\n⏸ PAUSED: 1 iteration\n");
         terminal.wait_for("tokens  ⏸ PAUSED");
         // No turn is open between two iterations.
@@ -269,7 +307,10 @@ fn m_a10_on_a_terminal_keys_answer_the_asks_of_a_run() {
     let mut terminal = Terminal::run(&world, &["loop", "--goal", &plays("shell: touch made")]);
     terminal.wait_for(ASKED);
     let text = terminal.text();
-    assert!(text.matches("⏸ shell: ").count() == 1 && !text.contains("Iteration #1"), "shown once, and alone: {text}");
+    assert!(
+        text.matches("⏸ shell: ").count() == 1 && !text.contains("Iteration #1"),
+        "shown once, and alone: {text}"
+    );
     terminal.press_until("y", "run done: 1 iteration, ");
     terminal.end(0);
     assert!(world.work("made").exists());
@@ -292,13 +333,15 @@ fn m_a10_esc_ends_the_run() {
 fn m_b2_a_loop_without_a_reader_cuts_no_turn_of_others() {
     let world = World::new();
     let goal = plays("shell: touch up; until test -e go; do sleep 0.01; done");
-    let mut child = world.command(&["loop", "--json", "--policy", "all", "--goal", &goal]).spawn().unwrap();
+    let mut child =
+        world.command(&["loop", "--json", "--policy", "all", "--goal", &goal]).spawn().unwrap();
     while !world.work("up").exists() {
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
     std::fs::write(world.work("go"), "").unwrap();
-    let listed = serde_json::from_str::<SessionList>(&world.run(&["list", "--json"]).code(0).out).unwrap();
+    let listed =
+        serde_json::from_str::<SessionList>(&world.run(&["list", "--json"]).code(0).out).unwrap();
     let session = listed.sessions[0].id.to_string();
     world.run(&["wait", &session, "--for", "idle", "--timeout", "30s"]).code(0);
     world.run(&["prompt", &session, "hang"]).code(0);

@@ -19,10 +19,16 @@ fn assert_retries_reported(ran: &Ran, reason: &str) {
     let tries: Vec<_> = ran.err.lines().filter(|line| line.contains("of 5 in 1 s")).collect();
     assert_eq!(tries.len(), 4, "{ran:#?}");
     for (n, line) in tries.iter().enumerate() {
-        assert!(line.contains(&format!("try {} of 5", n + 2)) && line.contains(reason), "{reason}: {line}");
+        assert!(
+            line.contains(&format!("try {} of 5", n + 2)) && line.contains(reason),
+            "{reason}: {line}"
+        );
     }
     let end = ran.err.lines().find(|line| line.starts_with("failed:")).unwrap();
-    assert!(end.contains("connection to the model failed") && end.contains(reason), "{reason}: {end}");
+    assert!(
+        end.contains("connection to the model failed") && end.contains(reason),
+        "{reason}: {end}"
+    );
     assert!(end.contains("tried 5 times"), "{end}");
 }
 
@@ -75,7 +81,9 @@ const SECRETS: [(&str, &str); 12] = [
 #[test]
 fn t_h1_no_secret_is_in_the_log_at_trace_level() {
     // Ollama is sent no key from the environment, so its key is configured.
-    for (wire, key) in [(Wire::OpenAi, 0), (Wire::Anthropic, 1), (Wire::Gemini, 2), (Wire::Ollama, 3)] {
+    for (wire, key) in
+        [(Wire::OpenAi, 0), (Wire::Anthropic, 1), (Wire::Gemini, 2), (Wire::Ollama, 3)]
+    {
         for how in [&["run", "--in-process"][..], &["run"]] {
             no_secret_is_written(wire, SECRETS[key].1, wire == Wire::Ollama, how);
         }
@@ -95,19 +103,28 @@ fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]
     let url = server.url(wire);
     let reach = format!("[providers.{provider}]\nbase_url = '{url}'\n{set}");
     world.config(&format!("[limits]\nmodel_retry_ms = 1\n{reach}"));
-    let echo = format!(r#"{{"error":{{"type":"overloaded_error","message":"your key {secret} is not welcome"}}}}"#);
+    let echo = format!(
+        r#"{{"error":{{"type":"overloaded_error","message":"your key {secret} is not welcome"}}}}"#
+    );
     server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)]));
     // In the daemon, a tool prints the secrets and a command has one in an address: clients see
     // both, but the log must not.
     let in_process = how.contains(&"--in-process");
     if !in_process {
-        let keys: Vec<_> = SECRETS.iter().map(|(name, secret)| format!("{name}={secret}")).collect();
+        let keys: Vec<_> =
+            SECRETS.iter().map(|(name, secret)| format!("{name}={secret}")).collect();
         std::fs::write(world.work("keys"), keys.join("\n")).unwrap();
         let command = format!(r#"{{"command":"cat keys; : https://host/?key={secret}"}}"#);
         server.reply(Reply::calls([("shell", &*command)]));
     }
-    server.reply(Reply::status(500, &[("x-echo", secret)], &echo)).reply(Reply::stream().event(&echo).end());
-    server.reply(Reply::stream().say("half").event(&echo).end()).reply(Reply::status(401, &[], &echo));
+    server
+        .reply(Reply::status(500, &[("x-echo", secret)], &echo))
+        .reply(Reply::stream().event(&echo).end());
+    server.reply(Reply::stream().say("half").event(&echo).end()).reply(Reply::status(
+        401,
+        &[],
+        &echo,
+    ));
     let model = format!("{provider}/x");
     let args = [how, &["--asks", "approve", "--model", &model, "go"]].concat();
     let mut command = world.command(&args);
@@ -116,7 +133,8 @@ fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]
     assert_eq!(server.requests().len(), if in_process { 5 } else { 6 }, "{provider}: {ran:#?}");
     // The daemon has a log of its own, which is complete once the daemon has stopped.
     world.run(&["daemon", "stop"]).code(0);
-    let log = std::fs::read_to_string(world.path("data/holdpoint/logs/daemon.log")).unwrap_or_default();
+    let log =
+        std::fs::read_to_string(world.path("data/holdpoint/logs/daemon.log")).unwrap_or_default();
     let log = if in_process { &ran.err } else { &log };
     assert!(log.contains("TRACE"), "{provider} {how:?}: nothing was logged: {ran:#?}");
     let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(secret));
@@ -160,9 +178,12 @@ fn m_e2_proxies_travel_with_the_session() {
 fn a_secret_in_a_prompt_is_masked_in_every_list() {
     let world = World::new();
     let key = SECRETS[0].1;
-    world.run(&["new", "--name", "one", "--model", "rehearsal", &format!("say use {key} please")]).code(0);
+    world
+        .run(&["new", "--name", "one", "--model", "rehearsal", &format!("say use {key} please")])
+        .code(0);
     world.run(&["wait", "one"]).code(0);
-    for listed in [&["list"][..], &["list", "--json"], &["show", "one"], &["show", "one", "--json"]] {
+    for listed in [&["list"][..], &["list", "--json"], &["show", "one"], &["show", "one", "--json"]]
+    {
         let listed = world.run(listed).code(0).out;
         assert!(listed.contains("say use ") && !listed.contains(key), "{listed}");
     }

@@ -29,7 +29,9 @@ New sessions use anthropic/claude-sonnet-5-5 (a key for anthropic is set).
     let own = "without a key (OPENAI_API_KEY), http://localhost:8080/v1 (OPENAI_BASE_URL)";
     assert!(Ran::of(command).code(0).out.contains(own));
     let ran = World::new().run(&["models"]).code(0);
-    assert!(ran.out.ends_with("New sessions use rehearsal (no model is configured and no provider's key is set).\n"));
+    assert!(ran.out.ends_with(
+        "New sessions use rehearsal (no model is configured and no provider's key is set).\n"
+    ));
 }
 
 #[test]
@@ -53,7 +55,11 @@ fn m_e6_check_sends_one_request_to_the_model() {
         let ran = check(model).code(0);
         assert!(ran.out.starts_with(&format!("{model} answers (")), "{ran:#?}");
 
-        server.reply(Reply::status(401, &[], r#"{"error":{"message":"wrong key sk-very-secret"}}"#));
+        server.reply(Reply::status(
+            401,
+            &[],
+            r#"{"error":{"message":"wrong key sk-very-secret"}}"#,
+        ));
         let ran = check(model).code(1);
         assert!(ran.err.contains("HTTP 401"), "{ran:#?}");
         // No key was sent to Ollama.
@@ -86,7 +92,8 @@ fn m_e6_a_session_opened_again_without_its_key_says_how_it_gets_it() {
     idle();
     let logs = world.run(&["logs", "one"]).code(0).out;
     assert!(
-        logs.contains("set OPENAI_API_KEY") && logs.contains("then close this session and prompt it again"),
+        logs.contains("set OPENAI_API_KEY")
+            && logs.contains("then close this session and prompt it again"),
         "{logs}"
     );
     server.reply(Reply::text(["Well."]));
@@ -101,11 +108,17 @@ fn m_e6_an_unusable_default_model_is_reported() {
     let world = World::new();
     world.config("model = 'openia/x'\n");
     let ran = world.run(&["models"]).code(0);
-    assert!(ran.out.contains("This model can't be used yet: there is no model provider `openia`"), "{ran:#?}");
+    assert!(
+        ran.out.contains("This model can't be used yet: there is no model provider `openia`"),
+        "{ran:#?}"
+    );
 
     let world = World::new();
     let mut command = world.command(&["models"]);
     command.env("OPENAI_BASE_URL", format!("http://h/v1?key={KEY}"));
     let ran = Ran::of(command).code(0);
-    assert!(ran.out.contains("http://h/v1 (OPENAI_BASE_URL)") && !ran.out.contains(KEY), "{ran:#?}");
+    assert!(
+        ran.out.contains("http://h/v1 (OPENAI_BASE_URL)") && !ran.out.contains(KEY),
+        "{ran:#?}"
+    );
 }

@@ -29,9 +29,15 @@ pub(crate) fn page(name: &str) -> String {
 
 /// The paths of all pages.
 pub(crate) fn pages() -> Vec<String> {
-    let docs = std::fs::read_dir(manual().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let docs =
+        std::fs::read_dir(manual().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
     let docs = docs.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".md"));
-    let others = ["README.md", "crates/cli/README.md", "crates/session/README.md", "examples/ink-client/README.md"];
+    let others = [
+        "README.md",
+        "crates/cli/README.md",
+        "crates/session/README.md",
+        "examples/ink-client/README.md",
+    ];
     docs.map(|name| format!("docs/{name}")).chain(others.map(str::to_owned)).collect()
 }
 
@@ -54,11 +60,17 @@ impl Console {
         for file in ["goal.md", "tasks.md"] {
             std::fs::copy(manual().join("examples/loop").join(file), examples.join(file)).unwrap();
         }
-        let path = format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let path =
+            format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
         let mut bash = std::process::Command::new("bash");
-        bash.args(["--norc", "-s"]).current_dir(home.join(WORK)).env_clear().envs(world.env()).env("PATH", path);
+        bash.args(["--norc", "-s"])
+            .current_dir(home.join(WORK))
+            .env_clear()
+            .envs(world.env())
+            .env("PATH", path);
         let mut bash = bash.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (tell, hear) = (bash.stdin.take().unwrap(), BufReader::new(bash.stdout.take().unwrap()));
+        let (tell, hear) =
+            (bash.stdin.take().unwrap(), BufReader::new(bash.stdout.take().unwrap()));
         let mut console = Self { bash, tell, hear, home, world };
         console.say("exec 2>&1");
         console
@@ -69,7 +81,10 @@ impl Console {
         writeln!(self.tell, "{command}\nprintf '{SAID}\\n'").unwrap();
         let mut said = String::new();
         while !said.ends_with(&format!("{SAID}\n")) {
-            assert!(self.hear.read_line(&mut said).unwrap() > 0, "bash has ended: {command}: {said}");
+            assert!(
+                self.hear.read_line(&mut said).unwrap() > 0,
+                "bash has ended: {command}: {said}"
+            );
         }
         let said = said.trim_end_matches(['\n', SAID]);
         said.replace(&self.home.display().to_string(), "~")
@@ -93,7 +108,9 @@ fn is_id(word: &str) -> bool {
 }
 
 fn words(line: &str) -> Vec<&str> {
-    line.split([' ', '\'', '"', ',', ':', '(', ')', '`', '$', '=']).filter(|word| !word.is_empty()).collect()
+    line.split([' ', '\'', '"', ',', ':', '(', ')', '`', '$', '='])
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 /// Maps the ids on a page to the ids of the output.
@@ -107,7 +124,9 @@ impl Ids {
         let mut known = self.0.clone();
         let same = written.len() == said.len()
             && written.iter().zip(&said).all(|(written, said)| match is_id(written) {
-                true => known.entry((*written).to_owned()).or_insert_with(|| (*said).to_owned()) == said,
+                true => {
+                    known.entry((*written).to_owned()).or_insert_with(|| (*said).to_owned()) == said
+                }
                 false => without_numbers(written) == without_numbers(said),
             });
         if same {
@@ -150,17 +169,22 @@ impl Ids {
 }
 
 fn without_numbers(word: &str) -> String {
-    word.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0")
+    word.split(|letter: char| letter.is_ascii_digit())
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("0")
 }
 
 /// Whether the output matches the page, line by line.
 fn output_matches(ids: &mut Ids, written: &[&str], said: &[&str]) -> bool {
     match written {
         [] => said.is_empty(),
-        ["...", rest @ ..] => (0..=said.len()).any(|skipped| output_matches(ids, rest, &said[skipped..])),
-        [first, rest @ ..] => said
-            .split_first()
-            .is_some_and(|(line, said)| ids.line_matches(first, line) && output_matches(ids, rest, said)),
+        ["...", rest @ ..] => {
+            (0..=said.len()).any(|skipped| output_matches(ids, rest, &said[skipped..]))
+        }
+        [first, rest @ ..] => said.split_first().is_some_and(|(line, said)| {
+            ids.line_matches(first, line) && output_matches(ids, rest, said)
+        }),
     }
 }
 
@@ -184,19 +208,26 @@ fn replayed(text: &str) -> String {
         };
         let console = console.get_or_insert_with(Console::new);
         told.push_str("console\n");
-        let commands = story.strip_prefix("$ ").expect("a story begins with a command").split("\n$ ");
+        let commands =
+            story.strip_prefix("$ ").expect("a story begins with a command").split("\n$ ");
         for command in commands {
             let lines: Vec<_> = command.trim_end().lines().collect();
             let (asked, written) = lines.split_at(length(&lines));
-            let asked_for = asked.iter().map(|line| line.strip_prefix('>').map_or(*line, str::trim_start));
+            let asked_for =
+                asked.iter().map(|line| line.strip_prefix('>').map_or(*line, str::trim_start));
             let said = console.say(&ids.in_command(&asked_for.collect::<Vec<_>>().join("\n")));
             let said: Vec<_> = said.lines().map(str::trim_end).collect();
             let as_written = output_matches(&mut ids, written, &said);
             if !as_written {
                 ids.learn(written, &said);
             }
-            let answer = if as_written { written.join("\n") } else { ids.written(&said.join("\n")) };
-            told.push_str(&format!("$ {}\n{answer}{}", asked.join("\n"), if answer.is_empty() { "" } else { "\n" }));
+            let answer =
+                if as_written { written.join("\n") } else { ids.written(&said.join("\n")) };
+            told.push_str(&format!(
+                "$ {}\n{answer}{}",
+                asked.join("\n"),
+                if answer.is_empty() { "" } else { "\n" }
+            ));
         }
     }
     told
@@ -211,7 +242,12 @@ fn check_page(name: &str) {
         return std::fs::write(manual().join(name), &told).unwrap();
     }
     for (line, (written, told)) in text.lines().zip(told.lines()).enumerate() {
-        assert_eq!(told, written, "{name}, line {}: HOLDPOINT_SNAPSHOTS=overwrite writes it anew", line + 1);
+        assert_eq!(
+            told,
+            written,
+            "{name}, line {}: HOLDPOINT_SNAPSHOTS=overwrite writes it anew",
+            line + 1
+        );
     }
     assert!(told == text, "{name} ends otherwise: {told}");
 }
@@ -239,7 +275,8 @@ fn every_command_on_a_page_exists() {
     let mut named = 0;
     for name in pages() {
         let text = page(&name);
-        let blocks = text.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
+        let blocks =
+            text.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
         for line in blocks.flat_map(str::lines).filter(|line| line.starts_with("holdpoint ")) {
             let (line, _) = line.split_once(['|', '<', '>']).unwrap_or((line, ""));
             assert_eq!(console.say(line), "", "{name}: {line}");

@@ -21,10 +21,17 @@ fn m_e7_rules_of_the_configuration_and_the_command_line_both_apply() {
     world.play(&["--allow", "shell(touch *)"], "shell: touch made").code(0);
     assert!(world.work("made").exists());
     let ran = world.play(&["--policy", "all", "--json"], "shell: rm made").code(0);
-    assert!(ran.out.contains("denied by the rule `shell(rm)`") && world.work("made").exists(), "{ran:#?}");
+    assert!(
+        ran.out.contains("denied by the rule `shell(rm)`") && world.work("made").exists(),
+        "{ran:#?}"
+    );
     world.play(&["--ask", "shell(echo)"], "shell: echo hi").code(3);
-    let ran =
-        world.play(&["--deny", "shell(echo)", "--asks", "approve", "--json"], "shell: echo hi > out/more").code(0);
+    let ran = world
+        .play(
+            &["--deny", "shell(echo)", "--asks", "approve", "--json"],
+            "shell: echo hi > out/more",
+        )
+        .code(0);
     assert!(!world.work("out/more").exists(), "{ran:#?}");
 }
 
@@ -49,7 +56,13 @@ fn t_a13_an_unenforceable_rule_is_an_error_and_nothing_runs() {
         assert!(ran.err.contains(says) && ran.err.contains("\nhint: "), "{rule}: {ran:#?}");
         world.config("");
     }
-    for config in ["[rules]\nallow = 'shell(ls)'\n", "[rules]\nalow = []\n", "policy = 'yes'\n", "[rules\n", "\0"] {
+    for config in [
+        "[rules]\nallow = 'shell(ls)'\n",
+        "[rules]\nalow = []\n",
+        "policy = 'yes'\n",
+        "[rules\n",
+        "\0",
+    ] {
         world.config(config);
         assert!(play(&[]).err.contains("\nhint: "), "{config}");
     }
@@ -62,7 +75,9 @@ fn t_a13_an_unreadable_configuration_is_an_error_and_nothing_runs() {
     let path = world.config("policy = 'all'\n");
     // Bytes that are not UTF-8, a folder, and an unreadable file, which root could still read.
     std::fs::write(&path, b"policy = '\xff'").unwrap();
-    let told = |ran: Ran| assert!(ran.err.contains("config.toml") && ran.err.contains("\nhint: "), "{ran:#?}");
+    let told = |ran: Ran| {
+        assert!(ran.err.contains("config.toml") && ran.err.contains("\nhint: "), "{ran:#?}")
+    };
     told(world.play(&[], "shell: touch made").code(2));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
@@ -104,7 +119,8 @@ ask    ls
 deny: denied by the rule `shell(curl)`
 ";
     assert_eq!(ran.out, expected);
-    let ran = world.run(&["policy", "explain", "--json", "--allow", "shell(ls *)", "ls -l"]).code(0);
+    let ran =
+        world.run(&["policy", "explain", "--json", "--allow", "shell(ls *)", "ls -l"]).code(0);
     let part = serde_json::json!({"what": "ls -l", "verdict": "allow", "why": "allowed by the rule `shell(ls *)`"});
     let whole = serde_json::json!({"verdict": "allow", "why": "allowed by the rule `shell(ls *)`", "parts": [part]});
     assert_eq!(explained(&ran), whole);
@@ -114,15 +130,24 @@ deny: denied by the rule `shell(curl)`
 fn m_e7_an_incomplete_command_is_reported_as_incomplete() {
     let world = World::new();
     let incomplete = "the command is incomplete";
-    for (command, part) in
-        [("for", "for"), ("if true", "if true"), ("ls\nwhile true\n", "while true"), ("{ ls; ", "{ ls;")]
-    {
+    for (command, part) in [
+        ("for", "for"),
+        ("if true", "if true"),
+        ("ls\nwhile true\n", "while true"),
+        ("{ ls; ", "{ ls;"),
+    ] {
         let ran = world.run(&["policy", "explain", "--allow", "shell(ls)", command]).code(0);
-        assert!(ran.out.contains(&format!("ask    {part}\n       {incomplete}\n")), "{command}: {}", ran.out);
+        assert!(
+            ran.out.contains(&format!("ask    {part}\n       {incomplete}\n")),
+            "{command}: {}",
+            ran.out
+        );
         assert!(ran.out.ends_with(&format!("\nask: {incomplete}\n")), "{command}: {}", ran.out);
     }
     // Even if a command can't be parsed, each part is named.
-    for command in ["echo \"a", "(", "while", "case x", "cat <<EOF", "f()", "a &&", "echo \\", "select x"] {
+    for command in
+        ["echo \"a", "(", "while", "case x", "cat <<EOF", "f()", "a &&", "echo \\", "select x"]
+    {
         let said = explained(&world.run(&["policy", "explain", "--json", command]).code(0));
         for part in said["parts"].as_array().unwrap() {
             assert!(!part["what"].as_str().unwrap().trim().is_empty(), "{command}: {said}");
@@ -142,10 +167,18 @@ fn paths_of_tools_are_explained_too() {
     assert_eq!(verdict(&["--tool", "write_file", "a"]), "ask");
     assert_eq!(verdict(&["--tool", "write_file", "--policy", "edits", "a"]), "allow");
     assert_eq!(verdict(&["--tool", "edit_file", "--policy", "edits", ".git/config"]), "ask");
-    assert_eq!(verdict(&["--tool", "read_file", "--deny", "read(~/.ssh/**)", "../home/.ssh/id"]), "deny");
+    assert_eq!(
+        verdict(&["--tool", "read_file", "--deny", "read(~/.ssh/**)", "../home/.ssh/id"]),
+        "deny"
+    );
     assert_eq!(verdict(&["--policy", "readonly", "ls"]), "deny");
-    let ran = world.run(&["policy", "explain", "--policy", "edits", "echo a > .cargo/config.toml"]).code(0);
-    assert!(ran.out.contains("ask    > .cargo/config.toml\n       its name is protected"), "{ran:#?}");
+    let ran = world
+        .run(&["policy", "explain", "--policy", "edits", "echo a > .cargo/config.toml"])
+        .code(0);
+    assert!(
+        ran.out.contains("ask    > .cargo/config.toml\n       its name is protected"),
+        "{ran:#?}"
+    );
     world.run(&["policy", "explain", "--tool", "web", "a"]).code(2);
     assert!(world.run(&["policy", "explain", " "]).code(2).err.contains("nothing to explain"));
     world.run(&["policy", "explain", "--cwd", "nowhere", "ls"]).code(2);

@@ -135,7 +135,9 @@ fn m_e4_a_question_without_a_user_is_an_error_to_the_model() {
 fn m_a2_a_reason_reaches_the_model_in_the_same_step() {
     let world = World::new();
     let server = ModelServer::start();
-    server.reply(Reply::calls([("shell", r#"{"command":"touch made"}"#)])).reply(Reply::text(["Well."]));
+    server
+        .reply(Reply::calls([("shell", r#"{"command":"touch made"}"#)]))
+        .reply(Reply::text(["Well."]));
     let env = [("OPENAI_API_KEY", "sk-x"), ("OPENAI_BASE_URL", &*server.base_url())];
     let mut terminal = Terminal::start(&world, &["run", "--model", "openai/test", "Go."], &env, 40);
     terminal.wait_for("[R] Deny and say why");

@@ -12,7 +12,9 @@ use crate::world::{Ran, World, finished, say, wait};
 #[test]
 fn model_text_goes_to_stdout_and_the_rest_to_stderr() {
     let world = World::new();
-    let ran = world.play(&["--asks", "approve"], "think hm\nsay I look.\nshell: echo seen\n---\nsay Done.").code(0);
+    let ran = world
+        .play(&["--asks", "approve"], "think hm\nsay I look.\nshell: echo seen\n---\nsay Done.")
+        .code(0);
     assert_eq!(ran.out, "I look.\nDone.\n");
     for line in [
         "model: rehearsal (no model is configured and no provider's key is set)",
@@ -32,7 +34,9 @@ fn model_text_goes_to_stdout_and_the_rest_to_stderr() {
 #[test]
 fn the_first_script_of_the_manual_runs() {
     let world = World::new();
-    let script = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/first.rehearsal")).unwrap();
+    let script =
+        std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/first.rehearsal"))
+            .unwrap();
     let mut command = world.command(&["run", "--asks", "approve", "-"]);
     command.stdin(script);
     let ran = Ran::of(command).code(0);
@@ -47,7 +51,8 @@ fn m_a6_without_a_user_asks_are_denied_and_the_output_says_so() {
     let ran = world.play(&[], "shell: touch made\n---\nsay Done.").code(3);
     assert!(!world.work("made").exists());
     assert!(
-        ran.err.contains("asks: deny (this is not a terminal)") && ran.err.contains("because no user was there"),
+        ran.err.contains("asks: deny (this is not a terminal)")
+            && ran.err.contains("because no user was there"),
         "{ran:#?}"
     );
     world.play(&["--asks", "deny"], "shell: touch made\n---\nsay Done.").code(3);
@@ -80,7 +85,8 @@ fn m_e6_a_project_file_that_is_left_out_is_reported() {
     let ran = world.play(&[], "say Done.").code(0);
     assert!(told(&ran.err, why), "{ran:#?}");
     let ran = world.play(&["--json"], "say Done.").code(0);
-    let cut = |event: &Event| matches!(event.fact(), Some(Fact::ProjectCut { reason }) if reason == why);
+    let cut =
+        |event: &Event| matches!(event.fact(), Some(Fact::ProjectCut { reason }) if reason == why);
     assert_eq!(ran.events().iter().filter(|event| cut(event)).count(), 1);
     world.opens("one", &[], "say Done.");
     world.run(&["wait", "one"]).code(0);
@@ -98,7 +104,11 @@ fn m_e6_a_project_file_that_is_left_out_is_reported() {
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, b"Gr\xfc\xdfe").unwrap();
     let ran = world.play(&[], "say Done.").code(0);
-    assert!(ran.err.contains("AGENTS.md is not UTF-8: the model gets \u{fffd} for invalid bytes; save it"), "{ran:#?}");
+    assert!(
+        ran.err
+            .contains("AGENTS.md is not UTF-8: the model gets \u{fffd} for invalid bytes; save it"),
+        "{ran:#?}"
+    );
 }
 
 #[test]
@@ -106,7 +116,9 @@ fn failures_and_limits_exit_with_1() {
     let world = World::new();
     let ran = world.play(&[], "say Well.\nfail out of order").code(1);
     assert!(ran.err.contains("failed: ") && ran.err.contains("out of order"), "{ran:#?}");
-    let ran = world.play(&["--policy", "all", "--max-steps", "1"], "shell: true\n---\nsay Never.").code(1);
+    let ran = world
+        .play(&["--policy", "all", "--max-steps", "1"], "shell: true\n---\nsay Never.")
+        .code(1);
     assert!(!ran.out.contains("Never") && ran.err.contains("limit"), "{ran:#?}");
 }
 
@@ -115,10 +127,16 @@ fn t_l13_a_cap_on_tokens_is_a_flag_and_a_key() {
     let world = World::new();
     let script = "shell: true\n---\nsay Never.";
     let ran = world.play(&["--policy", "all", "--max-turn-tokens", "1"], script).code(1);
-    assert!(!ran.out.contains("Never") && ran.err.contains("the limit of 1 tokens is reached: "), "{ran:#?}");
+    assert!(
+        !ran.out.contains("Never") && ran.err.contains("the limit of 1 tokens is reached: "),
+        "{ran:#?}"
+    );
     world.config("max_turn_tokens = 1\n");
     let ran = world.play(&["--policy", "all"], script).code(1);
-    assert!(!ran.out.contains("Never") && ran.err.contains("the limit of 1 tokens is reached: "), "{ran:#?}");
+    assert!(
+        !ran.out.contains("Never") && ran.err.contains("the limit of 1 tokens is reached: "),
+        "{ran:#?}"
+    );
     let ran = world.play(&["--policy", "all", "--max-turn-tokens", "0"], script).code(0);
     assert!(ran.out.contains("Never"), "{ran:#?}");
 }
@@ -134,7 +152,10 @@ fn a_wrong_command_line_exits_with_2_and_a_hint() {
         (&["run"], "empty"),
     ] {
         let ran = world.run(args).code(2);
-        assert!(ran.err.contains("error: ") && ran.err.contains("\nhint: ") && ran.err.contains(what), "{ran:#?}");
+        assert!(
+            ran.err.contains("error: ") && ran.err.contains("\nhint: ") && ran.err.contains(what),
+            "{ran:#?}"
+        );
     }
     for args in [&["run", "--asks", "maybe", "x"][..], &["walk"], &["run", "a", "b"]] {
         assert!(world.run(args).code(2).err.contains("error: "));
@@ -161,7 +182,8 @@ fn a_log_into_a_closed_pipe_is_no_fault() {
     command.env("HOLDPOINT_LOG", "trace");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).status().unwrap();
+    let status =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).status().unwrap();
     assert_eq!(status.code(), Some(0));
 }
 
@@ -181,7 +203,14 @@ fn fold(events: &[Event]) {
     let mut folded = 0;
     for event in events {
         match (event.delta(), event.fact()) {
-            (Some(Delta::Text { item, text } | Delta::Thought { item, text } | Delta::Output { item, text }), _) => {
+            (
+                Some(
+                    Delta::Text { item, text }
+                    | Delta::Thought { item, text }
+                    | Delta::Output { item, text },
+                ),
+                _,
+            ) => {
                 items.entry(*item).or_default().push_str(text);
             }
             (Some(Delta::ItemSoFar { item, so_far, .. }), _) => {
@@ -210,7 +239,9 @@ fn fold(events: &[Event]) {
 fn a_flood_is_printed_whole() {
     let world = World::new();
     let words: String = (1..=10_000).map(|number| format!("word{number} ")).collect();
-    let script = format!("say {words}\nflood 100000 7\nshell: seq 1 2000; sleep 0.01; seq 2001 3000\n---\nsay .");
+    let script = format!(
+        "say {words}\nflood 100000 7\nshell: seq 1 2000; sleep 0.01; seq 2001 3000\n---\nsay ."
+    );
     let numbers: String = (1..=3000).map(|number| format!("  │ {number}\n")).collect();
     // With the usual buffer, and with one so small that the program lags and attaches again many
     // times.
@@ -229,7 +260,9 @@ fn no_control_sequence_reaches_the_output() {
     let script = "say a\u{1b}[2Jb\u{9b}1m\u{202e}c\r\nthink \u{1b}]0;x\u{7}\nshell: printf '\\033[31mred\\r\\n\\233'; true # \u{200b}";
     let ran = world.play(&["--asks", "approve"], script).code(0);
     for text in [&ran.out, &ran.err] {
-        let bad = |c: &char| (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202e}' | '\u{200b}');
+        let bad = |c: &char| {
+            (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202e}' | '\u{200b}')
+        };
         assert_eq!(text.chars().find(bad), None, "{text:?}");
     }
     assert!(ran.out.contains(r"a\u{1b}[2Jb\u{9b}1m\u{202e}c"), "{ran:#?}");
@@ -242,7 +275,8 @@ fn a_lost_reader_ends_the_run_without_an_error() {
     for args in [&["--asks", "approve"][..], &["--asks", "approve", "--json"]] {
         let script = "say one\nshell: echo up; sleep 1000\n";
         let script = format!("{script}---\nflood 100000000 8");
-        let mut child = world.command(&[&["run"], args, &[script.as_str()]].concat()).spawn().unwrap();
+        let mut child =
+            world.command(&[&["run"], args, &[script.as_str()]].concat()).spawn().unwrap();
         // The first words are out, so the program is running.
         let mut out = child.stdout.take().unwrap();
         std::io::Read::read_exact(&mut out, &mut [0; 3]).unwrap();
@@ -250,7 +284,8 @@ fn a_lost_reader_ends_the_run_without_an_error() {
         // The program notices the missing reader only when it writes, so end the command to let the
         // turn continue. (With `--json`, the program writes the command's output too and may be
         // over already.)
-        let sleeper = || world.census.living().into_iter().find(|(_, what)| what.starts_with("sleep 1000"));
+        let sleeper =
+            || world.census.living().into_iter().find(|(_, what)| what.starts_with("sleep 1000"));
         while child.try_wait().unwrap().is_none() && sleeper().is_none_or(|(pid, _)| !end(pid)) {
             std::thread::yield_now();
         }
@@ -263,7 +298,10 @@ fn a_lost_reader_ends_the_run_without_an_error() {
 }
 
 fn end(pid: u32) -> bool {
-    let kill = std::process::Command::new("kill").args(["-s", "KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+    let kill = std::process::Command::new("kill")
+        .args(["-s", "KILL", &pid.to_string()])
+        .stderr(Stdio::null())
+        .status();
     kill.unwrap().success()
 }
 
@@ -271,15 +309,27 @@ fn end(pid: u32) -> bool {
 fn a_real_wire_carries_the_prompt_and_no_secret_reaches_a_tool() {
     let world = World::new();
     let server = ModelServer::start();
-    server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)])).reply(Reply::text(["All ", "done."]));
+    server
+        .reply(Reply::calls([("shell", r#"{"command":"env"}"#)]))
+        .reply(Reply::text(["All ", "done."]));
     let mut command = world.command(&["run", "--asks", "approve", "--model", "openai/test", "-"]);
-    command.env("OPENAI_API_KEY", "sk-secret").env("OPENAI_BASE_URL", server.base_url()).stdin(Stdio::piped());
+    command
+        .env("OPENAI_API_KEY", "sk-secret")
+        .env("OPENAI_BASE_URL", server.base_url())
+        .stdin(Stdio::piped());
     let mut child = command.spawn().unwrap();
     say(&mut child.stdin.take().unwrap(), "Tidy up.");
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"All done.\n"[..]), "{err}");
-    assert!(err.contains("model: openai/test (--model)") && err.contains("XDG_TEST_MARK=marked-"), "{err}");
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(0), &b"All done.\n"[..]),
+        "{err}"
+    );
+    assert!(
+        err.contains("model: openai/test (--model)") && err.contains("XDG_TEST_MARK=marked-"),
+        "{err}"
+    );
     assert!(!err.contains("secret"), "{err}");
     assert!(server.request(0).texts("user").iter().any(|text| text.contains("Tidy up.")));
     assert_eq!(server.request(0).header("authorization"), Some("Bearer sk-secret"));

@@ -25,13 +25,16 @@ impl Drop for Follower {
 
 impl World {
     fn fifo(&self, name: &str) {
-        assert!(std::process::Command::new("mkfifo").arg(self.work(name)).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo").arg(self.work(name)).status().unwrap().success()
+        );
     }
 
     /// Starts a `run` in the session `mine`. Its turn ends when something writes to `go`.
     fn runs_until_told(&self) -> Running {
         self.fifo("go");
-        let mut run = self.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
+        let mut run =
+            self.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
         run.wait_for("the turn", |event| matches!(event.fact(), Some(Fact::ToolStarted { .. })));
         run
     }
@@ -108,7 +111,11 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     }
     // Commands print the session's name first if the rest of their output does not have it.
     let meant = format!("session: one ({id})\n");
-    for args in [&["prompt", &id[..4], "say Hello."][..], &["rename", &id[..5], "one"], &["export", &id[..6]]] {
+    for args in [
+        &["prompt", &id[..4], "say Hello."][..],
+        &["rename", &id[..5], "one"],
+        &["export", &id[..6]],
+    ] {
         assert_eq!(world.run(args).code(0).err, meant);
         world.idle("one");
     }
@@ -118,11 +125,20 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     world.run(&["rename", "one", &format!(" {id} ")]).code(1);
     for command in ["close", "rm"] {
         let begun = world.run(&[command, &id[..9]]).code(1);
-        assert!(begun.err.contains(&format!("only a prefix of a session's id: {id}")), "{begun:#?}");
+        assert!(
+            begun.err.contains(&format!("only a prefix of a session's id: {id}")),
+            "{begun:#?}"
+        );
         assert!(begun.err.contains("hint: give the whole id, or the name"), "{begun:#?}");
     }
-    assert!(world.json(&["list", "--json"])["sessions"][0]["live"].as_bool().unwrap(), "the session is not closed");
-    assert!(shown.contains("session   one") && shown.contains("status    idle (done) for"), "{shown}");
+    assert!(
+        world.json(&["list", "--json"])["sessions"][0]["live"].as_bool().unwrap(),
+        "the session is not closed"
+    );
+    assert!(
+        shown.contains("session   one") && shown.contains("status    idle (done) for"),
+        "{shown}"
+    );
     assert!(world.run(&["logs", "one"]).code(0).out.contains("Hello."));
     world.run(&["rm", "one"]).code(1);
     world.run(&["rename", "one", "uno"]).code(0);
@@ -132,7 +148,10 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     assert!(text.contains("uno") && text.contains("saved, idle (done)"), "{text}");
     // The conversation is still there, and showing it opens nothing.
     let shown = world.run(&["show", "uno"]).code(0).out;
-    assert!(shown.contains("status    saved, idle (done) for") && shown.contains("last turn done"), "{shown}");
+    assert!(
+        shown.contains("status    saved, idle (done) for") && shown.contains("last turn done"),
+        "{shown}"
+    );
     assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], false);
     for unsaid in [&["rm", "--json"][..], &["rm", "--force"], &["rm", "--force", "--json"]] {
         let ran = world.run(unsaid).code(2);
@@ -183,10 +202,20 @@ fn m_c1_live_sessions_are_stopped_despite_a_broken_configuration() {
     world.config("nosuch = 1");
     assert!(world.run(&["hold", &asks]).code(0).out.contains("PAUSING..."));
     world.run(&["deny", &ask]).code(0);
-    assert!(world.run(&["interrupt", &runs]).code(0).out.contains("Agent interrupted: 1 tool stopped, 1 process"));
+    assert!(
+        world
+            .run(&["interrupt", &runs])
+            .code(0)
+            .out
+            .contains("Agent interrupted: 1 tool stopped, 1 process")
+    );
     assert!(world.run(&["list"]).code(0).out.contains(&saved));
     // No command starts anything under a broken configuration.
-    for command in [&["new", "say Well."][..], &["prompt", &saved, "say Well."], &["attach", "--plain", &saved]] {
+    for command in [
+        &["new", "say Well."][..],
+        &["prompt", &saved, "say Well."],
+        &["attach", "--plain", &saved],
+    ] {
         let refused = world.run(command);
         assert!(refused.code != Some(0) && refused.err.contains("hint: "), "{refused:#?}");
     }
@@ -239,14 +268,19 @@ fn m_e4_a_number_without_an_option_is_refused() {
     let world = World::new();
     let question = r#"call ask_user {"questions":[{"id":"a","header":"Port","question":"Which?","options":[{"label":"80","description":""},{"label":"443","description":""}]}]}"#;
     let id = world.open(&[], question);
-    for (answers, said) in
-        [(&["1"][..], "80"), (&["443"], "443"), (&["8080", "--own-words"], "8080"), (&["a 7"], "a 7")]
-    {
+    for (answers, said) in [
+        (&["1"][..], "80"),
+        (&["443"], "443"),
+        (&["8080", "--own-words"], "8080"),
+        (&["a 7"], "a 7"),
+    ] {
         let ask = world.ask(&id);
         for wrong in ["0", "3", "7", "99999999999999999999"] {
             let refused = world.run(&["answer", &ask, wrong]).code(2).err;
             assert!(
-                refused.starts_with(&format!("error: `Port` has no option {wrong}: the options are 1 to 2\n")),
+                refused.starts_with(&format!(
+                    "error: `Port` has no option {wrong}: the options are 1 to 2\n"
+                )),
                 "{refused}"
             );
             assert!(refused.contains("\nhint: ") && refused.contains("--own-words"), "{refused}");
@@ -261,7 +295,8 @@ fn m_e4_a_number_without_an_option_is_refused() {
         world.run(&[&["answer", &ask], answers].concat()).code(0);
         world.idle(&id);
         let log = world.run(&["logs", &id]).code(0).out;
-        let answered = log.lines().rfind(|line| line.contains("→ answered from the command line (pid "));
+        let answered =
+            log.lines().rfind(|line| line.contains("→ answered from the command line (pid "));
         assert!(answered.is_some_and(|line| line.ends_with(&format!("): {said}"))), "{log}");
         world.run(&["prompt", &id, question]).code(0);
     }
@@ -293,7 +328,10 @@ fn m_a7_logs_tell_which_of_several_asks_was_answered() {
     let log = world.run(&["logs", &id]).code(0).out;
     for (ask, answer) in asks.iter().zip(["denied", "approved"]) {
         let details = ask["request"]["details"].as_str().unwrap().lines().next().unwrap();
-        assert!(log.contains(&format!("\n  ⏸ shell: {details} → {answer} from the command line ")), "{details}: {log}");
+        assert!(
+            log.contains(&format!("\n  ⏸ shell: {details} → {answer} from the command line ")),
+            "{details}: {log}"
+        );
     }
     // A single ask needs no name. The log always names the client that answered.
     assert!(log.contains("\n  → approved from the command line (pid "), "{log}");
@@ -307,7 +345,10 @@ fn m_b2_a_full_queue_says_what_empties_it() {
     world.run(&["hold", &held]).code(0);
     world.run(&["prompt", &held, "say Hi."]).code(0);
     let full = world.run(&["prompt", &held, "say Hi."]).code(1);
-    assert!(full.err.contains(&format!("hint: the session is held: `holdpoint release {held}`")), "{full:#?}");
+    assert!(
+        full.err.contains(&format!("hint: the session is held: `holdpoint release {held}`")),
+        "{full:#?}"
+    );
     let busy = world.open(&[], "shell: touch made");
     world.ask(&busy);
     world.run(&["prompt", &busy, "say Hi."]).code(0);
@@ -323,7 +364,10 @@ fn m_d3_all_without_live_sessions_says_so() {
         assert_eq!((&*ran.out, &*ran.err), ("", "No live sessions.\n"), "{command}");
     }
     world.run(&["new", "--name", "one"]).code(0);
-    assert_eq!(world.run(&["list", "--waiting"]).code(0).out, "No session matches. `holdpoint list` shows all (1).\n");
+    assert_eq!(
+        world.run(&["list", "--waiting"]).code(0).out,
+        "No session matches. `holdpoint list` shows all (1).\n"
+    );
 }
 
 #[test]
@@ -340,7 +384,10 @@ fn m_b9_the_counts_of_the_status_add_up() {
     world.run(&["hold", "held"]).code(0);
     let asks = world.open(&[], "shell: touch made");
     world.ask(&asks);
-    assert_eq!(sessions(), "3 of 10 live: 1 idle, 2 busy (0 running, 1 waiting for an answer, 1 held)");
+    assert_eq!(
+        sessions(),
+        "3 of 10 live: 1 idle, 2 busy (0 running, 1 waiting for an answer, 1 held)"
+    );
 }
 
 #[test]
@@ -363,7 +410,8 @@ fn m_d3_holds_last_until_they_are_released() {
 #[test]
 fn m_c3_an_interrupt_prints_its_receipt() {
     let world = World::new();
-    let id = world.open(&["--policy", "all", "--name", "busy"], "shell: sleep 1000 & echo up; wait");
+    let id =
+        world.open(&["--policy", "all", "--name", "busy"], "shell: sleep 1000 & echo up; wait");
     // `logs -f` shows the output as it is produced.
     let mut logs = world.command(&["logs", "-f", "--json", &id]).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(logs.stdout.take().unwrap()));
@@ -385,7 +433,9 @@ fn m_b7_m_a11_a_daemon_that_is_killed_loses_nothing() {
     let id = world.open(&["--name", "one"], "shell: touch made");
     let ask = world.ask("one");
     let pid = world.json(&["status", "--json"])["pid"].to_string();
-    assert!(std::process::Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success()
+    );
     // The next command starts another daemon, and the ask is open again.
     assert_eq!(world.ask(&id), ask);
     assert!(!world.work("made").exists());
@@ -402,10 +452,17 @@ fn m_b10_ctrl_c_in_attach_and_logs_detaches() {
         assert!(fifo.success());
         let id = world.open(&["--policy", "all"], "shell: echo up; read line < go; echo $line");
         let mut child = world.command(&[command, &["--json", &id]].concat()).spawn().unwrap();
-        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let mut lines =
+            std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
         assert!(lines.any(|line| line.unwrap().contains("turnStarted")));
         let pid = child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill")
+                .args(["-s", "INT", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
         assert_eq!(child.wait().unwrap().code(), Some(0));
         // The turn continues.
         let shown: Ran = world.run(&["show", &id]).code(0);
@@ -485,7 +542,12 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     ];
     std::fs::write(world.work("said"), escapes.concat()).unwrap();
     let name = format!("n{}", escapes[2]);
-    let script = format!("say {}\nthink {}\nshell: cat said; touch made{}", escapes.concat(), escapes[0], escapes[2]);
+    let script = format!(
+        "say {}\nthink {}\nshell: cat said; touch made{}",
+        escapes.concat(),
+        escapes[0],
+        escapes[2]
+    );
     let id = world.open(&["--asks", "wait"], &script);
     world.run(&["rename", &id, &name]);
     let ask = world.ask(&id);
@@ -497,7 +559,8 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     world.run(&["approve", &ask]).code(0);
     world.idle(&id);
     let json = [&["show", "--json", &id][..], &["list", "--json"], &["logs", "--json", &id]];
-    for args in [&["logs", &id][..], &["show", &id], &["list"], &["close", &id]].iter().chain(&json) {
+    for args in [&["logs", &id][..], &["show", &id], &["list"], &["close", &id]].iter().chain(&json)
+    {
         let ran = world.run(args).code(0);
         shown.extend([ran.out, ran.err]);
     }
@@ -506,10 +569,15 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     shown.push_str(&String::from_utf8(terminal.bytes()).unwrap().replace("\r\n", "\n"));
     let said = world.run(&["logs", "--json", &id]).code(0).events();
     assert!(format!("{said:?}").contains(&format!("{:?}", escapes.concat())), "{said:?}");
-    let ran = world.play(&["--policy", "all"], &format!("shell: cat said\nsay {}\nsay next line", escapes.concat()));
+    let ran = world.play(
+        &["--policy", "all"],
+        &format!("shell: cat said\nsay {}\nsay next line", escapes.concat()),
+    );
     shown.extend([ran.out.clone(), ran.err]);
     assert!(shown.contains("\\u{1b}]52;c;aGk="), "{shown}");
-    let acts = |character: &char| character.is_control() && *character != '\n' || escapes[12].contains(*character);
+    let acts = |character: &char| {
+        character.is_control() && *character != '\n' || escapes[12].contains(*character)
+    };
     let raw: Vec<_> = shown.chars().filter(acts).collect();
     assert!(raw.is_empty(), "{raw:?} in {shown:?}");
     assert!(ran.out.contains("next line\n"), "{:?}", ran.out);
@@ -523,7 +591,8 @@ fn m_b1_a_refused_first_prompt_leaves_no_session() {
     for command in [&["new", "--name", "one"][..], &["run"]] {
         let mut child = world.command(&[command, &["--model", "rehearsal", "-"]].concat());
         let child = child.stdin(std::fs::File::open(world.work("long")).unwrap()).output().unwrap();
-        let (out, err) = (String::from_utf8(child.stdout).unwrap(), String::from_utf8(child.stderr).unwrap());
+        let (out, err) =
+            (String::from_utf8(child.stdout).unwrap(), String::from_utf8(child.stderr).unwrap());
         assert_eq!((child.status.code(), &*out), (Some(2), ""), "{err}");
         assert!(err.contains("hint: write it to a file"), "{err}");
     }
@@ -606,7 +675,10 @@ fn m_c4_a_prompt_after_a_cut_silent_turn_plays_its_own_script() {
     assert!(log.contains("SECOND"), "{log}");
     let end = world.run(&["logs", "one", "--limit", "1"]).code(0);
     let last = end.out.lines().last().unwrap_or_default();
-    assert!(last.starts_with("done: about ") && !last.contains("steps"), "its beginning is not shown: {end:#?}");
+    assert!(
+        last.starts_with("done: about ") && !last.contains("steps"),
+        "its beginning is not shown: {end:#?}"
+    );
     assert!(world.run(&["release", "one"]).code(0).out.contains("one: is not held"));
 }
 
@@ -636,7 +708,8 @@ fn m_c1_interrupt_all_cuts_every_turn_before_waiting() {
         events.iter().find(|event| event.fact().is_some_and(wanted)).unwrap().at
     };
     let cut = ["one", "two"].map(|name| at(name, |fact| matches!(fact, Fact::TurnCut { .. })));
-    let finished = ["one", "two"].map(|name| at(name, |fact| matches!(fact, Fact::TurnFinished { .. })));
+    let finished =
+        ["one", "two"].map(|name| at(name, |fact| matches!(fact, Fact::TurnFinished { .. })));
     assert!(cut.iter().max() < finished.iter().min(), "{cut:?} {finished:?}");
 }
 
@@ -648,13 +721,17 @@ fn n6_followers_do_not_restart_a_stopped_daemon() {
     for follow in ["logs -f", "attach"] {
         let args: Vec<_> = follow.split(' ').chain(["--json", &*id]).collect();
         let mut follows = world.command(&args).spawn().unwrap();
-        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follows.stdout.take().unwrap()));
+        let mut lines =
+            std::io::BufRead::lines(std::io::BufReader::new(follows.stdout.take().unwrap()));
         assert!(lines.any(|line| line.unwrap().contains("askRaised")));
         world.run(&["daemon", "stop"]).code(0);
         assert_eq!(follows.wait().unwrap().code(), Some(1), "{follow}");
         let mut said = String::new();
         follows.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(said.contains(&format!("the daemon was stopped\nhint: `holdpoint {follow} ")), "{said}");
+        assert!(
+            said.contains(&format!("the daemon was stopped\nhint: `holdpoint {follow} ")),
+            "{said}"
+        );
         world.run(&["status"]).code(3);
         // The ask is still open.
         world.ask(&id);
@@ -685,7 +762,9 @@ fn m_c6_attached_clients_see_how_a_stopping_daemon_ends_the_turn() {
     assert!(shown.any(|line| line.contains("up")));
     world.run(&["daemon", "stop"]).code(0);
     let (status, seen, err) = run.end();
-    let Fact::TurnFinished { outcome, cause, receipt: Some(receipt), .. } = finished(&seen) else { unreachable!() };
+    let Fact::TurnFinished { outcome, cause, receipt: Some(receipt), .. } = finished(&seen) else {
+        unreachable!()
+    };
     assert_eq!((*outcome, cause), (Outcome::Interrupted, &Some(CutCause::Shutdown)));
     assert!(receipt.processes.killed > 0, "{receipt:?}");
     assert_eq!(status.code(), Some(1), "{err}");
@@ -806,7 +885,8 @@ fn m_b4_a_reopened_session_is_shown_and_followed() {
     let logs = world.run(&["logs", &id]).code(0).out;
     assert!(logs.contains("\nFirst.\n") && logs.contains("\nSecond.\n"), "{logs}");
     let mut follows = world.follower(&["logs", "-f", &id]);
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follows.0.stdout.take().unwrap()));
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(follows.0.stdout.take().unwrap()));
     assert!(lines.any(|line| line.unwrap() == "Second."));
     world.run(&["prompt", &id, "say Third."]).code(0);
     assert!(lines.any(|line| line.unwrap() == "Third."));
@@ -825,16 +905,28 @@ fn m_b9_saved_sessions_are_read_renamed_closed_and_awaited_without_opening() {
     world.run(&["close", "old"]).code(0);
     let other = world.open(&["--name", "busy"], "shell: touch made");
     world.ask(&other);
-    assert!(world.run(&["attach", "--plain", "old"]).code(1).err.contains("too many live sessions: the limit is 1,"));
+    assert!(
+        world
+            .run(&["attach", "--plain", "old"])
+            .code(1)
+            .err
+            .contains("too many live sessions: the limit is 1,")
+    );
     let logs = world.run(&["logs", "old"]).code(0);
     assert!(logs.out.contains("Hello.") && logs.out.contains("done: "), "{logs:#?}");
     let lines = |args: &[&str]| world.run(&[&["logs", "old", "--json"], args].concat()).code(0).out;
     let all = lines(&[]);
-    assert!(all.lines().next().unwrap().contains("sessionOpened") && all.contains("sessionClosed"), "{all}");
+    assert!(
+        all.lines().next().unwrap().contains("sessionOpened") && all.contains("sessionClosed"),
+        "{all}"
+    );
     let newest = lines(&["--limit", "2"]);
     assert!(all.ends_with(&newest) && newest.lines().count() == 2, "{newest}");
     let third: Value = serde_json::from_str(all.lines().nth(2).unwrap()).unwrap();
-    assert_eq!(lines(&["--after", &third["seq"].to_string()]).lines().count(), all.lines().count() - 3);
+    assert_eq!(
+        lines(&["--after", &third["seq"].to_string()]).lines().count(),
+        all.lines().count() - 3
+    );
     assert!(world.run(&["wait", "old"]).code(0).out.contains("old: idle"));
     let renamed = world.json(&["rename", "old", "older", "--json"]);
     assert_eq!(renamed, serde_json::json!({ "session": id, "name": "older", "saved": true }));
@@ -860,9 +952,15 @@ fn m_b9_rm_refuses_live_asking_and_ambiguous_sessions() {
     assert!(old.err.contains(&format!("{asks}: kept")) && old.out.is_empty(), "{old:#?}");
     let other = world.open(&["--name", "same"], "say Hi.");
     world.idle(&other);
-    assert_eq!(world.json(&["close", &other, "--json"]), serde_json::json!({ "session": other, "what": "closed" }));
+    assert_eq!(
+        world.json(&["close", &other, "--json"]),
+        serde_json::json!({ "session": other, "what": "closed" })
+    );
     let doubt = world.run(&["rm", "same", "--force"]).code(1).err;
-    assert!(doubt.contains(&asks) && doubt.contains(&other) && doubt.contains("hint: give its id"), "{doubt}");
+    assert!(
+        doubt.contains(&asks) && doubt.contains(&other) && doubt.contains("hint: give its id"),
+        "{doubt}"
+    );
     let gone = world.json(&["rm", &asks, "--force", "--json"]);
     assert_eq!(gone, serde_json::json!({ "session": asks, "what": "deleted" }));
     world.run(&["rm", "same"]).code(0);
@@ -878,7 +976,8 @@ fn m_b7_wait_continues_when_the_daemon_dies_or_is_restarted() {
         while !world.work("up").exists() {
             std::thread::yield_now();
         }
-        let mut waits = world.follower(&["wait", "one", "--for", "ask", "--json", "--timeout", &timeout()]);
+        let mut waits =
+            world.follower(&["wait", "one", "--for", "ask", "--json", "--timeout", &timeout()]);
         world.wait_watched(&waits);
         if restart {
             world.run(&["daemon", "restart"]).code(0);
@@ -891,7 +990,8 @@ fn m_b7_wait_continues_when_the_daemon_dies_or_is_restarted() {
         waits.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
         assert!(waits.0.wait().unwrap().success(), "{said}");
         let seen: Value = serde_json::from_str(&said).unwrap();
-        let expected = serde_json::json!({ "session": id, "status": "paused", "ask": ask, "timedOut": false });
+        let expected =
+            serde_json::json!({ "session": id, "status": "paused", "ask": ask, "timedOut": false });
         assert_eq!(seen, expected);
     }
 }
@@ -909,7 +1009,8 @@ fn n6_wait_does_not_restart_a_stopped_daemon() {
     waits.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("the daemon was stopped") && said.contains("hint: "), "{said}");
     world.run(&["status"]).code(3);
-    let timed_out = world.json_of(124, &["wait", "one", "--for", "idle", "--timeout", "10ms", "--json"]);
+    let timed_out =
+        world.json_of(124, &["wait", "one", "--for", "idle", "--timeout", "10ms", "--json"]);
     assert_eq!(timed_out["timedOut"], true);
 }
 
@@ -953,7 +1054,10 @@ fn n6_wait_restarts_a_dead_daemon_but_not_a_stopped_one() {
 fn m_b8_wait_outlasts_a_daemon_that_stops_slowly() {
     let world = World::new();
     world.config("[limits]\ngrace_ms = 6000\n");
-    world.open(&["--name", "one", "--policy", "all"], "shell: trap '' TERM; touch up; while true; do sleep 1; done");
+    world.open(
+        &["--name", "one", "--policy", "all"],
+        "shell: trap '' TERM; touch up; while true; do sleep 1; done",
+    );
     while !world.work("up").exists() {
         std::thread::yield_now();
     }
@@ -997,7 +1101,8 @@ fn m_c5_an_interrupt_of_an_idle_session_names_its_jobs() {
         told.contains("; 2 background jobs keep running until they end, the agent stops them or the session is"),
         "{told}"
     );
-    let sleeps = || world.census.living().iter().filter(|(_, what)| what.contains("sleep 1000")).count();
+    let sleeps =
+        || world.census.living().iter().filter(|(_, what)| what.contains("sleep 1000")).count();
     assert!(sleeps() >= 2);
     world.run(&["close", &id]).code(0);
     assert_eq!(sleeps(), 0);
@@ -1011,7 +1116,13 @@ fn m_a5_answering_an_ask_that_is_not_open_is_an_error() {
     let ask = world.ask(&id);
     world.run(&["answer", &ask, "this"]).code(0);
     world.idle(&id);
-    assert!(world.run(&["answer", &ask, "that"]).code(1).err.contains("already answered from the command line (pid "));
+    assert!(
+        world
+            .run(&["answer", &ask, "that"])
+            .code(1)
+            .err
+            .contains("already answered from the command line (pid ")
+    );
     for args in [&["approve"][..], &["deny"], &["continue"], &["answer"]] {
         let never = format!("{id}.99999");
         let words = if args == ["answer"] { &["x"][..] } else { &[] };
@@ -1032,7 +1143,10 @@ fn an_import_says_when_its_folder_is_missing() {
     there.run(&["rm", &id]).code(0);
     drop(here);
     let ran = there.run(&["import", "one.jsonl", "--json"]).code(0);
-    assert!(ran.out.contains("\"workspaceMissing\":true") && ran.err.contains("does not exist"), "{ran:#?}");
+    assert!(
+        ran.out.contains("\"workspaceMissing\":true") && ran.err.contains("does not exist"),
+        "{ran:#?}"
+    );
 }
 
 /// The error names only the file's line.
@@ -1060,7 +1174,9 @@ fn m_a6_the_asks_mode_of_an_open_session_is_changed() {
     world.idle("one");
     assert!(!world.work("made").exists());
     assert_eq!(world.json(&["show", "one", "--json"])["settings"]["asks"], "deny");
-    assert!(world.run(&["logs", "one"]).code(0).out.contains("asks deny: confirmations are denied"));
+    assert!(
+        world.run(&["logs", "one"]).code(0).out.contains("asks deny: confirmations are denied")
+    );
     let back = world.run(&["asks", &id[..4], "wait"]).code(0).out;
     assert_eq!(back, "asks wait: a person answers\n");
     world.run(&["prompt", "one", "shell: touch made"]).code(0);
@@ -1073,7 +1189,8 @@ fn m_a6_the_asks_mode_of_an_open_session_is_changed() {
 #[test]
 fn m_a6_the_inbox_counts_the_hidden_lines_of_a_command() {
     let world = World::new();
-    let id = world.open(&["--name", "one"], r#"call shell {"command": "echo a\nrm -rf important"}"#);
+    let id =
+        world.open(&["--name", "one"], r#"call shell {"command": "echo a\nrm -rf important"}"#);
     let ask = world.ask(&id);
     let inbox = world.run(&["inbox"]).code(0).out;
     assert!(inbox.contains("echo a (1 more line)\n"), "{inbox}");
@@ -1109,7 +1226,11 @@ fn m_e5_a_script_with_a_mistake_is_an_error_before_anything_is_opened() {
         &["prompt", "one", "say a\nsya b"],
     ] {
         let ran = world.run(command).code(2);
-        assert!(ran.err.contains("error: the script can't be played: line 2: `sya` is not an instruction"), "{ran:#?}");
+        assert!(
+            ran.err
+                .contains("error: the script can't be played: line 2: `sya` is not an instruction"),
+            "{ran:#?}"
+        );
         assert!(ran.err.contains("hint: see docs/rehearsal.md"), "{ran:#?}");
     }
     let bogus = world.run(&["loop", "--goal", "```rehearsal\nbogus\n```"]).code(2);

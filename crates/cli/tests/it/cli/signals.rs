@@ -26,8 +26,12 @@ const IN_PROCESS: [&str; 3] = ["--asks", "approve", "--in-process"];
 fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
     // With a daemon, the program asks it to interrupt the session. HUP ends a session only in
     // process.
-    let kinds =
-        [("TERM", 143, &APPROVE[..]), ("INT", 130, &APPROVE), ("HUP", 129, &IN_PROCESS), ("INT", 130, &IN_PROCESS)];
+    let kinds = [
+        ("TERM", 143, &APPROVE[..]),
+        ("INT", 130, &APPROVE),
+        ("HUP", 129, &IN_PROCESS),
+        ("INT", 130, &IN_PROCESS),
+    ];
     for (signal, code, how) in kinds {
         for command in STUBBORN {
             let world = World::new();
@@ -37,11 +41,16 @@ fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
             let (status, events, err) = running.end();
             assert_eq!(status.code(), Some(code), "{command}\n{err}");
             assert_eq!(world.census.living(), [], "{command} after {signal}");
-            let Fact::TurnFinished { outcome: Outcome::Interrupted, receipt: Some(receipt), .. } = finished(&events)
+            let Fact::TurnFinished {
+                outcome: Outcome::Interrupted, receipt: Some(receipt), ..
+            } = finished(&events)
             else {
                 panic!("{:#?}", finished(&events));
             };
-            assert!(receipt.processes.total() >= 1 && receipt.processes.left.is_empty(), "{receipt}");
+            assert!(
+                receipt.processes.total() >= 1 && receipt.processes.left.is_empty(),
+                "{receipt}"
+            );
         }
     }
 }
@@ -52,8 +61,10 @@ fn t_p12_term_after_int_sets_the_exit_code() {
     let world = World::new();
     // The command ends by itself, even on a slow machine.
     world.config("[limits]\ngrace_ms = 60000\n");
-    let mut running =
-        world.start(&APPROVE, "shell: trap 'touch cut' TERM INT HUP; echo up; until test -e go; do sleep 0.01; done");
+    let mut running = world.start(
+        &APPROVE,
+        "shell: trap 'touch cut' TERM INT HUP; echo up; until test -e go; do sleep 0.01; done",
+    );
     running.wait_output("up");
     running.signal("INT");
     while !world.work("cut").exists() {
@@ -68,12 +79,17 @@ fn t_p12_term_after_int_sets_the_exit_code() {
 #[test]
 fn m_c6_a_signal_prints_the_receipt() {
     let world = World::new();
-    let mut child = world.command(&["run", "--asks", "approve", "shell: sleep 1000"]).spawn().unwrap();
+    let mut child =
+        world.command(&["run", "--asks", "approve", "shell: sleep 1000"]).spawn().unwrap();
     while !world.census.living().iter().any(|(_, what)| what.starts_with("sleep")) {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(
-        std::process::Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success()
+        std::process::Command::new("kill")
+            .args(["-s", "INT", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
     );
     assert_eq!(wait(&mut child).code(), Some(130));
     let mut err = String::new();
@@ -84,7 +100,8 @@ fn m_c6_a_signal_prints_the_receipt() {
 
 #[test]
 fn m_b10_a_second_interrupt_leaves_at_once_says_what_stays_and_nothing_is_left() {
-    let not_kept = "left before the turn had ended; its tools are ended now, and the session is not kept\n";
+    let not_kept =
+        "left before the turn had ended; its tools are ended now, and the session is not kept\n";
     for (how, says, end) in [
         (&APPROVE[..], "session work stays open; `holdpoint close ", "` closes it\n"),
         (&IN_PROCESS, not_kept, not_kept),
@@ -112,7 +129,8 @@ fn m_c5_a_signal_cuts_no_turn_of_another_client() {
     for signal in [Signal::INT, Signal::TERM] {
         let world = World::new();
         let script = "shell: touch up; until test -e go; do sleep 0.01; done\n---\nflood 4000 1024";
-        let mut command = world.command(&["run", "--json", "--asks", "approve", "--name", "mine", script]);
+        let mut command =
+            world.command(&["run", "--json", "--asks", "approve", "--name", "mine", script]);
         let mut run = command.env("HOLDPOINT_LOG", "holdpoint=debug").spawn().unwrap();
         let out = run.stdout.take().unwrap();
         let mut log = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -176,8 +194,7 @@ fn m_b10_run_can_leave_a_hanging_daemon() {
 fn a_blocked_reader_does_not_keep_processes_alive() {
     let world = World::new();
     // Fills the pipe, then the program's own buffers, while a command runs.
-    let script =
-        "shell: setsid sleep 1000 & echo up; while true; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done";
+    let script = "shell: setsid sleep 1000 & echo up; while true; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done";
     let mut running = world.start(&APPROVE, script);
     running.wait_output("up");
     running.wait_full();
@@ -214,8 +231,19 @@ fn ctrl_c_ends_the_log_of_a_saved_session() {
 fn hup_stays_ignored_for_nohup() {
     let world = World::new();
     let mut command = std::process::Command::new("nohup");
-    let args = ["run", "--json", "--asks", "approve", "shell: kill -s HUP $PPID $(ps -o ppid= -p $PPID); echo lived"];
-    command.arg(crate::world::program()).args(args).current_dir(world.path("work")).env_clear().envs(world.env());
+    let args = [
+        "run",
+        "--json",
+        "--asks",
+        "approve",
+        "shell: kill -s HUP $PPID $(ps -o ppid= -p $PPID); echo lived",
+    ];
+    command
+        .arg(crate::world::program())
+        .args(args)
+        .current_dir(world.path("work"))
+        .env_clear()
+        .envs(world.env());
     let ran = crate::world::Ran::of(command).code(0);
     assert!(ran.out.contains("lived"), "{ran:#?}");
 }
@@ -242,8 +270,11 @@ fn m_c2_a_kill_at_any_moment_leaves_no_process() {
 fn m_b10_n7_a_client_that_is_gone_leaves_the_session_running() {
     for signal in ["HUP", "KILL"] {
         let world = World::new();
-        assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
-        let mut running = world.start(&APPROVE, "shell: echo up; read line < go; echo $line > made");
+        assert!(
+            std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success()
+        );
+        let mut running =
+            world.start(&APPROVE, "shell: echo up; read line < go; echo $line > made");
         running.wait_output("up");
         running.signal(signal);
         let mut child = running.stop_reading();
@@ -252,6 +283,10 @@ fn m_b10_n7_a_client_that_is_gone_leaves_the_session_running() {
         // The command continues, and other clients can wait for its end.
         std::fs::write(world.work("go"), "lived\n").unwrap();
         world.run(&["wait", "work", "--for", "idle", "--timeout", &timeout()]).code(0);
-        assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "lived\n", "after {signal}");
+        assert_eq!(
+            std::fs::read_to_string(world.work("made")).unwrap(),
+            "lived\n",
+            "after {signal}"
+        );
     }
 }

@@ -161,7 +161,8 @@ fn m_a10_one_ctrl_c_while_an_answer_is_on_its_way_interrupts() {
 fn m_a10_early_keys_and_other_input_never_approve() {
     until_conclusive(|| {
         let world = World::new();
-        let mut terminal = Terminal::run(&world, &["run", "say wait\nwait 300ms\nshell: touch made"]);
+        let mut terminal =
+            Terminal::run(&world, &["run", "say wait\nwait 300ms\nshell: touch made"]);
         terminal.wait_for("wait");
         // Typed before the ask appeared, and just after.
         terminal.press("yY");
@@ -174,11 +175,20 @@ fn m_a10_early_keys_and_other_input_never_approve() {
         terminal.press("\r\n x1\t\x19\x1by");
         assert!(!terminal.shows("→ approved", Duration::from_millis(400)), "{}", terminal.text());
         // Nor does a key approve directly after any other sequence of a terminal.
-        for input in
-            ["\x1b]A", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\", "\x1bP>|x\x1b\\", "\x1b[15~", "\x1b[<0;1;1M", "\x1b[I"]
-        {
+        for input in [
+            "\x1b]A",
+            "\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
+            "\x1bP>|x\x1b\\",
+            "\x1b[15~",
+            "\x1b[<0;1;1M",
+            "\x1b[I",
+        ] {
             terminal.press(&format!("{input}y"));
-            assert!(!terminal.shows("→ approved", Duration::from_millis(400)), "{input:?}: {}", terminal.text());
+            assert!(
+                !terminal.shows("→ approved", Duration::from_millis(400)),
+                "{input:?}: {}",
+                terminal.text()
+            );
         }
         terminal.press_until("n", "→ denied");
         terminal.wait();
@@ -191,7 +201,8 @@ fn m_a10_early_keys_and_other_input_never_approve() {
 #[test]
 fn m_a10_words_for_an_ask_answered_elsewhere_are_dropped() {
     let world = World::new();
-    let mut terminal = Terminal::run(&world, &["run", "shell: touch first\nshell: touch made\n---\nsay Done."]);
+    let mut terminal =
+        Terminal::run(&world, &["run", "shell: touch first\nshell: touch made\n---\nsay Done."]);
     terminal.wait_for(ASKED);
     terminal.press_until("r", "Reason, then Enter (Esc to go back)");
     terminal.press("not");
@@ -211,8 +222,10 @@ fn m_a10_words_for_an_ask_answered_elsewhere_are_dropped() {
 #[test]
 fn always_is_offered_and_remembered() {
     let world = World::new();
-    let mut terminal =
-        Terminal::run(&world, &["run", "shell: echo x >> made\n---\nshell: echo x >> made\n---\nsay Done."]);
+    let mut terminal = Terminal::run(
+        &world,
+        &["run", "shell: echo x >> made\n---\nshell: echo x >> made\n---\nsay Done."],
+    );
     terminal.wait_for(ASKED);
     terminal.wait_for("[A] Approve always in this session: ");
     terminal.press_until("a", "Press A again to approve always in this session: ");
@@ -224,7 +237,8 @@ fn always_is_offered_and_remembered() {
 #[test]
 fn several_asks_come_one_after_the_other() {
     let world = World::new();
-    let mut terminal = Terminal::run(&world, &["run", "shell: touch one\nshell: touch two\n---\nsay Done."]);
+    let mut terminal =
+        Terminal::run(&world, &["run", "shell: touch one\nshell: touch two\n---\nsay Done."]);
     terminal.wait_for(ASKED);
     terminal.press_until("y", "→ approved");
     terminal.wait_for("● ");
@@ -266,7 +280,10 @@ fn m_a7_the_shown_command_is_the_one_that_runs_and_has_no_escapes() {
 #[test]
 fn ctrl_c_while_a_command_runs_prints_the_receipt() {
     let world = World::new();
-    let mut terminal = Terminal::run(&world, &["run", "--policy", "all", "shell: setsid sleep 1000 & echo up; wait"]);
+    let mut terminal = Terminal::run(
+        &world,
+        &["run", "--policy", "all", "shell: setsid sleep 1000 & echo up; wait"],
+    );
     terminal.wait_for("│ up");
     terminal.press("\x03");
     terminal.wait_for("Agent interrupted");
@@ -281,8 +298,15 @@ fn m_b10_a_signal_puts_the_terminal_back() {
     let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
     terminal.wait_for(ASKED);
     let running = world.census.living();
-    let (pid, _) = running.iter().find(|(_, what)| what.starts_with(program().to_str().unwrap())).unwrap();
-    assert!(std::process::Command::new("kill").args(["-s", "TERM", &pid.to_string()]).status().unwrap().success());
+    let (pid, _) =
+        running.iter().find(|(_, what)| what.starts_with(program().to_str().unwrap())).unwrap();
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "TERM", &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     terminal.end(143);
 }
 
@@ -291,7 +315,8 @@ fn m_a10_esc_interrupts_whatever_run_does() {
     let world = World::new();
     for asks in ["wait", "deny"] {
         let script = "shell: echo up; sleep 1000";
-        let mut terminal = Terminal::run(&world, &["run", "--policy", "all", "--asks", asks, script]);
+        let mut terminal =
+            Terminal::run(&world, &["run", "--policy", "all", "--asks", asks, script]);
         terminal.wait_for("│ up");
         // A letter and a sequence that begins like Esc do nothing.
         terminal.press("y\x1b[A");
@@ -323,7 +348,11 @@ fn m_a10_keys_for_a_closed_ask_do_not_reach_the_shell() {
         terminal.wait_until("the shell's prompt", |text| text.trim_end().ends_with('$'));
         terminal.press("echo next\r");
         terminal.wait_for("next\n$");
-        assert!(!terminal.text().contains("leaked") && !world.work("leaked").exists(), "{}", terminal.text());
+        assert!(
+            !terminal.text().contains("leaked") && !world.work("leaked").exists(),
+            "{}",
+            terminal.text()
+        );
         true
     });
 }
@@ -362,7 +391,9 @@ fn m_b10_a_job_resumed_in_the_background_runs_to_its_end() {
     let world = World::new();
     let mut terminal = Tty::shell(&world);
     terminal.wait_for("$");
-    terminal.press("$P run --policy all 'shell: echo up; until test -e go; do sleep 0.01; done\nsay Over.'\r");
+    terminal.press(
+        "$P run --policy all 'shell: echo up; until test -e go; do sleep 0.01; done\nsay Over.'\r",
+    );
     terminal.wait_for("│ up");
     terminal.press("\x1a");
     terminal.wait_for("Stopped");
@@ -397,7 +428,11 @@ fn m_a10_keys_typed_while_the_program_was_stopped_answer_nothing() {
     }
     terminal.press_until("n", "→ denied");
     terminal.end(0);
-    assert!(!terminal.text().contains("approved") && !world.work("made").exists(), "{}", terminal.text());
+    assert!(
+        !terminal.text().contains("approved") && !world.work("made").exists(),
+        "{}",
+        terminal.text()
+    );
 }
 
 #[test]
@@ -424,7 +459,11 @@ fn m_a10_an_ask_is_shown_again_when_a_stopped_job_resumes() {
         assert!(!terminal.text().contains("approved"), "{goes_on}: {}", terminal.text());
         terminal.press_until("n", "→ denied");
         terminal.wait_until("the shell's prompt", |text| text.trim_end().ends_with('$'));
-        assert!(!terminal.text().contains("approved") && !world.work("made").exists(), "{}", terminal.text());
+        assert!(
+            !terminal.text().contains("approved") && !world.work("made").exists(),
+            "{}",
+            terminal.text()
+        );
         terminal.press("exit\r");
         terminal.wait();
     }
@@ -441,5 +480,9 @@ fn m_a10_a_sequence_with_ctrl_z_in_it_does_not_answer() {
     wait_read(&terminal);
     terminal.press_until("n", "→ denied");
     terminal.end(0);
-    assert!(!terminal.text().contains("approved") && !world.work("made").exists(), "{}", terminal.text());
+    assert!(
+        !terminal.text().contains("approved") && !world.work("made").exists(),
+        "{}",
+        terminal.text()
+    );
 }

@@ -32,7 +32,10 @@ fn t_c9_of_two_concurrent_answers_the_second_reports_who_answered_first() {
             let ask = api.asks(&session, 1).remove(0);
             let given = [json!({ "type": "approve" }), json!({ "type": "deny" })];
             let answers = at_once(2, |n| clients[n].answer(&ask, &given[n]));
-            let winner = answers.iter().position(|answer| answer.status == 200).expect("one answer is accepted");
+            let winner = answers
+                .iter()
+                .position(|answer| answer.status == 200)
+                .expect("one answer is accepted");
             let error = answers[1 - winner].error(409);
             assert_eq!(error.code, "alreadyAnswered");
             let by = json!({ "type": "client", "name": clients[winner].name(), "pid": std::process::id() });
@@ -66,14 +69,21 @@ fn t_c9_an_answer_that_has_no_effect_says_why() {
     let (session, other) = (api.open("ask"), api.open("ask"));
     api.prompt(&session, "shell: touch made\n---\nshell: touch made");
     let first = api.asks(&session, 1).remove(0);
-    for wrong in [json!({ "type": "resume" }), json!({ "type": "cancel" }), json!({ "type": "reply", "answers": [] })] {
+    for wrong in [
+        json!({ "type": "resume" }),
+        json!({ "type": "cancel" }),
+        json!({ "type": "reply", "answers": [] }),
+    ] {
         assert_eq!(api.answer(&first, &wrong).error(422).code, "kindMismatch");
     }
     let never = format!("{session}.999999");
     assert_eq!(api.answer(&never, &json!({ "type": "approve" })).error(404).code, "unknownAsk");
     let others = format!("{other}.{}", first.rsplit_once('.').unwrap().1);
     assert_eq!(api.answer(&others, &json!({ "type": "approve" })).error(404).code, "unknownAsk");
-    assert_eq!(api.answer("nobody.1", &json!({ "type": "approve" })).error(404).code, "unknownSession");
+    assert_eq!(
+        api.answer("nobody.1", &json!({ "type": "approve" })).error(404).code,
+        "unknownSession"
+    );
     assert_eq!(api.answer("no-id", &json!({ "type": "approve" })).error(400).code, "malformed");
     // None of these answers changed anything.
     assert_eq!(api.asks(&session, 1), [first.as_str()]);
@@ -89,7 +99,8 @@ fn t_c9_a_question_takes_whole_replies_only() {
     let session = api.open("ask");
     api.prompt(&session, "ask: Which one?");
     let asks = inbox(&api).asks;
-    let ask = if asks.is_empty() { api.asks(&session, 1).remove(0) } else { asks[0].ask.id.to_string() };
+    let ask =
+        if asks.is_empty() { api.asks(&session, 1).remove(0) } else { asks[0].ask.id.to_string() };
     for answers in [json!([]), json!([{ "id": "nobody", "answer": "x" }])] {
         let error = api.answer(&ask, &json!({ "type": "reply", "answers": answers })).error(422);
         assert_eq!(error.code, "incompleteAnswer");
@@ -111,7 +122,10 @@ fn t_c11_a_confirm_outlives_the_daemons_death_and_is_never_allowed_by_itself() {
         house.start();
         assert!(!made.exists(), "the call was allowed without an answer");
         let asks = inbox(&api).asks;
-        assert_eq!(asks.iter().map(|entry| entry.ask.id.to_string()).collect::<Vec<_>>(), [ask.as_str()]);
+        assert_eq!(
+            asks.iter().map(|entry| entry.ask.id.to_string()).collect::<Vec<_>>(),
+            [ask.as_str()]
+        );
         assert!(!asks[0].live);
         // A client must first open the session with its supplies.
         assert_eq!(api.answer(&ask, &json!({ "type": "approve" })).error(409).code, "notLive");
@@ -160,7 +174,8 @@ fn t_c12_an_unanswered_ask_stays_open_and_keeps_its_age() {
     let asks = inbox(&api).asks;
     assert_eq!(asks, seen);
     assert!(asks[0].live && asks[0].ask.since.0 > 0);
-    let of_session: Inbox = serde_json::from_value(api.get(&format!("sessions/{session}/asks")).ok()).unwrap();
+    let of_session: Inbox =
+        serde_json::from_value(api.get(&format!("sessions/{session}/asks")).ok()).unwrap();
     assert_eq!(of_session.asks, asks);
 }
 
@@ -171,13 +186,15 @@ fn t_s10_concurrent_requests_of_two_clients_each_take_effect_once() {
     let both = |path: &str, body: Value| at_once(2, |n| clients[n].post(path, &body));
     for _ in 0..rounds(10, 100) {
         let session = api.open("ask");
-        let (toggle, prompts) = (format!("sessions/{session}/toggle"), format!("sessions/{session}/prompts"));
+        let (toggle, prompts) =
+            (format!("sessions/{session}/toggle"), format!("sessions/{session}/prompts"));
         // Both clients show no hold: the first toggle sets it, and the second finds it set.
         let held = both(&toggle, json!({ "shown": "off" }));
         assert!(held.iter().all(|answer| answer.ok()["state"] == "standing"), "{held:?}");
         // Both prompts are accepted, and each answer has the prompt's position.
         let taken = both(&prompts, json!({ "text": "say hello" }));
-        let mut places: Vec<_> = taken.iter().map(|answer| answer.ok()["position"].as_u64().unwrap()).collect();
+        let mut places: Vec<_> =
+            taken.iter().map(|answer| answer.ok()["position"].as_u64().unwrap()).collect();
         places.sort_unstable();
         assert_eq!(places, [1, 2]);
         let released = both(&toggle, json!({ "shown": "standing" }));

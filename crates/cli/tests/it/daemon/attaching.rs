@@ -11,7 +11,9 @@ use holdpoint_common::{
     CutCause, Delta, Event, Fact, ItemId, ItemKind, Kept, Outcome, Refused, SessionStatus, Snapshot,
 };
 use holdpoint_session::store::Sqlite;
-use holdpoint_session::{AttachFrom, Attachment, InterruptedTurn, Interruption, SessionError, SessionHandle};
+use holdpoint_session::{
+    AttachFrom, Attachment, InterruptedTurn, Interruption, SessionError, SessionHandle,
+};
 use serde_json::json;
 
 use super::client::{Api, Stream};
@@ -94,7 +96,9 @@ fn read(stream: &mut Stream, known: &mut ClientView, most: usize) {
 
 /// Reads to the end of a turn, attaching again whenever the stream lags.
 fn follow(api: &Api, session: &str, known: &mut ClientView) {
-    let ended = |known: &ClientView| known.facts.last().is_some_and(|fact| fact.contains("\"turnFinished\""));
+    let ended = |known: &ClientView| {
+        known.facts.last().is_some_and(|fact| fact.contains("\"turnFinished\""))
+    };
     let before = known.facts.len();
     while known.facts.len() == before || !ended(known) {
         let mut stream = api.attach(session, &format!("?after={}", known.last));
@@ -144,10 +148,15 @@ fn m_b4_a_stream_begins_with_a_snapshot_and_continues_where_it_was_left() {
     let mut newest = ClientView::default();
     read_turn(&mut api.attach(&session, "?limit=2"), &mut newest);
     assert_eq!(newest.facts, all.facts[all.facts.len() - 2..]);
-    for (path, headers) in [("?after=x", ""), ("?limit=-1", ""), ("?after=1&after=2", ""), ("", "last-event-id: x\r\n")]
-    {
+    for (path, headers) in [
+        ("?after=x", ""),
+        ("?limit=-1", ""),
+        ("?after=1&after=2", ""),
+        ("", "last-event-id: x\r\n"),
+    ] {
         let mut line = api.line();
-        line.send(&api.request("GET", &format!("sessions/{session}/events{path}"), headers, b"")).unwrap();
+        line.send(&api.request("GET", &format!("sessions/{session}/events{path}"), headers, b""))
+            .unwrap();
         assert_eq!(line.answer().unwrap().error(400).code, "malformed", "{path}{headers}");
     }
 }
@@ -174,7 +183,9 @@ fn a_snapshot_comes_before_the_events_that_changed_it() {
                 assert_eq!(shown.asks.first(), Some(ask));
                 api.answer(&ask.id.to_string(), &json!({ "type": "approve" })).ok();
             }
-            (Some(Fact::AskAnswered { ask, .. }), _) => assert!(shown.asks.iter().all(|open| open.id != *ask)),
+            (Some(Fact::AskAnswered { ask, .. }), _) => {
+                assert!(shown.asks.iter().all(|open| open.id != *ask))
+            }
             (Some(Fact::PromptAccepted { .. }), _) => assert!(shown.status != SessionStatus::Idle),
             (Some(Fact::TurnFinished { outcome, .. }), _) => {
                 assert_eq!(shown.last_turn.as_ref().unwrap().outcome, *outcome);
@@ -217,7 +228,8 @@ fn m_b9_all_sessions_can_be_watched() {
     let (_house, api) = house();
     let mut news = api.stream("events", "");
     let session = api.open("ask");
-    let of_it = |frame: &super::client::Frame| frame.kind == "session" && frame.data.contains(&session);
+    let of_it =
+        |frame: &super::client::Frame| frame.kind == "session" && frame.data.contains(&session);
     api.prompt(&session, "shell: touch made");
     news.until(|frame| of_it(frame) && frame.data.contains("\"waitsFor\":{"));
     let ask = api.asks(&session, 1).remove(0);
@@ -243,7 +255,8 @@ fn t_s8_clients_that_attach_and_detach_at_random_miss_no_event() {
                 let mut attached = 0;
                 while !known.facts.last().is_some_and(|fact| fact.contains("\"holdChanged\"")) {
                     let mut stream = api.attach(&session, &format!("?after={}", known.last));
-                    let most = if attached < attaches { fastrand::usize(1..200) } else { usize::MAX };
+                    let most =
+                        if attached < attaches { fastrand::usize(1..200) } else { usize::MAX };
                     read(&mut stream, &mut known, most);
                     attached += 1;
                 }
@@ -252,7 +265,10 @@ fn t_s8_clients_that_attach_and_detach_at_random_miss_no_event() {
         };
         let clients: Vec<_> = (0..CLIENTS).map(client).collect();
         for _ in 0..turns {
-            api.prompt(&session, "flood 1000 20\nshell: seq 20000\nthink@2000 a b c d e f\nflood 300 300");
+            api.prompt(
+                &session,
+                "flood 1000 20\nshell: seq 20000\nthink@2000 a b c d e f\nflood 300 300",
+            );
             api.settled(&session);
         }
         read_all(&api, &session, &mut all, turns);
@@ -343,8 +359,10 @@ fn m_b4_a_cursor_beyond_the_log_is_refused() {
     api.prompt(&session, "say before");
     api.settled(&session);
     restart();
-    let backup: Vec<_> =
-        Sqlite::files(&house.data()).into_iter().map(|file| (std::fs::read(&file).ok(), file)).collect();
+    let backup: Vec<_> = Sqlite::files(&house.data())
+        .into_iter()
+        .map(|file| (std::fs::read(&file).ok(), file))
+        .collect();
     say("after");
     restart();
     let seen = say("and on");
@@ -366,22 +384,25 @@ fn m_b4_a_cursor_beyond_the_log_is_refused() {
     assert!(newest < seen, "{newest} is none that comes after {seen}");
 
     let path = format!("sessions/{session}/events");
-    for (path, header) in
-        [(format!("{path}?after={seen}"), String::new()), (path, format!("last-event-id: {seen}\r\n"))]
-    {
+    for (path, header) in [
+        (format!("{path}?after={seen}"), String::new()),
+        (path, format!("last-event-id: {seen}\r\n")),
+    ] {
         let mut line = api.line();
         line.send(&api.request("GET", &path, &header, b"")).unwrap();
         let refused = line.answer().unwrap().error(404);
         assert_eq!(refused.code, "unknownEvent", "{refused:?}");
         assert!(
-            refused.message.contains(&seen.to_string()) && refused.message.contains(&newest.to_string()),
+            refused.message.contains(&seen.to_string())
+                && refused.message.contains(&newest.to_string()),
             "{refused:?}"
         );
         assert!(refused.hint.is_some_and(|hint| hint.contains("leave out `after`")));
     }
     let err = house.run(&["attach", "--plain", "--after", &seen.to_string(), &session]).code(1).err;
     assert!(
-        err.contains(&format!("has no event {seen}: its newest is {newest}")) && err.contains("hint: leave out"),
+        err.contains(&format!("has no event {seen}: its newest is {newest}"))
+            && err.contains("hint: leave out"),
         "{err}"
     );
     let mut all = api.attach(&session, "");
@@ -389,7 +410,10 @@ fn m_b4_a_cursor_beyond_the_log_is_refused() {
 }
 
 /// Interrupts a session while its tool runs. Returns the session, its events and the turn.
-async fn interrupted(house: &DaemonWorld, script: &str) -> (SessionHandle, Attachment, InterruptedTurn) {
+async fn interrupted(
+    house: &DaemonWorld,
+    script: &str,
+) -> (SessionHandle, Attachment, InterruptedTurn) {
     let session = house.sessions().open(house.session()).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt(script).await.unwrap();
@@ -427,7 +451,10 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_meanwhile(
         let (sessions, id) = (sessions.clone(), session.id().clone());
         async move { sessions.close(&id).await }
     });
-    until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnCut { cause: CutCause::Close { .. } }))).await;
+    until(&mut events, |event| {
+        matches!(event.fact(), Some(Fact::TurnCut { cause: CutCause::Close { .. } }))
+    })
+    .await;
     let end = turn.end().await.unwrap();
     assert_eq!((end.outcome, end.receipt.unwrap().tools.len()), (Outcome::Interrupted, 1));
     closing.await.unwrap().unwrap();
@@ -465,8 +492,12 @@ async fn m_b2_close_unused_is_refused_after_later_use() {
     session.prompt("say Hi.").await.unwrap();
     let said = session.settled().await.unwrap().seq;
     assert_eq!(session.close_unused(fresh).await, Err(SessionError::Refused(Refused::InUse)));
-    assert_eq!(sessions.close_unused(session.id(), fresh).await, Err(SessionError::Refused(Refused::InUse)));
-    let (path, request) = (format!("sessions/{}/close", session.id()), json!({ "unusedSince": fresh }));
+    assert_eq!(
+        sessions.close_unused(session.id(), fresh).await,
+        Err(SessionError::Refused(Refused::InUse))
+    );
+    let (path, request) =
+        (format!("sessions/{}/close", session.id()), json!({ "unusedSince": fresh }));
     assert_eq!(Api::new(&house).post(&path, &request).error(409).code, "inUse");
     session.close_unused(said).await.unwrap();
     assert!(!sessions.list().await.unwrap()[0].live);

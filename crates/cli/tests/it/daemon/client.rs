@@ -54,7 +54,12 @@ pub(crate) struct Frame {
 
 impl Api {
     pub(crate) fn new(house: &DaemonWorld) -> Self {
-        Self { socket: house.socket(), name: "tests", env: house.0.env(), work: house.0.path("work") }
+        Self {
+            socket: house.socket(),
+            name: "tests",
+            env: house.0.env(),
+            work: house.0.path("work"),
+        }
     }
 
     /// The same client under another name.
@@ -80,7 +85,9 @@ impl Api {
     /// The bytes of a request.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
         let name = self.name;
-        let head = format!("{method} /v1/{path} HTTP/1.1\r\nhost: holdpoint\r\nholdpoint-client: {name}\r\n{headers}");
+        let head = format!(
+            "{method} /v1/{path} HTTP/1.1\r\nhost: holdpoint\r\nholdpoint-client: {name}\r\n{headers}"
+        );
         let mut request = format!("{head}content-length: {}\r\n\r\n", body.len()).into_bytes();
         request.extend_from_slice(body);
         request
@@ -118,8 +125,7 @@ impl Api {
 
     /// Opens a session under `policy` and returns its id.
     pub(crate) fn open(&self, policy: &str) -> String {
-        let request =
-            json!({ "workspace": self.work, "model": "rehearsal", "policy": policy, "supplies": self.supplies() });
+        let request = json!({ "workspace": self.work, "model": "rehearsal", "policy": policy, "supplies": self.supplies() });
         self.post("sessions", &request).ok()["settings"]["id"].as_str().unwrap().to_owned()
     }
 
@@ -141,7 +147,10 @@ impl Api {
         line.send(&self.request("GET", path, headers, b"")).unwrap();
         let (status, headers) = line.head().unwrap();
         assert_eq!(status, 200, "{headers:?}");
-        assert!(headers.contains(&("content-type".to_owned(), "text/event-stream".to_owned())), "{headers:?}");
+        assert!(
+            headers.contains(&("content-type".to_owned(), "text/event-stream".to_owned())),
+            "{headers:?}"
+        );
         Stream(BufReader::new(ChunkedBody { line, left: 0, first: true }))
     }
 
@@ -225,7 +234,8 @@ impl RawConnection {
 
     /// Reads the body after the headers: as many bytes as they state, or chunk by chunk.
     pub(crate) fn rest(&mut self, headers: &[(String, String)]) -> io::Result<Vec<u8>> {
-        let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+        let header =
+            |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let mut body = Vec::new();
         if header("transfer-encoding").is_none() {
             body.resize(header("content-length").map_or(0, |length| length.parse().unwrap()), 0);
@@ -390,8 +400,10 @@ impl ErrorResponse {
     /// Reads a body, and checks that a client of this version has the same error as the daemon.
     pub(crate) fn read(body: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(body);
-        let response: Self = serde_json::from_slice(body).map_err(|error| format!("{error}: {text}"))?;
-        let sent: ErrorBody = serde_json::from_slice(body).map_err(|error| format!("{error}: {text}"))?;
+        let response: Self =
+            serde_json::from_slice(body).map_err(|error| format!("{error}: {text}"))?;
+        let sent: ErrorBody =
+            serde_json::from_slice(body).map_err(|error| format!("{error}: {text}"))?;
         let error = SessionError::from(sent);
         let is_same = error.code() == response.code && error.to_string() == response.message;
         let is_known = !matches!(error, SessionError::Other { .. });

@@ -26,7 +26,19 @@ struct Cursor {
 /// A number up to a little over `most`, an edge case, or a text that is not such a number.
 fn number(most: u64) -> impl Strategy<Value = String> {
     let edges = [0, 1, 1 << 32, (1 << 53) + 1, u64::MAX - 1, u64::MAX];
-    let wrong = ["", "-1", "1.0", "1e3", "0x10", "18446744073709551616", "x", "null", "\u{661}", "1 2", "NaN"];
+    let wrong = [
+        "",
+        "-1",
+        "1.0",
+        "1e3",
+        "0x10",
+        "18446744073709551616",
+        "x",
+        "null",
+        "\u{661}",
+        "1 2",
+        "NaN",
+    ];
     prop_oneof![
         8 => (0..=most + 5).prop_map(|number| number.to_string()),
         1 => select(edges.to_vec()).prop_map(|number| number.to_string()),
@@ -36,8 +48,18 @@ fn number(most: u64) -> impl Strategy<Value = String> {
 
 fn cursor(last: u64) -> impl Strategy<Value = Cursor> {
     let some = |strategy| prop::option::of(strategy);
-    (some(number(last).boxed()), some(number(40).boxed()), prop::option::weighted(0.3, number(last)), any::<bool>())
-        .prop_map(|(after, limit, header, snapshots)| Cursor { after, limit, header, snapshots })
+    (
+        some(number(last).boxed()),
+        some(number(40).boxed()),
+        prop::option::weighted(0.3, number(last)),
+        any::<bool>(),
+    )
+        .prop_map(|(after, limit, header, snapshots)| Cursor {
+            after,
+            limit,
+            header,
+            snapshots,
+        })
 }
 
 impl Cursor {
@@ -48,7 +70,8 @@ impl Cursor {
             None => Some(without),
             Some(text) => text.parse::<u64>().ok(),
         };
-        let (after, limit, header) = (read(&self.after, 0)?, read(&self.limit, u64::MAX)?, read(&self.header, 0)?);
+        let (after, limit, header) =
+            (read(&self.after, 0)?, read(&self.limit, u64::MAX)?, read(&self.header, 0)?);
         let after = if self.header.is_some() { header } else { after };
         Some((after, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
@@ -85,7 +108,13 @@ fn past(api: &Api, session: &str) -> Vec<Event> {
 
 /// Attaches with `cursor` and checks that the stream has these facts, or that a number after
 /// `newest` is refused.
-fn play(api: &Api, session: &str, facts: &[Event], newest: u64, cursor: &Cursor) -> Result<(), TestCaseError> {
+fn play(
+    api: &Api,
+    session: &str,
+    facts: &[Event],
+    newest: u64,
+    cursor: &Cursor,
+) -> Result<(), TestCaseError> {
     let refused = |status| {
         let mut line = api.line();
         line.send(&api.request("GET", &cursor.path(session), &cursor.headers(), b"")).unwrap();
@@ -135,20 +164,26 @@ fn t_s8_a_stream_resumes_from_any_number() {
     for is_live in [true, false] {
         let all = past(&api, &session);
         let facts: Vec<_> = all.iter().filter(|event| event.fact().is_some()).cloned().collect();
-        assert!(facts.len() >= 20 && (all.len() > facts.len()) == is_live, "{} of {}", facts.len(), all.len());
+        assert!(
+            facts.len() >= 20 && (all.len() > facts.len()) == is_live,
+            "{} of {}",
+            facts.len(),
+            all.len()
+        );
         let config = Config {
             cases: u32::try_from(rounds(250, 20_000)).unwrap(),
             failure_persistence: Some(Box::new(FileFailurePersistence::Direct(KEPT))),
             ..Config::default()
         };
         let newest = all.last().unwrap().seq;
-        let played =
-            TestRunner::new(config).run(&cursor(newest), |cursor| play(&api, &session, &facts, newest, &cursor));
+        let played = TestRunner::new(config)
+            .run(&cursor(newest), |cursor| play(&api, &session, &facts, newest, &cursor));
         played.unwrap_or_else(|fault| panic!("live: {is_live}: {fault}"));
         if is_live {
             house.run(&["daemon", "restart"]).code(0);
             api.post(&format!("sessions/{session}/open"), &json!(api.supplies())).ok();
-            let restored = |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
+            let restored =
+                |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
             api.attach(&session, "").until_event(restored);
         }
     }

@@ -34,7 +34,8 @@ fn the_served_openapi_description_matches_the_file() {
 
 #[test]
 fn the_description_has_every_path_and_no_dangling_reference() {
-    let written: Value = serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
+    let written: Value =
+        serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
     let table = include_str!("../../../../common/src/api.rs");
     let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `"));
     let mut told = BTreeSet::new();
@@ -69,10 +70,14 @@ fn the_description_has_every_path_and_no_dangling_reference() {
         }
     }
     assert_eq!(described, told);
-    let (mut named, schemas) = (BTreeSet::new(), written["components"]["schemas"].as_object().unwrap());
+    let (mut named, schemas) =
+        (BTreeSet::new(), written["components"]["schemas"].as_object().unwrap());
     references(&written, &mut named);
     for name in named {
-        assert!(schemas.contains_key(name.strip_prefix("#/components/schemas/").unwrap()), "{name}");
+        assert!(
+            schemas.contains_key(name.strip_prefix("#/components/schemas/").unwrap()),
+            "{name}"
+        );
     }
 }
 
@@ -98,18 +103,25 @@ fn page_says(what: &str, begins: &str, ends: &str) {
     let (before, rest) = page.split_once(begins).expect(begins);
     let (written, after) = rest.split_once(ends).expect(ends);
     if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|how| how == "overwrite") {
-        return std::fs::write(docs("api.md"), [before, begins, what, ends, after].concat()).unwrap();
+        return std::fs::write(docs("api.md"), [before, begins, what, ends, after].concat())
+            .unwrap();
     }
     let without_numbers = |text: &str| {
-        let parts = text.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty());
+        let parts =
+            text.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join("0")
     };
-    assert_eq!(without_numbers(written), without_numbers(what), "HOLDPOINT_SNAPSHOTS=overwrite rewrites it");
+    assert_eq!(
+        without_numbers(written),
+        without_numbers(what),
+        "HOLDPOINT_SNAPSHOTS=overwrite rewrites it"
+    );
 }
 
 #[test]
 fn the_table_of_the_page_has_every_path() {
-    let described: Value = serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
+    let described: Value =
+        serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
     let mut table = String::new();
     for (path, methods) in described["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -135,7 +147,11 @@ fn the_event_on_the_page_is_real() {
     }
     let event = serde_json::to_string_pretty(&event).unwrap() + "\n";
     let work = house.0.path("work").display().to_string();
-    page_says(&event.replace(&session, "k3v9x2m7qa").replace(&work, "/home/me/shop"), "```json\n", "```\n");
+    page_says(
+        &event.replace(&session, "k3v9x2m7qa").replace(&work, "/home/me/shop"),
+        "```json\n",
+        "```\n",
+    );
 }
 
 #[test]
@@ -147,8 +163,14 @@ fn the_examples_of_the_page_work() {
         script.push_str(block.split("```").next().unwrap());
     }
     let mut shell = Command::new("bash");
-    let path = format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
-    shell.args(["-c", &script]).current_dir(house.0.path("work")).env_clear().envs(house.0.env()).env("PATH", path);
+    let path =
+        format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    shell
+        .args(["-c", &script])
+        .current_dir(house.0.path("work"))
+        .env_clear()
+        .envs(house.0.env())
+        .env("PATH", path);
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let ran = Ran::of(shell);
     assert!(ran.code == Some(0) && ran.out.contains("HELLO"), "{ran:#?}");

@@ -65,10 +65,15 @@ fn t_t7_a_request_that_is_dropped_is_done_once_or_not_at_all() {
     let mut whole = Vec::new();
     for n in 0..most {
         let text = format!("say number {n}.");
-        let request = api.request("POST", &path, "", json!({ "text": text }).to_string().as_bytes());
+        let request =
+            api.request("POST", &path, "", json!({ "text": text }).to_string().as_bytes());
         let mut line = api.line();
         // Some requests are cut short, the others are whole, and few clients wait for an answer.
-        let sent = if n % 3 == 0 { request.len() - 1 - fastrand::usize(..request.len() / 2) } else { request.len() };
+        let sent = if n % 3 == 0 {
+            request.len() - 1 - fastrand::usize(..request.len() / 2)
+        } else {
+            request.len()
+        };
         line.send(&request[..sent]).unwrap();
         if sent == request.len() {
             whole.push(text);
@@ -278,10 +283,13 @@ fn m_b1_unloaded_sessions_drop_their_supplies() {
     let (house, api) = house();
     let before = house.resident();
     let supplies = json!({ "env": [], "systemPrompt": "x".repeat(SUPPLIED) });
-    let request = json!({ "workspace": house.0.path("work"), "model": "rehearsal", "supplies": supplies });
+    let request =
+        json!({ "workspace": house.0.path("work"), "model": "rehearsal", "supplies": supplies });
     let mut opened = Vec::new();
     for _ in 0..OPENED {
-        opened.push(api.post("sessions", &request).ok()["settings"]["id"].as_str().unwrap().to_owned());
+        opened.push(
+            api.post("sessions", &request).ok()["settings"]["id"].as_str().unwrap().to_owned(),
+        );
     }
     // Ten sessions are live, and some of the data is still in transit.
     let grown = house.resident().saturating_sub(before);

@@ -79,10 +79,13 @@ fn operations(description: &Value) -> Vec<Operation> {
             let parameters = told["parameters"].as_array().cloned().unwrap_or_default();
             let named = |place: &str| {
                 let of_it = parameters.iter().filter(|parameter| parameter["in"] == place);
-                let named = of_it.map(|one| (one["name"].as_str().unwrap().to_owned(), one["schema"].clone()));
+                let named = of_it
+                    .map(|one| (one["name"].as_str().unwrap().to_owned(), one["schema"].clone()));
                 named.collect::<Vec<_>>()
             };
-            let body = told["requestBody"]["content"].as_object().and_then(|content| content.iter().next());
+            let body = told["requestBody"]["content"]
+                .as_object()
+                .and_then(|content| content.iter().next());
             all.push(Operation {
                 method: method.to_uppercase(),
                 path: path.trim_start_matches('/').to_owned(),
@@ -105,8 +108,19 @@ fn part() -> impl Strategy<Value = Part> {
 
 /// A value for a query or a header, mostly of an expected kind.
 fn plain() -> impl Strategy<Value = String> {
-    let known =
-        ["0", "1", "true", "false", "-1", "1.0", "18446744073709551615", "18446744073709551616", "x", "", "\t1"];
+    let known = [
+        "0",
+        "1",
+        "true",
+        "false",
+        "-1",
+        "1.0",
+        "18446744073709551615",
+        "18446744073709551616",
+        "x",
+        "",
+        "\t1",
+    ];
     prop_oneof![3 => select(known.to_vec()).prop_map(str::to_owned), 1 => odd_texts()]
 }
 
@@ -130,8 +144,10 @@ fn lines(whole: &str) -> BoxedStrategy<Vec<u8>> {
 fn body(description: &Value, schema: &Value) -> BoxedStrategy<Vec<u8>> {
     let described = Described { root: description, words: &WORDS };
     let slips = prop_oneof![2 => Just(Vec::new()), 3 => prop::collection::vec(slip(), 1..4)];
-    let between =
-        prop::option::weighted(0.1, (any::<Index>(), select(vec!["\u{0}", "\\ud800", "1e999", "{", "\"", ","])));
+    let between = prop::option::weighted(
+        0.1,
+        (any::<Index>(), select(vec!["\u{0}", "\\ud800", "1e999", "{", "\"", ","])),
+    );
     (described.values(schema), slips, between)
         .prop_map(|(mut value, slips, between)| {
             slips.iter().for_each(|slip| slip.spoil(&mut value));
@@ -148,13 +164,29 @@ fn body(description: &Value, schema: &Value) -> BoxedStrategy<Vec<u8>> {
 fn request(description: &Value, whole: &str) -> impl Strategy<Value = Request> {
     let (description, whole) = (description.clone(), whole.to_owned());
     select(operations(&description)).prop_flat_map(move |operation| {
-        let query: Vec<_> = operation.query.iter().map(|(name, _)| name.clone()).chain(["other".to_owned()]).collect();
+        let query: Vec<_> = operation
+            .query
+            .iter()
+            .map(|(name, _)| name.clone())
+            .chain(["other".to_owned()])
+            .collect();
         let query = prop::collection::vec((select(query), plain()), 0..3);
-        let others = ["content-type", "accept", "last-event-id", "holdpoint-api", "origin", "x-forwarded-for"];
-        let headers = operation.headers.iter().cloned().chain(others.map(str::to_owned)).collect::<Vec<_>>();
+        let others = [
+            "content-type",
+            "accept",
+            "last-event-id",
+            "holdpoint-api",
+            "origin",
+            "x-forwarded-for",
+        ];
+        let headers =
+            operation.headers.iter().cloned().chain(others.map(str::to_owned)).collect::<Vec<_>>();
         let headers = prop::collection::vec((select(headers), plain()), 0..2);
         let body = match &operation.body {
-            None => prop_oneof![4 => Just(Vec::new()), 1 => odd_texts().prop_map(String::into_bytes)].boxed(),
+            None => {
+                prop_oneof![4 => Just(Vec::new()), 1 => odd_texts().prop_map(String::into_bytes)]
+                    .boxed()
+            }
             Some((media, _)) if media == "application/x-ndjson" => lines(&whole),
             Some((_, schema)) => body(&description, schema),
         };
@@ -171,7 +203,9 @@ fn request(description: &Value, whole: &str) -> impl Strategy<Value = Request> {
 /// Percent-encodes text for a path or a query.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// A daemon with busy sessions, and one session (`kept`) that no request uses.
@@ -200,13 +234,18 @@ impl Fuzzer {
     /// when there are too many.
     fn sessions(&mut self) -> Vec<String> {
         let list: SessionList = serde_json::from_value(self.api.get("sessions").ok()).unwrap();
-        let others: Vec<_> = list.sessions.into_iter().filter(|session| session.id.as_str() != self.kept).collect();
+        let others: Vec<_> =
+            list.sessions.into_iter().filter(|session| session.id.as_str() != self.kept).collect();
         let live = others.iter().filter(|session| session.live).count();
-        let busy: Vec<_> = others.iter().filter(|session| session.status != SessionStatus::Idle).collect();
+        let busy: Vec<_> =
+            others.iter().filter(|session| session.status != SessionStatus::Idle).collect();
         for old in others.iter().filter(|session| !session.live).skip(20) {
             self.api.delete(&format!("sessions/{}", old.id)).ok();
         }
-        self.asks = others.iter().filter_map(|session| Some(session.waits_for.as_ref()?.id.to_string())).collect();
+        self.asks = others
+            .iter()
+            .filter_map(|session| Some(session.waits_for.as_ref()?.id.to_string()))
+            .collect();
         let mut ids: Vec<_> = others.iter().map(|session| session.id.to_string()).collect();
         if live < 2 {
             ids.push(self.api.open("ask"));
@@ -235,21 +274,27 @@ impl Fuzzer {
         }
         // A control character would end the header; no client can send one.
         let sent = |value: &str| value.replace(|c: char| c.is_control() && c != '\t', "");
-        let headers: String =
-            request.headers.iter().map(|(name, value)| format!("{name}: {}\r\n", sent(value))).collect();
+        let headers: String = request
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}\r\n", sent(value)))
+            .collect();
         // Paths that begin with `.` or contain a `/` are sent as they are.
-        let body =
-            String::from_utf8_lossy(&request.body).replace("\"WORK\"", &json!(self.house.0.path("work")).to_string());
+        let body = String::from_utf8_lossy(&request.body)
+            .replace("\"WORK\"", &json!(self.house.0.path("work")).to_string());
         let mut line = self.api.line();
         line.send(&self.api.request(method, &path, &headers, body.as_bytes())).unwrap();
         let answered = self.answered(&mut line);
-        answered.map_err(|why| TestCaseError::fail(format!("{method} {path}\n{headers}{body}\n{why}")))
+        answered
+            .map_err(|why| TestCaseError::fail(format!("{method} {path}\n{headers}{body}\n{why}")))
     }
 
     /// Checks that a proper answer arrives and the connection stays usable.
     fn answered(&mut self, line: &mut RawConnection) -> Result<(), String> {
         let (status, headers) = line.head().map_err(|error| format!("no answer: {error}"))?;
-        let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+        let header = |wanted: &str| {
+            headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+        };
         self.answered += 1;
         if header("content-type") == Some("text/event-stream") {
             return (status == 200).then_some(()).ok_or_else(|| format!("a stream with {status}"));
@@ -263,9 +308,12 @@ impl Fuzzer {
             }
             _ => return Err(format!("{status}: {text}")),
         }
-        line.send(&self.api.request("GET", "status", "", b"")).map_err(|error| format!("{status}, closed: {error}"))?;
+        line.send(&self.api.request("GET", "status", "", b""))
+            .map_err(|error| format!("{status}, closed: {error}"))?;
         let after = line.answer().map_err(|error| format!("{status}, then nothing: {error}"))?;
-        (after.status == 200).then_some(()).ok_or_else(|| format!("{status}, then {}", after.text()))
+        (after.status == 200)
+            .then_some(())
+            .ok_or_else(|| format!("{status}, then {}", after.text()))
     }
 }
 
@@ -283,7 +331,8 @@ fn t_s4_t_s7_whatever_is_sent_to_any_path_is_answered_and_changes_nothing_else()
         max_shrink_iters: 500,
         ..Config::default()
     });
-    let result = runner.run(&request(&description, &whole), |request| stage.borrow_mut().play(&request));
+    let result =
+        runner.run(&request(&description, &whole), |request| stage.borrow_mut().play(&request));
     let mut stage = stage.into_inner();
     let log = stage.house.log();
     assert!(result.is_ok(), "{}\n{log}", result.unwrap_err());
@@ -301,7 +350,8 @@ fn t_s4_t_s7_whatever_is_sent_to_any_path_is_answered_and_changes_nothing_else()
     stage.api.settled(&stage.kept);
     // The last request stops the daemon, with malformed additions.
     let mut line = stage.api.line();
-    line.send(&stage.api.request("POST", "stop?x=%ff", "holdpoint-api: 99\r\n", b"\xff\0{")).unwrap();
+    line.send(&stage.api.request("POST", "stop?x=%ff", "holdpoint-api: 99\r\n", b"\xff\0{"))
+        .unwrap();
     line.answer().unwrap().ok();
     stage.house.wait_gone();
 }

@@ -95,11 +95,16 @@ impl DaemonWorld {
         let home = format!("HOME={}", self.0.path("home").display());
         let of_ours = |pid: &u32| {
             let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let is_program = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program());
-            is_program && environ.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+            let is_program =
+                std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program());
+            is_program
+                && environ.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
         };
         let entries = std::fs::read_dir("/proc").unwrap();
-        entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).filter(of_ours).collect()
+        entries
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+            .filter(of_ours)
+            .collect()
     }
 
     /// The daemon's resident memory in bytes.
@@ -129,7 +134,8 @@ impl DaemonWorld {
         let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
         let is_socket = |file: &std::fs::DirEntry| {
             // The file may be closed meanwhile.
-            std::fs::read_link(file.path()).is_ok_and(|file| file.to_string_lossy().starts_with("socket:"))
+            std::fs::read_link(file.path())
+                .is_ok_and(|file| file.to_string_lossy().starts_with("socket:"))
         };
         files.filter(|file| is_socket(file.as_ref().unwrap())).count()
     }

@@ -39,14 +39,20 @@ fn t_s3_a_request_that_is_too_large_is_refused() {
     for length in [MOST as u64 + 1, 4 << 30, u64::MAX] {
         let mut line = api.line();
         let request = api.request("POST", &path, "", b"");
-        let request = String::from_utf8(request).unwrap().replace("length: 0", &format!("length: {length}"));
+        let request =
+            String::from_utf8(request).unwrap().replace("length: 0", &format!("length: {length}"));
         line.send(request.as_bytes()).unwrap();
         assert_eq!(line.answer().unwrap().error(413).code, "tooLarge");
     }
     // The length is not declared.
     let mut line = api.line();
-    line.send(format!("POST /v1/{path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n").as_bytes()).unwrap();
-    let piece = [format!("{:x}\r\n", 1 << 20).into_bytes(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
+    line.send(
+        format!("POST /v1/{path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+            .as_bytes(),
+    )
+    .unwrap();
+    let piece =
+        [format!("{:x}\r\n", 1 << 20).into_bytes(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
     // The connection may be closed before everything is sent.
     while line.send(&piece).is_ok() && !line.has_answer() {}
     assert_eq!(line.answer().unwrap().error(413).code, "tooLarge");
@@ -100,7 +106,10 @@ fn t_s4_invalid_json_is_refused_with_its_position() {
     }
     line.send(&api.request("POST", &path, "", &deep_beside)).unwrap();
     assert_eq!(line.answer().unwrap().error(400).code, "malformed");
-    for body in [&br#"{"type":"approve","type":"deny"}"#[..], br#"{"type":"deny","reason":"a","reason":"b"}"#] {
+    for body in [
+        &br#"{"type":"approve","type":"deny"}"#[..],
+        br#"{"type":"deny","reason":"a","reason":"b"}"#,
+    ] {
         line.send(&api.request("POST", &format!("asks/{session}.1/answer"), "", body)).unwrap();
         assert!(line.answer().unwrap().error(400).message.contains("duplicate field"));
     }
@@ -121,7 +130,8 @@ fn t_s4_a_connection_stays_usable_after_a_refusal() {
         ("PATCH", "sessions", "", 405),
         ("GET", "status", "", 200),
     ] {
-        line.send(&api.request(method, path, version, br#"{"text": "nobody has read this"}"#)).unwrap();
+        line.send(&api.request(method, path, version, br#"{"text": "nobody has read this"}"#))
+            .unwrap();
         assert_eq!(line.answer().unwrap().status, status, "{method} {path}");
     }
 }
@@ -166,7 +176,9 @@ fn t_s4_no_garbled_request_stops_it() {
             drop(line);
             continue;
         }
-        let answer = line.answer().unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&request)));
+        let answer = line
+            .answer()
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&request)));
         assert!(answer.status < 500, "{}: {}", String::from_utf8_lossy(&request), answer.text());
         line.send(&api.request("GET", "status", "", b"")).unwrap();
         line.answer().unwrap().ok();
@@ -184,7 +196,9 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
     for _ in 0..rounds(1, 10) {
         // One stream is open already.
         let streams: Vec<_> = (1..256).map(|_| api.stream("events", "")).collect();
-        for path in ["events", &format!("sessions/{session}/events"), &format!("sessions/{session}/log")] {
+        for path in
+            ["events", &format!("sessions/{session}/events"), &format!("sessions/{session}/log")]
+        {
             let mut line = api.line();
             line.send(&api.request("GET", path, "", b"")).unwrap();
             let error = line.answer().unwrap().error(429);
@@ -192,15 +206,26 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
             assert!(error.message.contains("limit of 256 open streams"), "{}", error.message);
         }
         let told = house.run(&["attach", "--plain", &session]).code(1).err;
-        assert!(told.contains("limit of 256 open streams") && told.contains("hint: detach a client"), "{told}");
+        assert!(
+            told.contains("limit of 256 open streams") && told.contains("hint: detach a client"),
+            "{told}"
+        );
         // A session that can't be followed is not left behind.
-        for args in [&["run", "--name", "unseen", "say hi"][..], &["loop", "--name", "unseen", "--goal", "say hi"]] {
+        for args in [
+            &["run", "--name", "unseen", "say hi"][..],
+            &["loop", "--name", "unseen", "--goal", "say hi"],
+        ] {
             let told = house.run(args).code(1).err;
             assert!(told.contains("limit of 256 open streams"), "{told}");
             house.run(&["show", "unseen"]).code(1);
         }
         // Connections without a complete request take no needed place.
-        let request = api.request("POST", &format!("sessions/{session}/prompts"), "", br#"{"text":"say no"}"#);
+        let request = api.request(
+            "POST",
+            &format!("sessions/{session}/prompts"),
+            "",
+            br#"{"text":"say no"}"#,
+        );
         let silent: Vec<_> = (0..200)
             .map(|n| {
                 let mut line = api.line();
@@ -227,7 +252,8 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
         assert!(out.contains("Agent interrupted"), "{out}");
         // Requests that wait for a turn take places of streams, and are refused with them.
         house.run(&["prompt", &session, "hang"]).code(0);
-        let shown: Value = serde_json::from_str(&house.run(&["show", &session, "--json"]).code(0).out).unwrap();
+        let shown: Value =
+            serde_json::from_str(&house.run(&["show", &session, "--json"]).code(0).out).unwrap();
         let turn = shown["turn"].as_u64().unwrap();
         let path = format!("sessions/{session}/turns/{turn}");
         let mut line = api.line();
@@ -241,8 +267,13 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
                 line
             })
             .collect();
-        for args in [&["list"][..], &["status"], &["hold", &session], &["release", &session], &["interrupt", &session]]
-        {
+        for args in [
+            &["list"][..],
+            &["status"],
+            &["hold", &session],
+            &["release", &session],
+            &["interrupt", &session],
+        ] {
             house.run(args).code(0);
         }
         for mut line in waiting {
@@ -260,7 +291,9 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
         std::thread::yield_now();
     }
     api.prompt(&session, "say well");
-    watched.until_event(|event| matches!(event.fact(), Some(holdpoint_common::Fact::TurnFinished { .. })));
+    watched.until_event(|event| {
+        matches!(event.fact(), Some(holdpoint_common::Fact::TurnFinished { .. }))
+    });
     assert_well(&house, &api, &session);
 }
 
@@ -324,16 +357,24 @@ fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
     assert_eq!(ask("GET", "nothing", "").error(404).code, "unknownPath");
     assert_eq!(ask("GET", "../status", "").error(404).code, "unknownPath");
     assert_eq!(ask("PATCH", "sessions", "").error(405).code, "unknownMethod");
-    assert_eq!(ask("PROMPT", &format!("sessions/{session}/prompts"), "").error(405).code, "unknownMethod");
+    assert_eq!(
+        ask("PROMPT", &format!("sessions/{session}/prompts"), "").error(405).code,
+        "unknownMethod"
+    );
     for wrong in ["1", "3", "0", "-1", "one", "2.0", ""] {
         let version = format!("holdpoint-api: {wrong}\r\n");
-        assert_eq!(ask("POST", &format!("sessions/{session}/hold"), &version).error(426).code, "otherVersion");
+        assert_eq!(
+            ask("POST", &format!("sessions/{session}/hold"), &version).error(426).code,
+            "otherVersion"
+        );
         // These requests are the same in all versions.
         ask("GET", "status", &version).ok();
         ask("GET", "sessions", &version).ok();
     }
     ask("GET", "asks", "holdpoint-api: 2\r\n").ok();
-    for (path, status) in [("sessions//prompts", 404), ("sessions/UPPER/prompts", 404), ("asks/1/answer", 400)] {
+    for (path, status) in
+        [("sessions//prompts", 404), ("sessions/UPPER/prompts", 404), ("asks/1/answer", 400)]
+    {
         let answer = api.post(path, &json!({ "text": "x", "type": "resume" }));
         assert_eq!(answer.status, status, "{path}: {}", answer.text());
     }
@@ -355,19 +396,28 @@ fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
         let refused = open(more).error(400);
         assert!(refused.code == "malformed" && refused.message.contains(field), "{refused:?}");
     }
-    let behind = api.post(&format!("sessions/{session}/prompts"), &json!({ "text": "say x", "txt": "" })).error(400);
+    let behind = api
+        .post(&format!("sessions/{session}/prompts"), &json!({ "text": "say x", "txt": "" }))
+        .error(400);
     assert!(behind.message.contains("`txt`"), "{behind:?}");
     for (answer, field) in [
         (json!({ "type": "approve", "alway": true }), "`alway`"),
         (json!({ "type": "deny", "reson": "it is late" }), "`reson`"),
-        (json!({ "type": "reply", "answers": [{ "id": "a", "answer": "b", "note": "c" }] }), "`note`"),
+        (
+            json!({ "type": "reply", "answers": [{ "id": "a", "answer": "b", "note": "c" }] }),
+            "`note`",
+        ),
     ] {
         let refused = api.post(&format!("asks/{session}.1/answer"), &answer).error(400);
         assert!(refused.code == "malformed" && refused.message.contains(field), "{refused:?}");
     }
     for part in ["after=x", "limit=-1", "limt=5", "snapshots=yes"] {
-        let refused = ask("GET", &format!("sessions/{session}/events?after=1&{part}"), "").error(400);
-        assert!(refused.code == "malformed" && refused.message.contains(&format!("`{part}`")), "{refused:?}");
+        let refused =
+            ask("GET", &format!("sessions/{session}/events?after=1&{part}"), "").error(400);
+        assert!(
+            refused.code == "malformed" && refused.message.contains(&format!("`{part}`")),
+            "{refused:?}"
+        );
     }
     // Pipelined requests are answered in order. The server may close the connection after any
     // response (RFC 9112, section 9.3.2), and actix-http does if only a part of the next request
@@ -380,7 +430,8 @@ fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
         std::thread::scope(|scope| {
             let api = &api;
             scope.spawn(move || {
-                let mut requests = (before..many).map(|n| api.request("GET", &format!("nothing/{n}"), "", b""));
+                let mut requests =
+                    (before..many).map(|n| api.request("GET", &format!("nothing/{n}"), "", b""));
                 requests.try_for_each(|request| sends.send(&request))
             });
             while answered < many && !reads.is_at_end() {

@@ -71,8 +71,11 @@ async fn has_all(house: &DaemonWorld, busy: Busy, round: usize) {
     let mut log = Vec::new();
     while events.next_past(&mut log, 1000).await > 0 {}
     assert!(log.is_sorted_by(|left, right| left.seq < right.seq), "round {round}: numbers rise");
-    let facts: BTreeMap<u64, &Event> =
-        log.iter().filter(|event| event.fact().is_some()).map(|event| (event.seq, &**event)).collect();
+    let facts: BTreeMap<u64, &Event> = log
+        .iter()
+        .filter(|event| event.fact().is_some())
+        .map(|event| (event.seq, &**event))
+        .collect();
     let seen = busy.seen.lock().unwrap();
     for event in &seen.facts {
         assert_eq!(facts.get(&event.seq), Some(&&**event), "round {round}");
@@ -81,23 +84,37 @@ async fn has_all(house: &DaemonWorld, busy: Busy, round: usize) {
         facts.values().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
     };
     for prompt in &seen.prompts {
-        let accepted = count(&|fact| matches!(fact, Fact::PromptAccepted { prompt: of, .. } if of == prompt));
+        let accepted =
+            count(&|fact| matches!(fact, Fact::PromptAccepted { prompt: of, .. } if of == prompt));
         assert_eq!(accepted, 1, "round {round}: prompt {prompt}");
         // The prompt became a turn, was returned, or still waits under the hold of the restart.
-        let ended = count(&|fact| matches!(fact, Fact::TurnStarted { prompt: of, .. } if of == prompt))
-            + count(&|fact| matches!(fact, Fact::PromptReturned { prompt: of, .. } if of == prompt));
+        let ended =
+            count(&|fact| matches!(fact, Fact::TurnStarted { prompt: of, .. } if of == prompt))
+                + count(
+                    &|fact| matches!(fact, Fact::PromptReturned { prompt: of, .. } if of == prompt),
+                );
         let waits = session.snapshot().queue.iter().any(|queued| queued.prompt == *prompt);
         assert_eq!(ended + usize::from(waits), 1, "round {round}: prompt {prompt}");
     }
     let raised = count(&|fact| matches!(fact, Fact::AskRaised { .. }));
-    let denied = count(&|fact| matches!(fact, Fact::AskAnswered { answer: Answer::Deny { .. }, .. }));
-    let closed = count(&|fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::Restart, .. }));
+    let denied =
+        count(&|fact| matches!(fact, Fact::AskAnswered { answer: Answer::Deny { .. }, .. }));
+    let closed =
+        count(&|fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::Restart, .. }));
     let open = session.snapshot().asks.len();
-    assert_eq!(raised, denied + closed + open, "round {round}: every ask was answered or closed, or is open");
+    assert_eq!(
+        raised,
+        denied + closed + open,
+        "round {round}: every ask was answered or closed, or is open"
+    );
     assert!(!seen.denied || denied == 1, "round {round}: no saved answer is lost");
     let turns = count(&|fact| matches!(fact, Fact::TurnStarted { .. }));
     let over = count(&|fact| matches!(fact, Fact::TurnFinished { .. }));
-    assert_eq!(turns, over + open, "round {round}: every cut turn has ended, except those that wait for an answer");
+    assert_eq!(
+        turns,
+        over + open,
+        "round {round}: every cut turn has ended, except those that wait for an answer"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -122,7 +139,10 @@ async fn t_u1_m_b7_a_kill_at_any_moment_loses_no_acknowledged_fact() {
             sessions.push(busy.session.id().clone());
             has_all(&house, busy, round).await;
         }
-        assert!(!house.0.work("made").exists(), "round {round}: nothing was allowed without an answer");
+        assert!(
+            !house.0.work("made").exists(),
+            "round {round}: nothing was allowed without an answer"
+        );
     }
     // Every session of every round is listed and can be opened.
     let listed = house.sessions().list().await.unwrap();

@@ -30,11 +30,20 @@ async fn t_f13_each_attach_and_answer_is_logged_with_its_client() {
     session.attach(AttachFrom::start()).await.err().expect("it is closed");
     let log = house.last_words();
     let who = format!("pid {}", std::process::id());
-    for (act, times) in [("attach accepted", 1), ("attach refused", 1), ("answer accepted", 1), ("answer refused", 2)] {
-        let lines: Vec<_> = log.lines().filter(|line| line.contains("daemon::api") && line.contains(act)).collect();
+    for (act, times) in [
+        ("attach accepted", 1),
+        ("attach refused", 1),
+        ("answer accepted", 1),
+        ("answer refused", 2),
+    ] {
+        let lines: Vec<_> =
+            log.lines().filter(|line| line.contains("daemon::api") && line.contains(act)).collect();
         assert_eq!(lines.len(), times, "{act}: {log}");
         for line in lines {
-            assert!(line.starts_with("20") && line.contains(&who) && line.contains("test"), "{line}");
+            assert!(
+                line.starts_with("20") && line.contains(&who) && line.contains("test"),
+                "{line}"
+            );
         }
     }
 }
@@ -77,9 +86,17 @@ async fn nothing_is_told(key: &str) {
     // Without the last one, a password, which only its position in an address gives away.
     let all = PLANTED[..11].join(" ");
     let echo = format!(r#"{{"command":"echo {all}; : https://me:{key}@host/?key={key}"}}"#);
-    server.reply(Reply::calls([("shell", echo.as_str())])).reply(Reply::status(500, &[("x-echo", key)], &all));
+    server.reply(Reply::calls([("shell", echo.as_str())])).reply(Reply::status(
+        500,
+        &[("x-echo", key)],
+        &all,
+    ));
     server.reply(Reply::status(401, &[], &all));
-    let session = house.sessions().open(house.session().model("openai/scripted").name("secrets")).await.unwrap();
+    let session = house
+        .sessions()
+        .open(house.session().model("openai/scripted").name("secrets"))
+        .await
+        .unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt(format!("use https://me:{key}@host/?key={key} and {all}")).await.unwrap();
     wait_turn_finished(&mut events).await;
@@ -92,7 +109,10 @@ async fn nothing_is_told(key: &str) {
     for planted in PLANTED {
         let told: Vec<_> = log.lines().filter(|line| line.contains(planted)).collect();
         assert!(told.is_empty(), "{key}: {planted}: {told:#?}");
-        assert!(!status.out.contains(planted) && !status.err.contains(planted), "{key}: {planted}: {status:#?}");
+        assert!(
+            !status.out.contains(planted) && !status.err.contains(planted),
+            "{key}: {planted}: {status:#?}"
+        );
     }
 }
 
@@ -119,12 +139,18 @@ async fn m_f2_a_session_is_logged_at_debug_level_while_it_is_debugged() {
     assert!(house.sessions().look("close").await.unwrap().is_debug_enabled);
     let log = work().await;
     let (id, others) = (close.id().as_str(), other.id().as_str());
-    for said in ["model request sent", "model answer received", "policy verdict", "call ended", "saved"] {
-        let told = |line: &&str| line.contains(" DEBUG ") && line.contains(id) && line.contains(said);
+    for said in
+        ["model request sent", "model answer received", "policy verdict", "call ended", "saved"]
+    {
+        let told =
+            |line: &&str| line.contains(" DEBUG ") && line.contains(id) && line.contains(said);
         assert!(log.lines().any(|line| told(&line)), "no line contains `{said}`: {log}");
     }
     assert_eq!(debugged(&log, others), 0, "only the one: {log}");
-    assert!(!log.lines().any(|line| line.contains(" DEBUG ") && !line.contains("holdpoint")), "only ours: {log}");
+    assert!(
+        !log.lines().any(|line| line.contains(" DEBUG ") && !line.contains("holdpoint")),
+        "only ours: {log}"
+    );
     // The setting is a fact and stays until it is switched off.
     for (enabled, more) in [(None, true), (Some(false), false)] {
         house.start();
@@ -137,6 +163,10 @@ async fn m_f2_a_session_is_logged_at_debug_level_while_it_is_debugged() {
         close.settled().await.unwrap();
         let log = house.last_words();
         let since: Vec<_> = log.lines().skip(before).collect();
-        assert_eq!(since.iter().any(|line| line.contains("model request sent")), more, "{since:#?}");
+        assert_eq!(
+            since.iter().any(|line| line.contains("model request sent")),
+            more,
+            "{since:#?}"
+        );
     }
 }

@@ -27,7 +27,8 @@ fn m_b7_a_run_whose_daemon_is_killed_is_held_and_resumes_its_iteration() {
     house.signal(Signal::KILL);
     house.wait_gone();
 
-    let shown: Snapshot = serde_json::from_str(&house.run(&["show", "--json", &session]).code(0).out).unwrap();
+    let shown: Snapshot =
+        serde_json::from_str(&house.run(&["show", "--json", &session]).code(0).out).unwrap();
     assert!(matches!(shown.hold, Hold::Standing { cause: HoldCause::Restored, .. }), "{shown:#?}");
     let run = shown.run.unwrap();
     assert_eq!((run.progress.iteration, run.cut, run.progress.working_since), (1, true, None));
@@ -37,9 +38,11 @@ fn m_b7_a_run_whose_daemon_is_killed_is_held_and_resumes_its_iteration() {
     house.run(&["release", &session]).code(0);
     wait_for_lines(&house, "made", 2);
     let events = house.run(&["logs", "--json", &session]).code(0).out;
-    let events: Vec<Event> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<Event> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let facts = || events.iter().filter_map(|event| event.fact());
-    let resumed = |fact: &Fact| matches!(fact, Fact::IterationStarted { iteration: 1, resumed: true, .. });
+    let resumed =
+        |fact: &Fact| matches!(fact, Fact::IterationStarted { iteration: 1, resumed: true, .. });
     assert_eq!(facts().filter(|fact| resumed(fact)).count(), 1);
     let cut = facts().any(|fact| {
         matches!(fact, Fact::ToolFinished(result)

@@ -24,7 +24,11 @@ fn floods(api: &Api, sessions: usize) {
                 let mut stream = api.attach(session, "");
                 api.prompt(session, FLOOD);
                 // To its end, or until the stream lags.
-                while stream.next().is_some_and(|frame| !frame.event().is_some_and(|event| is_end(&event))) {}
+                while stream
+                    .next()
+                    .is_some_and(|frame| !frame.event().is_some_and(|event| is_end(&event)))
+                {
+                }
                 api.settled(session);
                 // A session with unsaved facts refuses to close.
                 api.wait_saved(session);
@@ -50,7 +54,12 @@ fn t_t8_the_memory_of_floods_is_returned() {
     let by = Instant::now() + patience();
     let kept = || house.resident().saturating_sub(before);
     while kept() > MOST {
-        assert!(Instant::now() < by, "{} of {} KiB are kept", kept() / 1024, (peak - before) / 1024);
+        assert!(
+            Instant::now() < by,
+            "{} of {} KiB are kept",
+            kept() / 1024,
+            (peak - before) / 1024
+        );
         std::thread::yield_now();
     }
     println!("{} of {} KiB are kept", kept() / 1024, (peak - before) / 1024);

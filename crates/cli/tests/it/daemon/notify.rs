@@ -31,7 +31,11 @@ async fn an_ask_answered_before_its_notification_is_not_notified() {
     house.0.config(&format!("[notify]\ncommand = 'echo $HOLDPOINT_NAME >> ~/told; {waits}'\n"));
     house.start();
     let asks = async |name: &str| {
-        let session = house.sessions().open(house.session().policy(PolicyMode::Ask).name(name)).await.unwrap();
+        let session = house
+            .sessions()
+            .open(house.session().policy(PolicyMode::Ask).name(name))
+            .await
+            .unwrap();
         session.prompt("shell: touch a").await.unwrap();
         session
     };
@@ -45,7 +49,9 @@ async fn an_ask_answered_before_its_notification_is_not_notified() {
     let id = late.id().clone();
     let mut shown = async |open: bool| loop {
         match news.next().await.unwrap() {
-            SessionNews::Session(now) if now.id == id && now.waits_for.is_some() == open => return now.waits_for,
+            SessionNews::Session(now) if now.id == id && now.waits_for.is_some() == open => {
+                return now.waits_for;
+            }
             _ => {}
         }
     };
@@ -61,7 +67,8 @@ async fn an_ask_answered_before_its_notification_is_not_notified() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_ask_is_notified_once() {
     let house = DaemonWorld::new();
-    let line = "$HOLDPOINT_ASK $HOLDPOINT_SESSION $HOLDPOINT_NAME $HOLDPOINT_TOOL $HOLDPOINT_MESSAGE";
+    let line =
+        "$HOLDPOINT_ASK $HOLDPOINT_SESSION $HOLDPOINT_NAME $HOLDPOINT_TOOL $HOLDPOINT_MESSAGE";
     house.0.config(&format!("[notify]\ncommand = 'echo \"{line}\" >> ~/told'\n"));
     house.start();
     let open = house.session().policy(PolicyMode::Ask).name("one");
@@ -80,7 +87,8 @@ async fn each_ask_is_notified_once() {
     house.wait_gone();
     house.start();
     house.sessions().get(session.id().as_str()).await.unwrap();
-    let other = house.sessions().open(house.session().policy(PolicyMode::Ask).name("two")).await.unwrap();
+    let other =
+        house.sessions().open(house.session().policy(PolicyMode::Ask).name("two")).await.unwrap();
     other.prompt("shell: touch c").await.unwrap();
     let lines = notifications(&house, 3);
     assert!(lines.len() == 3 && lines[2].contains(" two shell "), "{lines:?}");
@@ -108,7 +116,9 @@ async fn the_notify_command_and_its_processes_end_with_the_daemon() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_with_any_characters_is_notified() {
     let house = DaemonWorld::new();
-    house.0.config("[notify]\ncommand = 'echo \"$HOLDPOINT_NAME: $HOLDPOINT_MESSAGE\" >> ~/told'\n");
+    house
+        .0
+        .config("[notify]\ncommand = 'echo \"$HOLDPOINT_NAME: $HOLDPOINT_MESSAGE\" >> ~/told'\n");
     house.start();
     let asks = async |name: &str, question: &str| {
         let input = serde_json::json!({ "questions": [{ "id": "a", "header": "A", "question": question }] });
@@ -119,7 +129,11 @@ async fn a_question_with_any_characters_is_notified() {
     assert_eq!(notifications(&house, 1), ["nul: How\\u{0}ever?"]);
     asks("long", &"漢".repeat(2_000)).await;
     let long = &notifications(&house, 2)[1];
-    assert!(long.starts_with("long: 漢") && long.ends_with("漢…") && long.len() < 5000, "{} bytes", long.len());
+    assert!(
+        long.starts_with("long: 漢") && long.ends_with("漢…") && long.len() < 5000,
+        "{} bytes",
+        long.len()
+    );
 }
 
 /// The command runs on the user's current desktop, and not where the daemon was started.
@@ -141,7 +155,8 @@ async fn the_command_has_the_desktop_of_the_client_that_connected_last() {
         house.sessions().open(open).await.unwrap().prompt("shell: touch a").await.unwrap();
         notifications(&house, asked).pop().unwrap()
     };
-    let (bus, key) = (("DBUS_SESSION_BUS_ADDRESS", "unix:path=/a,guid=1"), ("XAUTHORITY", "/home/me/a key"));
+    let (bus, key) =
+        (("DBUS_SESSION_BUS_ADDRESS", "unix:path=/a,guid=1"), ("XAUTHORITY", "/home/me/a key"));
     run(&["daemon", "start"], &[("DISPLAY", ":start"), key]);
     assert_eq!(next().await, "1: :start  /home/me/a key   run");
     // A client without a desktop changes nothing.

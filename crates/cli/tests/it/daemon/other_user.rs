@@ -37,7 +37,8 @@ fn world(theirs: &[&str]) -> World {
 
 /// Runs the program with only `PATH` and these folders in its environment.
 fn command(world: &World, before: &[&str], variables: &[(&str, &str)], args: &[&str]) -> Command {
-    let mut words = before.iter().copied().chain([program().to_str().unwrap()]).chain(args.iter().copied());
+    let mut words =
+        before.iter().copied().chain([program().to_str().unwrap()]).chain(args.iter().copied());
     let mut command = Command::new(words.next().unwrap());
     command.args(words).current_dir("/").env_clear().env("PATH", std::env::var("PATH").unwrap());
     command.envs(variables.iter().map(|(name, folder)| (name, world.path(folder))));
@@ -63,7 +64,11 @@ fn t_h4_root_makes_nothing_in_another_users_folders() {
         (&["home"][..], &[home][..], "home"),
         (&["home", "home/.local"], &[home], "home/.local"),
         (&["home", "home/.local/share"], &[home], "home/.local/share"),
-        (&["home", "home/.local/share", "home/.local/share/holdpoint"], &[home], "home/.local/share"),
+        (
+            &["home", "home/.local/share", "home/.local/share/holdpoint"],
+            &[home],
+            "home/.local/share",
+        ),
         // `su`, which keeps these variables.
         (&["run"], &[home, ("XDG_RUNTIME_DIR", "run")], "run"),
         (&["run", "run/holdpoint"], &[home, ("XDG_RUNTIME_DIR", "run")], "run"),
@@ -86,9 +91,14 @@ fn t_h4_root_makes_nothing_in_another_users_folders() {
             &[],
         ] {
             let ran = Ran::of(command(&world, &[], variables, args));
-            let (error, hint) = ran.err.split_once("hint: ").unwrap_or_else(|| panic!("{args:?}: {ran:?}"));
-            let expected = format!("{} belongs to another user (uid {OTHER})", world.path(named).display());
-            assert!(ran.code == Some(2) && error.contains(&expected), "{theirs:?} {args:?}: {ran:?}");
+            let (error, hint) =
+                ran.err.split_once("hint: ").unwrap_or_else(|| panic!("{args:?}: {ran:?}"));
+            let expected =
+                format!("{} belongs to another user (uid {OTHER})", world.path(named).display());
+            assert!(
+                ran.code == Some(2) && error.contains(&expected),
+                "{theirs:?} {args:?}: {ran:?}"
+            );
             assert!(hint.contains("--state-dir") && hint.contains("sudo -H"), "{args:?}: {ran:?}");
             assert_eq!(below(&world.path("")), before, "{theirs:?} {args:?}");
         }
@@ -110,7 +120,10 @@ fn t_h4_root_makes_no_state_in_another_users_folder() {
             &[("HOME", "home")],
             &["--state-dir", &dir, "daemon", "start", "--idle-stop", "1s"],
         ));
-        assert!(ran.code == Some(2) && ran.err.contains("belongs to another user"), "{dir}: {ran:?}");
+        assert!(
+            ran.code == Some(2) && ran.err.contains("belongs to another user"),
+            "{dir}: {ran:?}"
+        );
     }
     assert_eq!(below(&world.path("theirs")), before);
 }
@@ -121,7 +134,12 @@ fn t_h4_the_other_user_has_a_daemon_there_and_root_has_one_elsewhere() {
         return;
     }
     let other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
-    let may_run = Command::new(other[0]).args(&other[1..]).args(["test", "-x"]).arg(program()).status().unwrap();
+    let may_run = Command::new(other[0])
+        .args(&other[1..])
+        .args(["test", "-x"])
+        .arg(program())
+        .status()
+        .unwrap();
     if !may_run.success() {
         println!("skipped: another user may not run {}", program().display());
         return;

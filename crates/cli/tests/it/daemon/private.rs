@@ -49,8 +49,14 @@ fn t_f1_folders_and_socket_are_private_at_every_moment() {
                         assert!(!private, "round {round}: {name} was created with another mode");
                         told += usize::from(name.ends_with(".sock"));
                     }
-                    assert!(mode(&folder).is_none_or(|mode| mode == 0o700), "round {round}: the folder");
-                    assert!(mode(&house.data()).is_none_or(|mode| mode == 0o700), "round {round}: the data");
+                    assert!(
+                        mode(&folder).is_none_or(|mode| mode == 0o700),
+                        "round {round}: the folder"
+                    );
+                    assert!(
+                        mode(&house.data()).is_none_or(|mode| mode == 0o700),
+                        "round {round}: the data"
+                    );
                     if let Some(mode) = mode(&socket) {
                         assert_eq!(mode, 0o600, "round {round}: the socket");
                         seen += 1;
@@ -90,7 +96,10 @@ impl Changes {
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
         let mut all = Vec::new();
         while let Ok(event) = reader.next() {
-            let name = event.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = event
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default();
             all.push((name, event.events()));
         }
         all
@@ -175,7 +184,8 @@ fn t_f2_another_user_is_refused_by_peer_credentials() {
     let house = DaemonWorld::new();
     house.start();
     let folder = house.socket().parent().unwrap().to_owned();
-    for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(house.0.path(""))) {
+    for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(house.0.path("")))
+    {
         set_mode(above, 0o755);
     }
     let connect = || {
@@ -200,5 +210,8 @@ fn t_f2_another_user_is_refused_by_peer_credentials() {
     let ours = ask(UnixStream::connect(house.socket()).unwrap(), "/v1/status", "");
     assert!(ours.starts_with("HTTP/1.1 200"), "{ours}");
     let log = house.last_words();
-    assert!(log.lines().any(|line| line.contains("refused") && line.contains("uid 65534")), "{log}");
+    assert!(
+        log.lines().any(|line| line.contains("refused") && line.contains("uid 65534")),
+        "{log}"
+    );
 }

@@ -21,7 +21,8 @@ struct TlsSetup {
 
 impl TlsSetup {
     fn new(name: &str) -> Self {
-        let (house, server, ca) = (DaemonWorld::new(), ModelServer::start(), Authority::new("ours"));
+        let (house, server, ca) =
+            (DaemonWorld::new(), ModelServer::start(), Authority::new("ours"));
         server.answer(|_| Reply::text(["hi there"]));
         let tls = TlsServer::signed(&ca, &[name], server.address());
         fs::write(house.0.work("ca.pem"), ca.pem()).unwrap();
@@ -32,7 +33,10 @@ impl TlsSetup {
     /// The program, with a model at `base_url`.
     fn command(&self, base_url: &str, args: &[&str], env: &[(&str, &str)]) -> Command {
         let mut command = self.house.0.command(args);
-        command.env("OPENAI_BASE_URL", base_url).env("OPENAI_API_KEY", "sk-0123").envs(env.iter().copied());
+        command
+            .env("OPENAI_BASE_URL", base_url)
+            .env("OPENAI_API_KEY", "sk-0123")
+            .envs(env.iter().copied());
         command
     }
 }
@@ -57,12 +61,21 @@ fn m_e2_each_session_trusts_the_authorities_of_its_own_environment() {
         let trusting = place.command(&url, &RUN, trusts).spawn().unwrap();
         let _ = place.server.request(before);
         // While the request of the trusting client is open.
-        for (env, named) in [(None, "or name it in SSL_CERT_FILE"), (Some(("SSL_CERT_FILE", theirs)), theirs)] {
+        for (env, named) in
+            [(None, "or name it in SSL_CERT_FILE"), (Some(("SSL_CERT_FILE", theirs)), theirs)]
+        {
             let ran = Ran::of(place.command(&url, &RUN, env.as_slice())).code(1);
-            assert!(ran.err.contains("UnknownIssuer") && ran.err.contains(named), "{daemons}: {ran:#?}");
+            assert!(
+                ran.err.contains("UnknownIssuer") && ran.err.contains(named),
+                "{daemons}: {ran:#?}"
+            );
         }
-        let missing = Ran::of(place.command(&url, &RUN, &[("SSL_CERT_FILE", "/nowhere/ca.pem")])).code(1);
-        assert!(missing.err.contains("SSL_CERT_FILE can't be used: /nowhere/ca.pem: No such file"), "{missing:#?}");
+        let missing =
+            Ran::of(place.command(&url, &RUN, &[("SSL_CERT_FILE", "/nowhere/ca.pem")])).code(1);
+        assert!(
+            missing.err.contains("SSL_CERT_FILE can't be used: /nowhere/ca.pem: No such file"),
+            "{missing:#?}"
+        );
         assert!(missing.err.contains("hint: set SSL_CERT_FILE to a file"), "{missing:#?}");
         gate.open();
         let ended = trusting.wait_with_output().unwrap();
@@ -84,7 +97,9 @@ fn files_containing(folder: &Path, texts: &[&str]) -> Vec<String> {
         if path.is_dir() {
             found.extend(files_containing(&path, texts));
         } else if let Ok(bytes) = fs::read(&path)
-            && texts.iter().any(|text| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
+            && texts
+                .iter()
+                .any(|text| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
         {
             found.push(path.display().to_string());
         }
@@ -115,7 +130,9 @@ fn m_e2_a_proxy_password_is_never_saved_and_each_client_brings_it() {
     run(&wait, &[]);
     assert!(run(&["logs", "one"], &[]).contains("hi there"));
     // After a restart, the proxies and keys are those of the client that uses the session.
-    for (env, answers) in [(&[ca][..], false), (&[ca, ("https_proxy", &*wrong)][..], false), (&through[..], true)] {
+    for (env, answers) in
+        [(&[ca][..], false), (&[ca, ("https_proxy", &*wrong)][..], false), (&through[..], true)]
+    {
         let before = place.server.requests().len();
         run(&["daemon", "restart"], &[]);
         run(&["prompt", "one", "again"], env);
@@ -124,8 +141,19 @@ fn m_e2_a_proxy_password_is_never_saved_and_each_client_brings_it() {
     }
     let logs = run(&["logs", "one"], &[]);
     assert!(logs.contains("dns error"), "{logs}");
-    assert!(logs.contains(&format!("the proxy http://{} (https_proxy) rejects the user", proxy.address)), "{logs}");
-    for args in [&["list", "--json"][..], &["show", "one", "--json"], &["status", "--json"], &["export", "one"]] {
+    assert!(
+        logs.contains(&format!(
+            "the proxy http://{} (https_proxy) rejects the user",
+            proxy.address
+        )),
+        "{logs}"
+    );
+    for args in [
+        &["list", "--json"][..],
+        &["show", "one", "--json"],
+        &["status", "--json"],
+        &["export", "one"],
+    ] {
         run(args, &[]);
     }
     run(&["daemon", "stop"], &[]);

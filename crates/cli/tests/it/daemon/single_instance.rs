@@ -31,7 +31,8 @@ fn t_n1_fifty_commands_at_once_start_one_daemon_and_all_are_served() {
 fn t_n1_of_fifty_concurrent_daemons_one_runs_and_the_others_report_it() {
     for round in 0..rounds(2, 20) {
         let house = DaemonWorld::new();
-        let mut crowd: Vec<Child> = (0..CROWD).map(|_| house.0.command(&["daemon"]).spawn().unwrap()).collect();
+        let mut crowd: Vec<Child> =
+            (0..CROWD).map(|_| house.0.command(&["daemon"]).spawn().unwrap()).collect();
         let mut left = 0;
         // All but one end by themselves; that one holds the claim.
         while left < CROWD - 1 {
@@ -48,7 +49,10 @@ fn t_n1_of_fifty_concurrent_daemons_one_runs_and_the_others_report_it() {
             let outcome = child.wait_with_output().unwrap();
             let said = String::from_utf8(outcome.stderr).unwrap();
             assert_eq!(outcome.status.code(), Some(1), "round {round}: {said}");
-            assert!(said.contains("a daemon is already running") && said.contains("hint: "), "round {round}: {said}");
+            assert!(
+                said.contains("a daemon is already running") && said.contains("hint: "),
+                "round {round}: {said}"
+            );
         }
     }
 }

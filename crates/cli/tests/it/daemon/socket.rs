@@ -23,11 +23,18 @@ fn t_n2_leftovers_of_a_dead_daemon_do_not_prevent_a_start() {
     let first = house.start();
     house.signal(Signal::KILL);
     house.wait_gone();
-    assert!(fs::symlink_metadata(house.socket()).unwrap().file_type().is_socket(), "the daemon could not clean up");
+    assert!(
+        fs::symlink_metadata(house.socket()).unwrap().file_type().is_socket(),
+        "the daemon could not clean up"
+    );
     // Its process id now belongs to another program.
     let mut other = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap();
     let lock = house.data().join("daemon.lock");
-    fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&first.to_string(), &other.id().to_string())).unwrap();
+    fs::write(
+        &lock,
+        fs::read_to_string(&lock).unwrap().replace(&first.to_string(), &other.id().to_string()),
+    )
+    .unwrap();
     house.run(&["status"]).code(3);
     assert!(house.run(&["daemon", "stop"]).code(0).out.contains("is not running"));
     house.run(&["daemon", "start"]).code(0);
@@ -57,7 +64,11 @@ fn t_n4_a_file_in_the_place_of_the_socket_is_refused_and_kept() {
         let before = fs::symlink_metadata(house.socket()).unwrap();
         house.refuses(1, &["is in the way"]);
         let after = fs::symlink_metadata(house.socket()).unwrap();
-        assert_eq!((before.file_type(), before.len()), (after.file_type(), after.len()), "{what} stays");
+        assert_eq!(
+            (before.file_type(), before.len()),
+            (after.file_type(), after.len()),
+            "{what} stays"
+        );
     }
 }
 
@@ -77,10 +88,15 @@ fn m_e2_a_socket_path_that_is_too_long_is_an_error() {
     let house = DaemonWorld::new();
     // `/run/holdpoint.sock` is appended, and the limit is 107 bytes.
     let base = house.0.path("s").display().to_string();
-    let dir = |length: usize| format!("{base}{}", "x".repeat(length - base.len() - "/run/holdpoint.sock".len()));
+    let dir = |length: usize| {
+        format!("{base}{}", "x".repeat(length - base.len() - "/run/holdpoint.sock".len()))
+    };
     for args in [&["daemon"][..], &["daemon", "start"], &["status"]] {
         let ran = house.run(&[&["--state-dir", &dir(108)], args].concat()).code(2);
-        assert!(ran.err.contains("108 bytes") && ran.err.contains("107") && ran.err.contains("hint: "), "{ran:#?}");
+        assert!(
+            ran.err.contains("108 bytes") && ran.err.contains("107") && ran.err.contains("hint: "),
+            "{ran:#?}"
+        );
     }
     house.run(&["--state-dir", &dir(107), "daemon", "start"]).code(0);
     house.run(&["--state-dir", &dir(107), "daemon", "stop"]).code(0);

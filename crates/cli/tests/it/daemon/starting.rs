@@ -17,7 +17,11 @@ fn t_n7_a_daemon_inherits_nothing_from_its_starter() {
     let house = DaemonWorld::new();
     let mut shell = Command::new("bash");
     shell.args(["-c", "exec 9> held; exec \"$0\" daemon start"]).arg(program());
-    shell.current_dir(house.0.path("work")).env_clear().envs(house.0.env()).env("OPENAI_API_KEY", "sk-secret");
+    shell
+        .current_dir(house.0.path("work"))
+        .env_clear()
+        .envs(house.0.env())
+        .env("OPENAI_API_KEY", "sk-secret");
     Ran::of(shell).code(0);
     let pid = house.pid();
     let about = |what: &str| fs::read_link(format!("/proc/{pid}/{what}")).unwrap();
@@ -27,14 +31,19 @@ fn t_n7_a_daemon_inherits_nothing_from_its_starter() {
     }
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     for file in files.filter_map(|file| fs::read_link(file.unwrap().path()).ok()) {
-        assert!(!file.starts_with(house.0.path("work")), "the daemon keeps {} open", file.display());
+        assert!(
+            !file.starts_with(house.0.path("work")),
+            "the daemon keeps {} open",
+            file.display()
+        );
     }
     // The session is field 6 of stat, counted past the name.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap().to_owned();
     assert_eq!(session, pid.to_string(), "the daemon leads its own session");
     let environ = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
-    let mut names: Vec<_> = environ.split_terminator('\0').map(|one| one.split('=').next().unwrap()).collect();
+    let mut names: Vec<_> =
+        environ.split_terminator('\0').map(|one| one.split('=').next().unwrap()).collect();
     names.sort_unstable();
     assert_eq!(names, ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]);
 }
@@ -85,7 +94,9 @@ fn the_command_reports_why_the_daemon_does_not_start() {
 
 #[test]
 fn the_starter_sets_the_daemons_log_levels() {
-    for (levels, info) in [(None, true), (Some("holdpoint=warn"), false), (Some("holdpoint=info"), true)] {
+    for (levels, info) in
+        [(None, true), (Some("holdpoint=warn"), false), (Some("holdpoint=info"), true)]
+    {
         let house = DaemonWorld::new();
         let mut start = house.0.command(&["daemon", "start"]);
         start.envs(levels.map(|levels| ("HOLDPOINT_LOG", levels)));

@@ -11,9 +11,13 @@ use crate::world::Ran;
 fn without_a_daemon_it_says_so_and_starts_none() {
     let house = DaemonWorld::new();
     assert!(house.run(&["status"]).code(3).out.contains("is not running"));
-    let json: serde_json::Value = serde_json::from_str(&house.run(&["status", "--json"]).code(3).out).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&house.run(&["status", "--json"]).code(3).out).unwrap();
     assert_eq!(json, serde_json::json!({ "pid": null }));
-    assert!(!house.data().exists() && !house.socket().exists(), "the status command creates nothing");
+    assert!(
+        !house.data().exists() && !house.socket().exists(),
+        "the status command creates nothing"
+    );
 }
 
 #[test]
@@ -40,19 +44,34 @@ fn status_shows_version_socket_data_folder_and_counts() {
 fn m_e2_a_configuration_changed_since_the_start_is_reported() {
     let house = DaemonWorld::new();
     let tells = |what: &str| {
-        let [status, show] = [&["status"][..], &["config", "show"]].map(|args| house.run(args).code(0));
+        let [status, show] =
+            [&["status"][..], &["config", "show"]].map(|args| house.run(args).code(0));
         let hint = if what.is_empty() { "" } else { "hint: `holdpoint daemon restart` " };
         let told = format!("changed since the daemon read it: {what}\n");
-        assert_eq!(status.out.contains(&format!("\nconfig    {told}")), !what.is_empty(), "{status:#?}");
-        assert_eq!(show.err.starts_with(&format!("the configuration has {told}")), !what.is_empty(), "{show:#?}");
-        assert!([status.err, show.err].iter().all(|err| err.contains(hint) && err.is_empty() == what.is_empty()));
+        assert_eq!(
+            status.out.contains(&format!("\nconfig    {told}")),
+            !what.is_empty(),
+            "{status:#?}"
+        );
+        assert_eq!(
+            show.err.starts_with(&format!("the configuration has {told}")),
+            !what.is_empty(),
+            "{show:#?}"
+        );
+        assert!(
+            [status.err, show.err]
+                .iter()
+                .all(|err| err.contains(hint) && err.is_empty() == what.is_empty())
+        );
     };
     house.0.config("[limits]\nmax_sessions = 3\n");
     assert_eq!(house.run(&["config", "show"]).code(0).err, "", "no daemon is running");
     house.start();
     assert_eq!(house.status()["config"]["limits"]["max_sessions"], 3);
     tells("");
-    house.0.config("model = 'openai'\npolicy = 'all'\n[limits]\nmax_sessions = 3\n[tui]\nbell = false\n");
+    house.0.config(
+        "model = 'openai'\npolicy = 'all'\n[limits]\nmax_sessions = 3\n[tui]\nbell = false\n",
+    );
     tells("");
     house.0.config("log = 'debug'\n[limits]\nmax_sessions = 4\n[notify]\ncommand = 'true'\n[web]\nidle_minutes = 1\n");
     tells("[limits], log, [notify], [web]");
@@ -74,15 +93,26 @@ fn a_damaged_store_is_reported_where_sessions_are_missing() {
     std::fs::write(house.data().join("sessions.db"), "no database at all ".repeat(1_000)).unwrap();
     let listed = house.run(&["list"]).code(0);
     assert!(
-        listed.out.starts_with("No sessions.") && listed.err.contains("hint: the store was damaged"),
+        listed.out.starts_with("No sessions.")
+            && listed.err.contains("hint: the store was damaged"),
         "{listed:#?}"
     );
     let missed = house.run(&["logs", "one"]).code(1);
-    assert!(missed.err.contains("`holdpoint list` lists every session; the store was damaged"), "{missed:#?}");
+    assert!(
+        missed.err.contains("`holdpoint list` lists every session; the store was damaged"),
+        "{missed:#?}"
+    );
     let missed = house.run(&["interrupt", "one", "two"]).code(1);
-    assert_eq!(missed.err.matches("lists every session; the store was damaged").count(), 2, "{missed:#?}");
+    assert_eq!(
+        missed.err.matches("lists every session; the store was damaged").count(),
+        2,
+        "{missed:#?}"
+    );
     let status = house.run(&["status"]).code(0).out;
-    assert!(status.contains("is kept as") && status.contains("no session can be read from it"), "{status}");
+    assert!(
+        status.contains("is kept as") && status.contains("no session can be read from it"),
+        "{status}"
+    );
 }
 
 /// A listed session that has lost all of its facts can be deleted, as the error suggests.
@@ -93,12 +123,16 @@ fn a_session_without_facts_is_reported_and_can_be_deleted() {
     house.run(&["wait", "one"]).code(0);
     house.run(&["daemon", "stop"]).code(0);
     // The first page of the table of facts.
-    let database = std::fs::OpenOptions::new().write(true).open(house.data().join("sessions.db")).unwrap();
+    let database =
+        std::fs::OpenOptions::new().write(true).open(house.data().join("sessions.db")).unwrap();
     database.write_all_at(&[0xa5; 4_096], 3 * 4_096).unwrap();
     assert!(house.run(&["list"]).code(0).out.contains(" one "));
     for command in ["logs", "show", "export"] {
         let told = house.run(&[command, "one"]).code(1);
-        assert!(told.err.contains("is damaged: none of its events 1 to") && told.err.contains("holdpoint rm"));
+        assert!(
+            told.err.contains("is damaged: none of its events 1 to")
+                && told.err.contains("holdpoint rm")
+        );
     }
     assert_eq!(house.run(&["rm", "one"]).code(0).out, "one: deleted\n");
     assert!(house.run(&["list"]).code(0).out.starts_with("No sessions."));
@@ -122,13 +156,21 @@ fn t_u5_a_damaged_row_is_reported_wherever_its_session_is() {
     std::fs::write(&database, &bytes).unwrap();
 
     let damage = " can't be read";
-    let one = |text: &str| text.lines().filter(|line| line.contains(damage) && line.contains("event")).count();
+    let one = |text: &str| {
+        text.lines().filter(|line| line.contains(damage) && line.contains("event")).count()
+    };
     let listed = house.run(&["list"]).code(0);
     assert_eq!(listed.out.matches("damaged, saved, idle").count(), 1, "{listed:#?}");
     assert!(listed.err.starts_with("damaged: one (") && one(&listed.err) == 1, "{listed:#?}");
-    let json: serde_json::Value = serde_json::from_str(&house.run(&["list", "--json"]).code(0).out).unwrap();
-    let of = |name: &str| json["sessions"].as_array().unwrap().iter().find(|session| session["name"] == name).unwrap();
-    assert_eq!((of("one")["gaps"].as_array().unwrap().len(), &of("two")["gaps"]), (1, &serde_json::Value::Null));
+    let json: serde_json::Value =
+        serde_json::from_str(&house.run(&["list", "--json"]).code(0).out).unwrap();
+    let of = |name: &str| {
+        json["sessions"].as_array().unwrap().iter().find(|session| session["name"] == name).unwrap()
+    };
+    assert_eq!(
+        (of("one")["gaps"].as_array().unwrap().len(), &of("two")["gaps"]),
+        (1, &serde_json::Value::Null)
+    );
     for shown in [house.run(&["show", "one"]), house.run(&["status"])] {
         let shown = shown.code(0).out;
         assert!(one(&shown) == 1 && shown.contains("damaged   "), "{shown}");
@@ -136,7 +178,10 @@ fn t_u5_a_damaged_row_is_reported_wherever_its_session_is() {
     assert_eq!(one(&house.run(&["show", "two"]).code(0).out), 0);
     // The session continues, and a prompt reports the events that the model does not know.
     let prompted = house.run(&["prompt", "one", "say more"]).code(0);
-    assert!(prompted.err.starts_with("damaged: event ") && one(&prompted.err) == 1, "{prompted:#?}");
+    assert!(
+        prompted.err.starts_with("damaged: event ") && one(&prompted.err) == 1,
+        "{prompted:#?}"
+    );
     house.run(&["wait", "one"]).code(0);
     let live = house.run(&["list"]).code(0);
     assert!(live.out.contains("damaged, idle") && one(&live.err) == 1, "{live:#?}");
@@ -165,9 +210,11 @@ fn start_fake_daemon(house: &DaemonWorld, api: u32) -> FakeDaemon {
             while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
                 line.clear();
             }
-            let body = format!("{{\"version\":\"7.8.9\",\"api\":{api},\"pid\":42,\"aWordOfLater\":true}}");
+            let body =
+                format!("{{\"version\":\"7.8.9\",\"api\":{api},\"pid\":42,\"aWordOfLater\":true}}");
             // A client that only probes the socket is gone.
-            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            let _ =
+                write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         }
     });
     FakeDaemon(house.socket())
@@ -179,7 +226,10 @@ fn a_daemon_of_another_version_is_reported_and_status_works() {
         let house = DaemonWorld::new();
         let _pretence = start_fake_daemon(&house, api);
         let ran = house.run(&["daemon", "start"]).code(1);
-        assert!(ran.err.contains("7.8.9") && ran.err.contains("pid 42") && ran.err.contains(hint), "{ran:#?}");
+        assert!(
+            ran.err.contains("7.8.9") && ran.err.contains("pid 42") && ran.err.contains(hint),
+            "{ran:#?}"
+        );
         assert!(house.run(&["status"]).code(0).out.contains("holdpoint 7.8.9"));
         assert_eq!(house.status()["api"], api);
     }
@@ -211,11 +261,26 @@ fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
     house.run(&["daemon", "stop"]).code(0);
     let after = lines(house.run(&["logs", "one"]).code(0));
     for line in ["out", "err", "1", "2", "3", "end"] {
-        assert_eq!(after.iter().filter(|shown| shown.trim() == format!("│ {line}")).count(), 1, "{line}: {after:?}");
+        assert_eq!(
+            after.iter().filter(|shown| shown.trim() == format!("│ {line}")).count(),
+            1,
+            "{line}: {after:?}"
+        );
     }
     assert_eq!(after, before);
     // Of a long output, the head and the tail are kept.
-    house.run(&["new", "--name", "two", "--model", "rehearsal", "--policy", "all", "shell: seq 20000"]).code(0);
+    house
+        .run(&[
+            "new",
+            "--name",
+            "two",
+            "--model",
+            "rehearsal",
+            "--policy",
+            "all",
+            "shell: seq 20000",
+        ])
+        .code(0);
     house.run(&["wait", "two"]).code(0);
     house.run(&["daemon", "stop"]).code(0);
     let long = lines(house.run(&["logs", "two"]).code(0));

@@ -44,13 +44,20 @@ fn m_e2_a_stopped_daemon_leaves_only_the_database_file() {
         api.prompt(&session, "say Hello.");
         api.settled(&session);
         house.run(&["daemon", "stop"]).code(0);
-        let there: Vec<_> = Sqlite::files(&house.data()).into_iter().map(|file| file.exists()).collect();
-        assert_eq!(there, [true, false, false, false], "the database, and nothing beside it: {}", house.log());
+        let there: Vec<_> =
+            Sqlite::files(&house.data()).into_iter().map(|file| file.exists()).collect();
+        assert_eq!(
+            there,
+            [true, false, false, false],
+            "the database, and nothing beside it: {}",
+            house.log()
+        );
     }
 }
 
 /// A command that survives every signal but KILL.
-const STUBBORN: &str = "shell: trap '' TERM INT HUP; setsid sleep 1000 & echo up; while true; do wait; done";
+const STUBBORN: &str =
+    "shell: trap '' TERM INT HUP; setsid sleep 1000 & echo up; while true; do wait; done";
 
 #[tokio::test]
 async fn t_n6_it_stops_with_a_tool_that_is_stuck_and_the_next_one_waits() {
@@ -70,7 +77,11 @@ async fn t_n6_it_stops_with_a_tool_that_is_stuck_and_the_next_one_waits() {
     }
     // The tool of the first daemon still has a second and a half.
     assert_ne!(house.start(), first);
-    assert_eq!(house.0.census.living(), [], "no process of the first daemon is left when the next one serves");
+    assert_eq!(
+        house.0.census.living(),
+        [],
+        "no process of the first daemon is left when the next one serves"
+    );
     let listed = house.sessions().list().await.unwrap();
     assert_eq!((listed.len(), listed[0].live), (1, false));
 }
@@ -79,7 +90,8 @@ async fn t_n6_it_stops_with_a_tool_that_is_stuck_and_the_next_one_waits() {
 /// once.
 #[test]
 fn m_b8_a_second_term_is_tidy_and_a_second_int_leaves_at_once() {
-    for (again, words) in [(Signal::TERM, "asked to stop again"), (Signal::INT, "exiting at once")] {
+    for (again, words) in [(Signal::TERM, "asked to stop again"), (Signal::INT, "exiting at once")]
+    {
         let house = DaemonWorld::new();
         house.0.config("[limits]\ngrace_ms = 1500\n");
         house.start();
@@ -107,7 +119,10 @@ async fn t_n6_it_stops_with_a_provider_that_is_stuck() {
     let house = DaemonWorld::new();
     let server = ModelServer::start();
     server.reply(Reply::silence());
-    house.0.config(&format!("[providers.openai]\nbase_url = '{}'\napi_key = 'sk-x'\n", server.base_url()));
+    house.0.config(&format!(
+        "[providers.openai]\nbase_url = '{}'\napi_key = 'sk-x'\n",
+        server.base_url()
+    ));
     house.start();
     let session = house.sessions().open(house.session().model("openai/scripted")).await.unwrap();
     session.prompt("go").await.unwrap();
@@ -237,7 +252,9 @@ fn t_n7_a_daemon_whose_folder_is_removed_is_found_again_with_its_asks() {
         }
     }
     assert_eq!((house.pid(), api.asks(&session, 1)), (pid, ask));
-    assert!(house.run(&["daemon", "stop"]).code(0).out.contains(&format!("(pid {pid}) has stopped")));
+    assert!(
+        house.run(&["daemon", "stop"]).code(0).out.contains(&format!("(pid {pid}) has stopped"))
+    );
 }
 
 /// A foreign file is in the socket's place. Commands name the daemon's process until the file is
@@ -253,14 +270,18 @@ fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() 
         std::fs::write(&mine, "mine").unwrap();
         std::fs::rename(&mine, socket).unwrap();
     }
-    let commands = [&["status"][..], &["status", "--json"], &["daemon", "stop"], &["inbox"], &["new"]];
+    let commands =
+        [&["status"][..], &["status", "--json"], &["daemon", "stop"], &["inbox"], &["new"]];
     std::thread::scope(|scope| {
         // As `daemon start` starts one: the error goes to the command's pipe.
         let detached = scope.spawn(|| house.run(&["daemon", "--detached"]).code(1).out);
         let ran = commands.map(|args| scope.spawn(|| house.run(args).code(1).err));
         for ran in ran.into_iter().chain([detached]) {
             let told = ran.join().unwrap();
-            assert!(told.contains(&format!("(pid {pid})")) && told.contains(&format!("`kill {pid}`")), "{told}");
+            assert!(
+                told.contains(&format!("(pid {pid})")) && told.contains(&format!("`kill {pid}`")),
+                "{told}"
+            );
         }
     });
     for socket in sockets(&house) {
@@ -271,8 +292,12 @@ fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() 
     assert_eq!(house.pid(), pid);
     assert!(house.run(&["inbox"]).code(0).out.contains("echo hi"));
     // `daemon stop` also works before the sockets are back.
-    sockets(&house).iter().for_each(|socket| std::fs::remove_dir_all(socket.parent().unwrap()).unwrap());
-    assert!(house.run(&["daemon", "stop"]).code(0).out.contains(&format!("(pid {pid}) has stopped")));
+    sockets(&house)
+        .iter()
+        .for_each(|socket| std::fs::remove_dir_all(socket.parent().unwrap()).unwrap());
+    assert!(
+        house.run(&["daemon", "stop"]).code(0).out.contains(&format!("(pid {pid}) has stopped"))
+    );
     house.run(&["status"]).code(3);
 }
 
@@ -343,7 +368,8 @@ fn an_idle_daemon_stops_only_without_clients() {
     // one.
     let stays = [2, 8, 32].iter().any(|idle| {
         let house = DaemonWorld::new();
-        let mut daemon = house.0.command(&["daemon", "--idle-stop", &format!("{idle}s")]).spawn().unwrap();
+        let mut daemon =
+            house.0.command(&["daemon", "--idle-stop", &format!("{idle}s")]).spawn().unwrap();
         let mut has_stopped = || {
             let status = daemon.try_wait().unwrap();
             assert!(status.is_none_or(|status| status.success()), "{status:?}: {}", house.log());

@@ -23,7 +23,10 @@ fn server() -> String {
                 line.clear();
             }
             let page = "<title>A page</title><p>its text</p>";
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n", page.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n",
+                page.len()
+            );
             let _ = write!(&stream, "{head}connection: close\r\n\r\n{page}");
         }
     });
@@ -41,9 +44,13 @@ fn house() -> DaemonWorld {
 async fn paused(house: &DaemonWorld) -> (SessionHandle, Attachment) {
     let session = house.sessions().open(house.session()).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
-    let script = format!("call web {{\"action\": \"open_page\", \"url\": \"{}\", \"pause\": true}}", server());
+    let script = format!(
+        "call web {{\"action\": \"open_page\", \"url\": \"{}\", \"pause\": true}}",
+        server()
+    );
     session.prompt(script).await.unwrap();
-    let raised = until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
+    let raised =
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
     let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
     assert!(ask.request.message().starts_with("Page loaded: http://127.0.0.1:"), "{ask:?}");
     (session, events)
@@ -62,12 +69,17 @@ async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
     let shown = house.run(&["status"]).code(0).out;
     let browser = shown.lines().find(|line| line.starts_with("browser")).expect("it is shown");
     assert!(browser.contains(session.id().as_str()) && browser.contains("127.0.0.1:"), "{browser}");
-    assert_eq!(browser.contains("sandbox is off"), rustix::process::geteuid().is_root(), "t-G7: {browser}");
+    assert_eq!(
+        browser.contains("sandbox is off"),
+        rustix::process::geteuid().is_root(),
+        "t-G7: {browser}"
+    );
     let address = house.status()["browsers"][0]["debugging"].as_str().unwrap().to_owned();
     assert!(browser.contains(&address));
     assert_eq!(folders(&house), 1);
     events.answer(Answer::Resume).await.unwrap();
-    let finished = until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
+    let finished =
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
     assert!(format!("{finished:?}").contains("its text"), "{finished:?}");
     session.close().await.unwrap();
     let by = Instant::now() + crate::world::patience();
@@ -84,14 +96,17 @@ async fn m_a9_a_browser_that_dies_in_a_pause_closes_the_ask() {
     let (session, mut events) = paused(&house).await;
     let browser = house.status()["browsers"][0]["pid"].as_i64().unwrap();
     kill_process(Pid::from_raw(browser.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
-    let closed = until(&mut events, |event| matches!(event.fact(), Some(Fact::AskClosed { .. }))).await;
+    let closed =
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskClosed { .. }))).await;
     let Some(Fact::AskClosed { ask, cause }) = closed.fact() else { panic!("{closed:?}") };
     assert_eq!(*cause, AskCloseCause::CallEnded);
-    let finished = until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
+    let finished =
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
     assert!(format!("{finished:?}").contains("the browser has ended"), "{finished:?}");
     let late = session.answer(ask, Answer::Resume).await.unwrap_err();
     assert!(late.to_string().contains("is closed: its call ended"), "{late}");
-    let over = until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
+    let over =
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
     assert!(
         matches!(over.fact(), Some(Fact::TurnFinished { outcome: Outcome::Done, .. })),
         "the turn goes on: {over:?}"
@@ -108,16 +123,24 @@ async fn m_e7_web_a_private_page_is_confirmed_once() {
     let session = house.sessions().open(open).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let url = server();
-    session.prompt(format!("call web {{\"action\": \"open_page\", \"url\": \"{url}\"}}")).await.unwrap();
-    let raised = until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
+    session
+        .prompt(format!("call web {{\"action\": \"open_page\", \"url\": \"{url}\"}}"))
+        .await
+        .unwrap();
+    let raised =
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
     let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
     let AskRequest::Pause(pause) = &ask.request else { panic!("{ask:?}") };
     let details = pause.details.as_deref().unwrap();
-    assert!(details.starts_with(&url) && details.contains("127.0.0.1 is on this machine"), "{details}");
+    assert!(
+        details.starts_with(&url) && details.contains("127.0.0.1 is on this machine"),
+        "{details}"
+    );
     events.answer(Answer::Approve { always: false }).await.unwrap();
-    let next =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. } | Fact::ToolFinished { .. })))
-            .await;
+    let next = until(&mut events, |event| {
+        matches!(event.fact(), Some(Fact::AskRaised { .. } | Fact::ToolFinished { .. }))
+    })
+    .await;
     assert!(format!("{next:?}").contains("its text"), "it is not asked again: {next:?}");
     session.close().await.unwrap();
 }

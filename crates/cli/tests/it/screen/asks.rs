@@ -293,8 +293,9 @@ fn shift_enter_inserts_a_line_and_the_cursor_follows() {
     tty.press("first\x1b[13;2usecond\x1b[27;2;13~third");
     tty.wait_for("third");
     let cursor = |screen: &vt100::Screen| (screen.cursor_position(), screen.hide_cursor());
-    let before =
-        |((row, column), _): ((u16, u16), bool)| tty.look(|screen| screen.contents_between(row, 0, row, column));
+    let before = |((row, column), _): ((u16, u16), bool)| {
+        tty.look(|screen| screen.contents_between(row, 0, row, column))
+    };
     assert_eq!(before(tty.look(cursor)), "  third");
     assert!(!tty.look(cursor).1);
     let text = tty.text();

@@ -55,9 +55,13 @@ fn m_b7_m_a11_a_call_approved_after_a_crash_runs_and_the_turn_is_held_at_its_bou
     let shown = world.run(&["show", "one"]).code(0).out;
     assert!(shown.contains("held (restored)") && shown.contains("⏸ PAUSED (restored)"), "{shown}");
     let log = world.run(&["logs", "one"]).code(0).out;
-    let order = ["⏸ PAUSED (restored)\n", "→ approved from", "PAUSING... (restored)", "[exit code 0]"];
+    let order =
+        ["⏸ PAUSED (restored)\n", "→ approved from", "PAUSING... (restored)", "[exit code 0]"];
     let places: Vec<_> = order.iter().map(|line| log.find(line).unwrap_or(usize::MAX)).collect();
-    assert!(places.is_sorted() && log.matches("⏸ PAUSED (restored)").count() == 2, "{places:?}\n{log}");
+    assert!(
+        places.is_sorted() && log.matches("⏸ PAUSED (restored)").count() == 2,
+        "{places:?}\n{log}"
+    );
     // After the release, it asks about the next call.
     tty.press("\x18p");
     tty.wait_for("│ touch second");
@@ -103,7 +107,8 @@ fn m_b8_a_stopped_daemon_is_started_again_only_by_the_user() {
     hub.wait_for("New session");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
-    let sockets = [world.path("run/holdpoint"), world.path("data/holdpoint/run")].map(|dir| dir.join("holdpoint.sock"));
+    let sockets = [world.path("run/holdpoint"), world.path("data/holdpoint/run")]
+        .map(|dir| dir.join("holdpoint.sock"));
     for screen in [&tty, &hub] {
         screen.signal("STOP");
     }

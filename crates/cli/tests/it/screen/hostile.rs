@@ -30,7 +30,11 @@ fn t_c7_no_control_sequence_of_a_tool_reaches_the_terminal() {
     let world = World::new();
     let orders: Vec<_> = ORDERS.iter().map(|(order, _)| *order).collect();
     std::fs::write(world.work("orders"), orders.join(&b'\n')).unwrap();
-    world.opens("one", &["--policy", "all"], "shell: cat orders; echo; echo line two\nsay A \x1b]0;b\x1b[31m text.");
+    world.opens(
+        "one",
+        &["--policy", "all"],
+        "shell: cat orders; echo; echo line two\nsay A \x1b]0;b\x1b[31m text.",
+    );
     let mut program = portable_pty::CommandBuilder::new(crate::world::program());
     program.args(["attach", "one"]);
     let mut tty = Tty::start_on(&world, program, &[], 80, 50);
@@ -179,7 +183,9 @@ fn t_y5_a_storm_of_resizes_ends_in_the_right_frame() {
     }
     let right = |text: &str| {
         let lines: Vec<_> = text.lines().collect();
-        lines.len() == 12 && text.contains("[Y] Approve [N] Deny (Esc to interrupt)") && lines[11].contains("ctrl+x p")
+        lines.len() == 12
+            && text.contains("[Y] Approve [N] Deny (Esc to interrupt)")
+            && lines[11].contains("ctrl+x p")
     };
     tty.wait_until("the small frame", right);
     tty.resize(80, 24);

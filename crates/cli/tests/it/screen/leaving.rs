@@ -83,13 +83,21 @@ fn t_y1_broken_output_gives_the_terminal_back() {
     let line = "$P attach $S | head -c 20; echo over ${PIPESTATUS[0]}";
     for round in 0..rounds(3, 100) {
         let name = format!("asks{round}");
-        world.opens(&name, &[], "say These are more than twenty bytes.\nshell: touch made\nsay Nobody reads this.");
+        world.opens(
+            &name,
+            &[],
+            "say These are more than twenty bytes.\nshell: touch made\nsay Nobody reads this.",
+        );
         // With the ask open, everything is written at once, and the pipe does not break before it
         // is shown.
         world.run(&["wait", &name, "--for", "ask"]).code(0);
         let mut command = portable_pty::CommandBuilder::new("bash");
         command.args(["-c", line]);
-        let mut tty = Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap()), ("S", &name)]);
+        let mut tty = Tty::start(
+            &world,
+            command,
+            &[("P", crate::world::program().to_str().unwrap()), ("S", &name)],
+        );
         tty.wait_for("[Y] Approve [N] Deny");
         tty.wait_taken();
         tty.press_until("n", "over 141");
@@ -102,7 +110,8 @@ fn t_y1_broken_output_gives_the_terminal_back() {
     for _ in 0..rounds(10, 100) {
         let mut command = portable_pty::CommandBuilder::new("bash");
         command.args(["-c", line]);
-        let mut tty = Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap())]);
+        let mut tty =
+            Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap())]);
         tty.wait_for("over 141");
         tty.end(0);
     }
@@ -142,7 +151,10 @@ fn t_y2_the_next_screen_repairs_the_terminal_of_a_killed_one() {
     world.opens("one", &[], "say Hello.");
     let mut command = portable_pty::CommandBuilder::new("bash");
     // A shell that does not restore the terminal itself.
-    command.args(["-c", "$P attach one; echo killed: $?; read -n 1; printf '\\033[2J'; $P attach one"]);
+    command.args([
+        "-c",
+        "$P attach one; echo killed: $?; read -n 1; printf '\\033[2J'; $P attach one",
+    ]);
     let mut tty = Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap())]);
     tty.wait_for("done: 1 step");
     let shell = tty.pid();
@@ -290,7 +302,11 @@ fn m_b2_leaving_prints_refused_prompts() {
     rustix::process::kill_process(daemon, rustix::process::Signal::CONT).unwrap();
     tty.end(0);
     let text = tty.text();
-    assert!(text.contains("one has not accepted this prompt: ") && text.contains("\n  say Mind this.\n"), "{text}");
+    assert!(
+        text.contains("one has not accepted this prompt: ")
+            && text.contains("\n  say Mind this.\n"),
+        "{text}"
+    );
     world.run(&["interrupt", "one"]).code(0);
 }
 

@@ -18,8 +18,8 @@ const SHOP: &str = "~/shop";
 
 /// The terminal's sixteen colours, for a dark background.
 const COLOURS: [&str; 16] = [
-    "#282c34", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#c8ccd4", "#7f848e", "#e06c75",
-    "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#ffffff",
+    "#282c34", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#c8ccd4",
+    "#7f848e", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#ffffff",
 ];
 
 /// A screen as SVG: one line of text per row, split where the style changes. The folder of the
@@ -38,10 +38,14 @@ fn svg(screen: &vt100::Screen, work: &str) -> String {
         let mut from = 0;
         while from < columns {
             let style = style(screen, row, from);
-            let to = (from..columns).find(|column| self::style(screen, row, *column) != style).unwrap_or(columns);
-            let text: String = (from..to).filter_map(|column| screen.cell(row, column)).map(text).collect();
+            let to = (from..columns)
+                .find(|column| self::style(screen, row, *column) != style)
+                .unwrap_or(columns);
+            let text: String =
+                (from..to).filter_map(|column| screen.cell(row, column)).map(text).collect();
             if !text.trim().is_empty() {
-                let (x, y) = (12.0 + f64::from(from) * CELL.0, 12.0 + f64::from(row + 1) * CELL.1 - 4.0);
+                let (x, y) =
+                    (12.0 + f64::from(from) * CELL.0, 12.0 + f64::from(row + 1) * CELL.1 - 4.0);
                 let spared = if text.contains(work) { work.len() - SHOP.len() } else { 0 };
                 let cells = (f64::from(to - from) - spared as f64) * CELL.0;
                 let text = text.replace(work, SHOP).replace('&', "&amp;").replace('<', "&lt;");
@@ -87,16 +91,24 @@ fn is_shown(tty: &Tty, name: &str, world: &World) {
     if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|what| what == "overwrite") {
         std::fs::write(&path, &drawn).unwrap();
     }
-    let words = |svg: &str| svg.split(|letter: char| letter.is_ascii_digit()).collect::<Vec<_>>().join("0");
+    let words =
+        |svg: &str| svg.split(|letter: char| letter.is_ascii_digit()).collect::<Vec<_>>().join("0");
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(words(&there) == words(&drawn), "{name} is out of date: HOLDPOINT_SNAPSHOTS=overwrite draws it again");
+    assert!(
+        words(&there) == words(&drawn),
+        "{name} is out of date: HOLDPOINT_SNAPSHOTS=overwrite draws it again"
+    );
 }
 
 #[test]
 fn m_e1_the_pictures_match_the_screen() {
     // A path of the same length everywhere, because lines break by it.
     let world = World::within(Path::new("/tmp"));
-    std::fs::write(world.work("deploy.toml"), "[staging]\nhost = \"staging\"\nschema = 41\nreplicas = 2\n").unwrap();
+    std::fs::write(
+        world.work("deploy.toml"),
+        "[staging]\nhost = \"staging\"\nschema = 41\nreplicas = 2\n",
+    )
+    .unwrap();
     let server = ModelServer::start();
     world.config(&format!(
         "model = 'openai/gpt-5'\n[providers.openai]\nbase_url = '{}'\napi_key = 'sk-x'\n",
@@ -108,9 +120,16 @@ fn m_e1_the_pictures_match_the_screen() {
     server.reply(Reply::no_headers());
     world.opens("tests", &["--policy", "all"], "Find out why two tests fail.");
     let _asked = server.request(1);
-    let edit = json!({"path": "deploy.toml", "old_string": "schema = 41", "new_string": "schema = 42"});
+    let edit =
+        json!({"path": "deploy.toml", "old_string": "schema = 41", "new_string": "schema = 42"});
     let said = "I will bring it up to date: first the schema, then the service.";
-    server.reply(Reply::stream().say(said).call(0, "edit_file", &edit.to_string()).finish("tool_calls").end());
+    server.reply(
+        Reply::stream()
+            .say(said)
+            .call(0, "edit_file", &edit.to_string())
+            .finish("tool_calls")
+            .end(),
+    );
     world.opens("deploy", &[], "Bring the staging server up to date.");
     world.run(&["wait", "deploy", "--for", "ask"]).code(0);
     let mut tty = Tty::run(&world, &[]);

@@ -15,17 +15,23 @@ fn t_u9_unsaved_data_is_shown_in_every_client() {
     tty.wait_for("done: 1 step");
     let mut plain = world.command(&["attach", "--plain", "one"]).spawn().unwrap();
     let mut said = BufReader::new(plain.stderr.take().unwrap()).lines();
-    let mut wait_said = |words: &str| while !said.next().expect("the output ended").unwrap().contains(words) {};
+    let mut wait_said =
+        |words: &str| while !said.next().expect("the output ended").unwrap().contains(words) {};
     wait_said("done: 1 step");
-    let (there, away) = (world.path("data/holdpoint/sessions.db"), world.path("data/holdpoint/away.db"));
+    let (there, away) =
+        (world.path("data/holdpoint/sessions.db"), world.path("data/holdpoint/away.db"));
     std::fs::rename(&there, &away).unwrap();
     assert!(world.run(&["prompt", "one", "say More."]).code(0).out.contains("not saved"));
     // Commands with few facts report it, too.
     assert_eq!(world.run(&["rename", "one", "uno"]).code(0).out, "renamed, not saved\n");
     let held = world.run(&["hold", "uno"]).code(0).out;
     assert!(held.starts_with("uno: ⏸ PAUSED") && held.ends_with(", not saved\n"), "{held}");
-    assert_eq!(world.run(&["interrupt", "uno"]).code(0).out, "uno: nothing was running, not saved\n");
-    let told: Value = serde_json::from_str(&world.run(&["release", "uno", "--json"]).code(0).out).unwrap();
+    assert_eq!(
+        world.run(&["interrupt", "uno"]).code(0).out,
+        "uno: nothing was running, not saved\n"
+    );
+    let told: Value =
+        serde_json::from_str(&world.run(&["release", "uno", "--json"]).code(0).out).unwrap();
     assert_eq!(told["saved"], false);
     assert_eq!(world.run(&["rename", "uno", "one"]).code(0).out, "renamed, not saved\n");
     tty.wait_for("not saved: ");

@@ -33,9 +33,12 @@ fn m_e1_from_the_hub_to_a_session_detached_and_back() {
     tty.wait_for("⏸ waiting for approval");
     tty.press("\x18d");
     tty.end(0);
-    let shown: serde_json::Value = serde_json::from_str(&world.run(&["show", "work", "--json"]).code(0).out).unwrap();
+    let shown: serde_json::Value =
+        serde_json::from_str(&world.run(&["show", "work", "--json"]).code(0).out).unwrap();
     let id = shown["settings"]["id"].as_str().unwrap();
-    tty.wait_for(&format!("detached; the session keeps running. Return with `holdpoint attach {id}`"));
+    tty.wait_for(&format!(
+        "detached; the session keeps running. Return with `holdpoint attach {id}`"
+    ));
 
     // Later, the hub lists the waiting session first.
     let mut tty = Tty::run(&world, &[]);
@@ -79,7 +82,11 @@ fn m_a5_two_terminals_in_one_session_show_who_answered() {
 fn m_d1_held_and_released_in_the_middle_of_a_turn() {
     let world = World::new();
     assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
-    world.opens("one", &["--policy", "all"], "shell: read line < go\n---\nshell: touch made\n---\nsay Done.");
+    world.opens(
+        "one",
+        &["--policy", "all"],
+        "shell: read line < go\n---\nshell: touch made\n---\nsay Done.",
+    );
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("● shell: read line");
     tty.wait_for("ctrl+x p pause");
@@ -118,13 +125,19 @@ fn m_c6_esc_interrupts_and_says_so() {
 #[test]
 fn m_e5_hiding_steps_applies_to_earlier_steps_too() {
     let world = World::new();
-    world.opens("one", &["--policy", "all"], "think A\\tthought.\nshell: echo out\nsay So it is\\tsaid.");
+    world.opens(
+        "one",
+        &["--policy", "all"],
+        "think A\\tthought.\nshell: echo out\nsay So it is\\tsaid.",
+    );
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("A    thought.");
     tty.wait_for("done: 2 steps");
     tty.press("\x16");
     tty.wait_until("without steps", |text| {
-        !text.contains("A    thought.") && !text.contains("✓ shell") && text.contains("So it is    said.")
+        !text.contains("A    thought.")
+            && !text.contains("✓ shell")
+            && text.contains("So it is    said.")
     });
     tty.press("/steps\r");
     tty.wait_for("✓ shell: echo out");
@@ -140,7 +153,8 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("[Y] Approve");
     tty.press("x");
-    let status: serde_json::Value = serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();
+    let status: serde_json::Value =
+        serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();
     signal_to(u32::try_from(status["pid"].as_u64().unwrap()).unwrap(), "KILL");
     tty.wait_for("the daemon was restarted");
     tty.wait_for("the daemon is back");
@@ -165,7 +179,8 @@ fn m_b8_the_screen_retries_until_the_daemon_starts() {
     world.run(&["close", "one"]).code(0);
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
-    let status: serde_json::Value = serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();
+    let status: serde_json::Value =
+        serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();
     world.config("wrong");
     signal_to(u32::try_from(status["pid"].as_u64().unwrap()).unwrap(), "KILL");
     tty.wait_for("config.toml");
@@ -332,9 +347,12 @@ fn m_b2_prompts_are_taken_in_the_order_in_which_they_are_typed() {
     tty.wait_for("done: 1 step");
     let mut typed = vec!["say Ready.".to_owned()];
     for burst in 0..8 {
-        let words: Vec<_> = ["a", "b", "c"].iter().map(|word| format!("say {word}{burst}")).collect();
+        let words: Vec<_> =
+            ["a", "b", "c"].iter().map(|word| format!("say {word}{burst}")).collect();
         tty.press(&words.iter().map(|word| format!("{word}\r")).collect::<String>());
-        tty.wait_until("the last answer", |text| text.lines().any(|line| line == format!("c{burst}")));
+        tty.wait_until("the last answer", |text| {
+            text.lines().any(|line| line == format!("c{burst}"))
+        });
         typed.extend(words);
     }
     let events = world.run(&["logs", "one", "--json"]).code(0).events();
@@ -359,8 +377,12 @@ fn the_model_and_the_log_are_changed_from_the_screen() {
     tty.wait_for("no model provider `nowhere`; ");
     tty.press("/model ollama/llama3\r");
     tty.wait_for("its model is ollama/llama3 from the next turn on");
-    let shown: serde_json::Value = serde_json::from_str(&world.run(&["show", "one", "--json"]).code(0).out).unwrap();
-    assert_eq!((&shown["settings"]["model"], &shown["isDebugEnabled"]), (&"ollama/llama3".into(), &true.into()));
+    let shown: serde_json::Value =
+        serde_json::from_str(&world.run(&["show", "one", "--json"]).code(0).out).unwrap();
+    assert_eq!(
+        (&shown["settings"]["model"], &shown["isDebugEnabled"]),
+        (&"ollama/llama3".into(), &true.into())
+    );
     tty.press("/debug\r");
     tty.wait_for("no longer logged at debug level");
     tty.press("\x18d");

@@ -31,7 +31,11 @@ pub(crate) async fn watch(
     let Ok(attachment) = session.attach(from).await else { return };
     let snapshot = Arc::clone(attachment.snapshot());
     let is_paused = matches!(snapshot.status, SessionStatus::Paused | SessionStatus::Interrupted);
-    assert!(snapshot.asks.is_empty() || is_paused && snapshot.turn.is_some(), "{}: {snapshot:?}", ledger.round);
+    assert!(
+        snapshot.asks.is_empty() || is_paused && snapshot.turn.is_some(),
+        "{}: {snapshot:?}",
+        ledger.round
+    );
     if matches!(pace, Pace::Sleeps) {
         tokio::time::sleep_until(by.into()).await;
         return;
@@ -49,13 +53,30 @@ pub(crate) async fn watch(
         let Some(fact) = event.fact() else { continue };
         ledger.note(session.id(), |told| {
             let before = told.facts.insert(event.seq, Arc::clone(&event));
-            assert!(before.is_none_or(|before| before == event), "{}: {} is two facts", ledger.round, event.seq);
+            assert!(
+                before.is_none_or(|before| before == event),
+                "{}: {} is two facts",
+                ledger.round,
+                event.seq
+            );
         });
-        follow(fact, event.turn, event.at, token(&event), (&mut over, &mut prompts, &mut turns), mark, ledger);
+        follow(
+            fact,
+            event.turn,
+            event.at,
+            token(&event),
+            (&mut over, &mut prompts, &mut turns),
+            mark,
+            ledger,
+        );
     }
 }
 
-type Followed<'a> = (&'a mut BTreeSet<TurnId>, &'a mut BTreeMap<PromptId, String>, &'a mut BTreeMap<TurnId, String>);
+type Followed<'a> = (
+    &'a mut BTreeSet<TurnId>,
+    &'a mut BTreeMap<PromptId, String>,
+    &'a mut BTreeMap<TurnId, String>,
+);
 
 /// Tracks which turn has which token, and looks for the token's processes when the turn is over.
 fn follow(

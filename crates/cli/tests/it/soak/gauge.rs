@@ -47,12 +47,16 @@ impl Gauge {
         }
         // A connection may still be closing, so this compares the least of the last readings with
         // the most of the first.
-        let back = |of: fn(&Reading) -> usize| last.iter().map(of).min() <= first.iter().map(of).max();
+        let back =
+            |of: fn(&Reading) -> usize| last.iter().map(of).min() <= first.iter().map(of).max();
         assert!(back(|reading| reading.descriptors), "descriptors: {self}");
         assert!(back(|reading| reading.threads), "threads: {self}");
         let (early, late) = (memory(first), memory(last));
         // The median of a few rounds means little.
-        assert!(self.readings.len() < WARM + 30 || late <= early + early / 20, "memory: {early} to {late} KiB; {self}");
+        assert!(
+            self.readings.len() < WARM + 30 || late <= early + early / 20,
+            "memory: {early} to {late} KiB; {self}"
+        );
     }
 
     /// The first and the last third of the readings after the warm-up.

@@ -34,7 +34,12 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(round: String) -> Self {
-        Self { round, falls: AtomicBool::default(), unsaved: AtomicU64::default(), sessions: Mutex::default() }
+        Self {
+            round,
+            falls: AtomicBool::default(),
+            unsaved: AtomicU64::default(),
+            sessions: Mutex::default(),
+        }
     }
 
     /// From now on the daemon may be gone at any moment.
@@ -52,7 +57,12 @@ impl Ledger {
 
     /// Records an accepted act as promised if it was saved. On a slow disk it may be late, and the
     /// reply says so.
-    pub(crate) fn promised(&self, session: &SessionId, saved: bool, note: impl FnOnce(&mut SessionRecords)) {
+    pub(crate) fn promised(
+        &self,
+        session: &SessionId,
+        saved: bool,
+        note: impl FnOnce(&mut SessionRecords),
+    ) {
         if saved {
             self.note(session, note);
         } else {
@@ -82,13 +92,16 @@ impl Ledger {
             let round = format!("{}, session {id}", self.round);
             let session = match sessions.get(id.as_str()).await {
                 Ok(session) => session,
-                Err(error) if told.deleted.is_some() && error.code() == "unknownSession" => continue,
+                Err(error) if told.deleted.is_some() && error.code() == "unknownSession" => {
+                    continue;
+                }
                 Err(error) => panic!("{round}: {error}"),
             };
             assert_ne!(told.deleted, Some(true), "{round}: it was deleted, and is there");
             // Closing ends everything that a kill has left open, so that the log is complete.
             session.close().await.unwrap_or_else(|error| panic!("{round}: {error}"));
-            let session = sessions.get(id.as_str()).await.unwrap_or_else(|error| panic!("{round}: {error}"));
+            let session =
+                sessions.get(id.as_str()).await.unwrap_or_else(|error| panic!("{round}: {error}"));
             let mut events = session.attach(AttachFrom::start()).await.unwrap();
             let mut all = Vec::new();
             while events.next_past(&mut all, 1_000).await > 0 {}

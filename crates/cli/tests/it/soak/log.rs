@@ -41,11 +41,17 @@ impl Open {
     fn take(&mut self, event: &Event, fact: &Fact, round: &str) {
         let at = event.seq;
         if let Some(turn) = event.turn {
-            assert!(!self.over.contains(&turn), "{round}: {at} is of a turn that is over: {fact:?}");
+            assert!(
+                !self.over.contains(&turn),
+                "{round}: {at} is of a turn that is over: {fact:?}"
+            );
         }
         match fact {
             Fact::PromptAccepted { prompt, .. } => {
-                assert!(self.prompts.insert(*prompt), "{round}: {at}: prompt {prompt} was accepted before");
+                assert!(
+                    self.prompts.insert(*prompt),
+                    "{round}: {at}: prompt {prompt} was accepted before"
+                );
                 self.waiting.insert(*prompt);
             }
             Fact::PromptReturned { prompt, .. } => {
@@ -63,12 +69,20 @@ impl Open {
             }
             Fact::TurnFinished { .. } => {
                 assert_eq!(event.turn, self.turn, "{round}: {at}: another turn ends than is open");
-                assert!(self.asks.is_empty(), "{round}: {at}: asks outlive their turn: {:?}", self.asks);
+                assert!(
+                    self.asks.is_empty(),
+                    "{round}: {at}: asks outlive their turn: {:?}",
+                    self.asks
+                );
                 self.over.extend(self.turn.take());
             }
             Fact::AskRaised { ask } => {
                 assert!(self.turn.is_some(), "{round}: {at}: an ask outside of a turn");
-                assert!(self.asked.insert(ask.id.clone()), "{round}: {at}: an ask's id is used again: {}", ask.id);
+                assert!(
+                    self.asked.insert(ask.id.clone()),
+                    "{round}: {at}: an ask's id is used again: {}",
+                    ask.id
+                );
                 self.asks.insert(ask.id.clone());
             }
             Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => {
@@ -91,7 +105,8 @@ pub(crate) fn has(log: &[Arc<Event>], told: &SessionRecords, round: &str) {
         facts.values().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
     };
     for prompt in &told.prompts {
-        let accepted = of(&|fact| matches!(fact, Fact::PromptAccepted { prompt: of, .. } if of == prompt));
+        let accepted =
+            of(&|fact| matches!(fact, Fact::PromptAccepted { prompt: of, .. } if of == prompt));
         assert_eq!(accepted, 1, "{round}: prompt {prompt} was saved");
     }
     for ask in &told.answers {
@@ -113,7 +128,12 @@ pub(crate) fn nothing_runs(log: &[Arc<Event>], mark: &str, round: &str) {
 pub(crate) fn token(event: &Event) -> Option<String> {
     let Some(Fact::PromptAccepted { text, .. }) = event.fact() else { return None };
     let from = text.find("token-")?;
-    Some(text[from..].chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect())
+    Some(
+        text[from..]
+            .chars()
+            .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
+            .collect(),
+    )
 }
 
 /// The processes of this world that carry this token and began before `at`. Later ones belong to a
@@ -138,7 +158,8 @@ fn begun(pid: u32) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let is_dead = fields.next()? == "Z";
     let ticks: u64 = fields.nth(18)?.parse().ok()?;
-    let uptime: f64 = std::fs::read_to_string("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()?;
+    let uptime: f64 =
+        std::fs::read_to_string("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()?;
     let age = Duration::from_secs_f64(uptime).saturating_sub(Duration::from_millis(ticks * 10));
     let now = UNIX_EPOCH.elapsed().unwrap();
     // The kernel's times are in ticks of 10 ms.

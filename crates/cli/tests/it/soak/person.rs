@@ -80,7 +80,11 @@ impl Person {
             match self.act(by, &mut clients).await {
                 Ok(()) => acts += 1,
                 Err(error) if EXPECTED.contains(&error.code().as_ref()) => acts += 1,
-                Err(error) if FALLING.contains(&error.code().as_ref()) && self.ledger.is_falling() => break,
+                Err(error)
+                    if FALLING.contains(&error.code().as_ref()) && self.ledger.is_falling() =>
+                {
+                    break;
+                }
                 Err(error) => panic!("{}: {}: {error}", self.ledger.round, error.code()),
             }
         }
@@ -107,7 +111,9 @@ impl Person {
             35 => self.run(&id).await,
             36 => self.session(&id).await?.close().await,
             37 => self.delete(&id).await,
-            38 => self.session(&id).await?.rename(format!("person {} called it", self.number)).await,
+            38 => {
+                self.session(&id).await?.rename(format!("person {} called it", self.number)).await
+            }
             _ => self.look().await,
         }
     }
@@ -140,14 +146,23 @@ impl Person {
     /// Answers a random open ask, rightly or wrongly.
     async fn answer(&mut self) -> Result<(), SessionError> {
         let inbox = self.sessions.inbox().await?;
-        let Some(open) = (!inbox.is_empty()).then(|| &inbox[self.dice.usize(0..inbox.len())]) else { return Ok(()) };
+        let Some(open) = (!inbox.is_empty()).then(|| &inbox[self.dice.usize(0..inbox.len())])
+        else {
+            return Ok(());
+        };
         let answer = answer(&mut self.dice);
         let answered = self.session(&open.session).await?.answer(&open.ask.id, answer).await?;
-        self.ledger.promised(&open.session, answered.saved, |told| told.answers.push(open.ask.id.clone()));
+        self.ledger
+            .promised(&open.session, answered.saved, |told| told.answers.push(open.ask.id.clone()));
         Ok(())
     }
 
-    async fn attach(&mut self, id: &SessionId, by: Instant, clients: &mut JoinSet<()>) -> Result<(), SessionError> {
+    async fn attach(
+        &mut self,
+        id: &SessionId,
+        by: Instant,
+        clients: &mut JoinSet<()>,
+    ) -> Result<(), SessionError> {
         let session = self.session(id).await?;
         let from = if self.dice.bool() { AttachFrom::start() } else { AttachFrom::now() };
         let pace = match self.dice.u8(0..10) {
@@ -173,7 +188,9 @@ impl Person {
         let deleted = self.sessions.delete(id.as_str()).await;
         match &deleted {
             Ok(()) => self.ledger.note(id, |told| told.deleted = Some(true)),
-            Err(error) if error.code() == "live" => self.ledger.note(id, |told| told.deleted = None),
+            Err(error) if error.code() == "live" => {
+                self.ledger.note(id, |told| told.deleted = None)
+            }
             Err(_) => {}
         }
         deleted
@@ -182,7 +199,8 @@ impl Person {
     /// Checks that the list has every session of the ledger, and none twice.
     async fn look(&mut self) -> Result<(), SessionError> {
         let known = self.ledger.sessions();
-        let mut listed: Vec<SessionId> = self.sessions.list().await?.into_iter().map(|session| session.id).collect();
+        let mut listed: Vec<SessionId> =
+            self.sessions.list().await?.into_iter().map(|session| session.id).collect();
         let count = listed.len();
         listed.sort();
         listed.dedup();

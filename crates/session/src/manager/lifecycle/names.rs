@@ -77,7 +77,11 @@ impl Names {
     /// The rename to this name is finished, done or refused.
     pub(crate) fn end_rename(&mut self, id: &SessionId, name: &str) {
         let Some(held) = self.held.get_mut(id) else { return };
-        let ended = held.pending.iter().position(|pending| pending == name).map(|at| held.pending.remove(at));
+        let ended = held
+            .pending
+            .iter()
+            .position(|pending| pending == name)
+            .map(|at| held.pending.remove(at));
         self.free(id, ended);
     }
 

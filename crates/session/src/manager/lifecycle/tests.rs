@@ -82,14 +82,22 @@ impl Bench {
             "unknown" => bench(),
             "saved" => live().after([ended("it", ActorEnd::Unloaded)]),
             "closed" => live().after([ended("it", ActorEnd::Closed)]),
-            "failed" => live().after([ended("it", ActorEnd::Failed), released("it", Some(damaged()))]),
+            "failed" => {
+                live().after([ended("it", ActorEnd::Failed), released("it", Some(damaged()))])
+            }
             "owned" => owned(),
-            "early" => Self(Lifecycle::new(1)).after([access("it", IfSaved::Open), need_place("it")]),
-            "queued" => bench().live("other").after([access("it", IfSaved::Open), need_place("it")]),
+            "early" => {
+                Self(Lifecycle::new(1)).after([access("it", IfSaved::Open), need_place("it")])
+            }
+            "queued" => {
+                bench().live("other").after([access("it", IfSaved::Open), need_place("it")])
+            }
             "owned+1" => owned().after([access("it", IfSaved::Change)]),
             "starting" => owned().after([need_place("it")]),
             "rebuilding" => live().after([ended("it", ActorEnd::Failed)]),
-            "rebuilding+1" => live().after([ended("it", ActorEnd::Failed), access("it", IfSaved::Open)]),
+            "rebuilding+1" => {
+                live().after([ended("it", ActorEnd::Failed), access("it", IfSaved::Open)])
+            }
             "live" => live(),
             "ending" => live().after([Input::Disconnected { id: id("it") }]),
             "stopping" => live().after([Input::Stop]),
@@ -113,11 +121,15 @@ impl Bench {
 
     /// Handles an input. Returns its effects.
     fn handle(&mut self, input: Input<Named>) -> Vec<String> {
-        let result = |result: Result<&str, SessionError>| result.map_or_else(|error| error.to_string(), str::to_owned);
+        let result = |result: Result<&str, SessionError>| {
+            result.map_or_else(|error| error.to_string(), str::to_owned)
+        };
         let effect = |effect: Effect<Named>| match effect {
             Effect::Grant(caller, Ok(granted)) => format!("{caller}: {granted:?}"),
             Effect::Grant(caller, Err(error)) => format!("{caller}: {error}"),
-            Effect::GrantPlace(caller, granted) => format!("{caller}: {}", result(granted.map(|()| "place"))),
+            Effect::GrantPlace(caller, granted) => {
+                format!("{caller}: {}", result(granted.map(|()| "place")))
+            }
             Effect::Unload(id) => format!("unload {id}"),
             Effect::Rebuild { id, delay } => format!("rebuild {id} after {delay:?}"),
         };
@@ -134,7 +146,10 @@ fn inputs() -> Vec<(&'static str, Input<Named>)> {
         ("access, or open", access("it", IfSaved::Open)),
         ("access, or open even if closed", access("it", IfSaved::Reopen)),
         ("access, or change the log", access("it", IfSaved::Change)),
-        ("access after the end of actor 1", Input::Access { id: id("it"), access: seen, caller: "caller" }),
+        (
+            "access after the end of actor 1",
+            Input::Access { id: id("it"), access: seen, caller: "caller" },
+        ),
         ("need a place", need_place("it")),
         ("started", started("it")),
         ("released", released("it", None)),
@@ -226,7 +241,11 @@ fn a_session_that_is_rebuilt_keeps_its_place() {
 
 #[test]
 fn a_log_has_one_owner_at_a_time_in_the_order_of_the_requests() {
-    let change = |caller| Input::Access { id: id("it"), access: Access { seen: 0, if_saved: IfSaved::Change }, caller };
+    let change = |caller| Input::Access {
+        id: id("it"),
+        access: Access { seen: 0, if_saved: IfSaved::Change },
+        caller,
+    };
     let mut bench = Bench::with_places(1);
     assert_eq!(bench.handle(change("first")), ["first: Log"]);
     assert_eq!(bench.handle(change("second")), [""; 0]);
@@ -251,7 +270,8 @@ fn saved_sessions_are_removed_when_their_last_client_has_gone() {
     bench.0.remove_unused(2, |_, _| true);
     assert_eq!(left(&bench), 2);
     // A session that is live again stays.
-    let live = ["a", "b", "c", "d"].into_iter().find(|name| bench.0.get(&id(name)).is_some()).unwrap();
+    let live =
+        ["a", "b", "c", "d"].into_iter().find(|name| bench.0.get(&id(name)).is_some()).unwrap();
     bench = bench.live(live);
     bench.0.remove_unused(9, |_, _| true);
     assert_eq!(left(&bench), 1);

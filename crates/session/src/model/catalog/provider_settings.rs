@@ -18,10 +18,16 @@ pub(super) struct Setting {
 
 impl ProviderSettings {
     /// Finds the settings of `provider`. The configuration takes precedence over the environment.
-    pub(super) fn find(provider: Provider, configured: Configured, env: &impl Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn find(
+        provider: Provider,
+        configured: Configured,
+        env: &impl Fn(&str) -> Option<String>,
+    ) -> Self {
         let find = |key: &str, configured: Option<String>, variable: Option<&str>| {
-            let from_config = || Some((non_empty(configured?)?, format!("[providers.{provider}] {key}")));
-            let from_env = || variable.and_then(|name| Some((non_empty(env(name)?)?, name.to_owned())));
+            let from_config =
+                || Some((non_empty(configured?)?, format!("[providers.{provider}] {key}")));
+            let from_env =
+                || variable.and_then(|name| Some((non_empty(env(name)?)?, name.to_owned())));
             from_config().or_else(from_env).map(|(value, from)| Setting { value, from })
         };
         let key = find("api_key", configured.api_key, provider.key_variable());
@@ -30,7 +36,12 @@ impl ProviderSettings {
     }
 
     /// The access to the provider; `None` if a key is missing.
-    pub(super) fn access(&self, provider: Provider, proxies: &Proxies, certificates: &Certificates) -> Option<Access> {
+    pub(super) fn access(
+        &self,
+        provider: Provider,
+        proxies: &Proxies,
+        certificates: &Certificates,
+    ) -> Option<Access> {
         // The user's own server may need no key.
         let needs_key = provider.key_variable().is_some() && self.base_url.is_none();
         let key = self.key.as_ref().map(|setting| setting.value.clone());
@@ -44,7 +55,9 @@ impl ProviderSettings {
 
     /// The configured base URL, or else the provider's public one.
     pub(super) fn base_url(&self, provider: Provider) -> String {
-        let Some(Setting { value, .. }) = &self.base_url else { return provider.public_url().to_owned() };
+        let Some(Setting { value, .. }) = &self.base_url else {
+            return provider.public_url().to_owned();
+        };
         if provider == Provider::Ollama { ollama_url(value) } else { value.clone() }
     }
 }

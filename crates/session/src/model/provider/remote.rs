@@ -23,7 +23,9 @@ pub(super) use frames::Framing;
 pub(super) use json::{Arguments, Count, Lenient, Text, malformed, object};
 #[cfg(test)]
 pub(super) use reader::tests as try_reader;
-pub(super) use reader::{Counts, End, Finish, HeldBytes, Pieces, Reader, WholeCalls, is_fault, is_no_input};
+pub(super) use reader::{
+    Counts, End, Finish, HeldBytes, Pieces, Reader, WholeCalls, is_fault, is_no_input,
+};
 
 mod answer;
 mod call;
@@ -109,7 +111,12 @@ impl Endpoint {
     }
 
     /// A POST of `body` as JSON to `path` below the base URL.
-    pub(super) fn post(&self, client: &Client, path: &str, body: &impl Serialize) -> RequestBuilder {
+    pub(super) fn post(
+        &self,
+        client: &Client,
+        path: &str,
+        body: &impl Serialize,
+    ) -> RequestBuilder {
         // Text, numbers and maps with text as keys always convert to JSON.
         let body = match &self.settings.extra_body {
             None => serde_json::to_vec(body),
@@ -119,7 +126,10 @@ impl Endpoint {
             }),
         };
         let body = body.unwrap_or_default();
-        client.post(format!("{}{path}", self.base_url)).header("content-type", "application/json").body(body)
+        client
+            .post(format!("{}{path}", self.base_url))
+            .header("content-type", "application/json")
+            .body(body)
     }
 
     /// Whether this model gave that answer.
@@ -130,7 +140,8 @@ impl Endpoint {
 
     /// Whether the endpoint is the provider's own, and not a compatible server.
     pub(super) fn is_public(&self) -> bool {
-        let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let host =
+            |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         host(&self.base_url) == host(self.provider.public_url())
     }
 }
@@ -163,11 +174,22 @@ impl<P: Protocol> Remote<P> {
         let endpoint = self.protocol.endpoint();
         let Endpoint { base_url, proxies, certificates, .. } = endpoint;
         let client = self.client.get(|| client::client(base_url, proxies, certificates))?;
-        let http = self.protocol.request(&client.http, request).build().map_err(|error| ModelError::Setup {
-            message: format!("the request can't be built: {}", error::chain(&error.without_url())),
-            hint: "check the model's key, name and base URL".into(),
+        let http = self.protocol.request(&client.http, request).build().map_err(|error| {
+            ModelError::Setup {
+                message: format!(
+                    "the request can't be built: {}",
+                    error::chain(&error.without_url())
+                ),
+                hint: "check the model's key, name and base URL".into(),
+            }
         })?;
-        Ok(answer::stream::<P>(Arc::clone(&self.client), client, http, endpoint.key.clone(), request.bytes()))
+        Ok(answer::stream::<P>(
+            Arc::clone(&self.client),
+            client,
+            http,
+            endpoint.key.clone(),
+            request.bytes(),
+        ))
     }
 }
 
@@ -200,7 +222,8 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     if (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(legal) {
         return Cow::Borrowed(name);
     }
-    let mended: String = name.chars().take(LONGEST_NAME).map(|char| if legal(char) { char } else { '_' }).collect();
+    let mended: String =
+        name.chars().take(LONGEST_NAME).map(|char| if legal(char) { char } else { '_' }).collect();
     Cow::Owned(if mended.is_empty() { "unknown".to_owned() } else { mended })
 }
 

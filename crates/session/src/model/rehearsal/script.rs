@@ -103,7 +103,8 @@ impl Script {
                 continue;
             }
             let before = &text[..text.len() - start.len()];
-            let fail = |message: String| ScriptError { line: 1 + before.matches('\n').count(), message };
+            let fail =
+                |message: String| ScriptError { line: 1 + before.matches('\n').count(), message };
             let parsed = match ScriptLine::parse(line) {
                 Some(words) => words,
                 None if !found && !marked => return Ok(None),
@@ -120,10 +121,13 @@ impl Script {
                     rest = left;
                     call
                 }
-                ScriptLine::Other { word, rate, words } => parse_other(word, rate, words).map_err(fail)?,
+                ScriptLine::Other { word, rate, words } => {
+                    parse_other(word, rate, words).map_err(fail)?
+                }
             };
             // Calls end a step, unless another call follows.
-            let is_call = |instruction: &Instruction| matches!(instruction, Instruction::Call { .. });
+            let is_call =
+                |instruction: &Instruction| matches!(instruction, Instruction::Call { .. });
             if step.last().is_some_and(is_call) && !is_call(&instruction) {
                 script.end_step(&mut step);
             }
@@ -161,7 +165,9 @@ impl<'a> ScriptLine<'a> {
         let first = first_word(line);
         let words = line[first.len()..].trim();
         match first.split_once('@') {
-            Some((word @ ("say" | "think"), rate)) => Some(Self::Other { word, rate: Some(rate), words }),
+            Some((word @ ("say" | "think"), rate)) => {
+                Some(Self::Other { word, rate: Some(rate), words })
+            }
             Some(_) => None,
             None => match first {
                 "call" => Some(Self::Call(words)),
@@ -190,7 +196,10 @@ fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), 
     let at = at + text[at..].find(tool).map_or(0, |at| at + tool.len());
     let (line, after) = text[at..].split_once('\n').unwrap_or((&text[at..], ""));
     if line.trim().is_empty() {
-        return Ok((Instruction::Call { tool: tool.to_owned(), arguments: "{}".to_owned() }, after));
+        return Ok((
+            Instruction::Call { tool: tool.to_owned(), arguments: "{}".to_owned() },
+            after,
+        ));
     }
     let arguments = text[at..].trim_start();
     let mut values = serde_json::Deserializer::from_str(arguments).into_iter::<Value>();
@@ -200,7 +209,8 @@ fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), 
         Some(Err(error)) => return Err(format!("the arguments of `{tool}` are not JSON: {error}")),
         None => return Err(format!("`{tool}` has no arguments")),
     };
-    let (stray, after) = arguments[written.len()..].split_once('\n').unwrap_or((&arguments[written.len()..], ""));
+    let (stray, after) =
+        arguments[written.len()..].split_once('\n').unwrap_or((&arguments[written.len()..], ""));
     if !stray.trim().is_empty() {
         return Err(format!("unexpected `{}` after the arguments of `{tool}`", stray.trim()));
     }
@@ -229,7 +239,9 @@ fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instructio
         "fail" | "wait" | "flood" if words.is_empty() => Err(match word {
             "fail" => "`fail` needs the text of an error".to_owned(),
             "wait" => "`wait` needs a time (500ms, 2s; at most a day)".to_owned(),
-            _ => format!("`flood` needs a number of pieces (flood PIECES [BYTES]; at most {MAX_FLOOD})"),
+            _ => format!(
+                "`flood` needs a number of pieces (flood PIECES [BYTES]; at most {MAX_FLOOD})"
+            ),
         }),
         "fail" => Ok(Instruction::Fail(unescape(words))),
         "wait" => parse_wait(words),
@@ -254,8 +266,12 @@ fn parse_wait(words: &str) -> Result<Instruction, String> {
 
 fn parse_flood(words: &str) -> Result<Instruction, String> {
     let mut numbers = words.split_whitespace();
-    let pieces = numbers.next().and_then(|number| number.parse().ok()).filter(|number| *number <= MAX_FLOOD);
-    let bytes = numbers.next().map_or(Some(4), |number| number.parse().ok()).filter(|n| (1..=MAX_PIECE).contains(n));
+    let pieces =
+        numbers.next().and_then(|number| number.parse().ok()).filter(|number| *number <= MAX_FLOOD);
+    let bytes = numbers
+        .next()
+        .map_or(Some(4), |number| number.parse().ok())
+        .filter(|n| (1..=MAX_PIECE).contains(n));
     match (pieces, bytes, numbers.next()) {
         (Some(pieces), Some(bytes), None) => Ok(Instruction::Flood { pieces, bytes }),
         _ => Err(format!(
@@ -357,7 +373,16 @@ mod tests {
 
     #[test]
     fn what_is_no_script_is_none() {
-        for text in ["", "\n# only a remark", "Fix the tests.", "Say hello", "wait, what?", "callx", "say@", "---x"] {
+        for text in [
+            "",
+            "\n# only a remark",
+            "Fix the tests.",
+            "Say hello",
+            "wait, what?",
+            "callx",
+            "say@",
+            "---x",
+        ] {
             match Script::parse(text) {
                 Ok(None) => {}
                 Err(error) if text == "say@" => assert!(error.message.contains("rate")),
@@ -377,7 +402,10 @@ mod tests {
     fn an_error_names_its_line() {
         let error = |text: &str| Script::parse(text).unwrap_err().to_string();
         assert_eq!(error("say a\n\nsya b"), "line 3: `sya` is not an instruction");
-        assert!(error("say a\ncall x {\"a\":\n}").starts_with("line 2: the arguments of `x` are not JSON: "));
+        assert!(
+            error("say a\ncall x {\"a\":\n}")
+                .starts_with("line 2: the arguments of `x` are not JSON: ")
+        );
         assert_eq!(error("call x {\n} y"), "line 1: unexpected `y` after the arguments of `x`");
         assert_eq!(error("call x [1]"), "line 1: the arguments of `x` are not a JSON object");
         assert!(error("wait 2h").contains("`2h` is not a time to wait"));
@@ -407,8 +435,11 @@ mod tests {
                 arguments: serde_json::to_string_pretty(&arguments).unwrap()
             }),
             (0..=MAX_WAIT.as_secs()).prop_map(|s| Instruction::Wait(Duration::from_secs(s))),
-            text().prop_filter("a failure has a text", |text| !text.is_empty()).prop_map(Instruction::Fail),
-            (0..=MAX_FLOOD, 1..=MAX_PIECE).prop_map(|(pieces, bytes)| Instruction::Flood { pieces, bytes }),
+            text()
+                .prop_filter("a failure has a text", |text| !text.is_empty())
+                .prop_map(Instruction::Fail),
+            (0..=MAX_FLOOD, 1..=MAX_PIECE)
+                .prop_map(|(pieces, bytes)| Instruction::Flood { pieces, bytes }),
             Just(Instruction::Hang),
         ]
     }

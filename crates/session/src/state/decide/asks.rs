@@ -2,8 +2,8 @@
 
 use holdpoint_common::api::{AnswerRequest, Answered, AsksRequest};
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, Fact, Hold,
-    PauseKind, PauseResponse, QuestionResponse, Refused, Who,
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
+    CallId, Fact, Hold, PauseKind, PauseResponse, QuestionResponse, Refused, Who,
 };
 use holdpoint_tools::AskReply;
 
@@ -19,16 +19,24 @@ impl Decide for AnswerRequest {
         let Some(ask) = builder.state.asks.iter().find(|ask| ours && ask.id == *id) else {
             let settled = builder.state.settled.get(&id.seq).filter(|_| ours);
             return Err(Refused::Answer(match settled {
-                Some(Settled::Answered(by)) => AnswerError::AlreadyAnswered { ask: id.clone(), by: by.clone() },
-                Some(Settled::Closed(cause)) => AnswerError::Closed { ask: id.clone(), cause: *cause },
+                Some(Settled::Answered(by)) => {
+                    AnswerError::AlreadyAnswered { ask: id.clone(), by: by.clone() }
+                }
+                Some(Settled::Closed(cause)) => {
+                    AnswerError::Closed { ask: id.clone(), cause: *cause }
+                }
                 None => AnswerError::Unknown { ask: id.clone() },
             }));
         };
         ask.request.accepts(answer)?;
         // *Always* also answers every other open ask with the same key.
-        let always = ask.always.as_ref().filter(|_| matches!(answer, Answer::Approve { always: true }));
-        let alike = |other: &&Ask| other.id != ask.id && always.is_some() && other.always.as_ref() == always;
-        let answered: Vec<_> = std::iter::once(ask).chain(builder.state.asks.iter().filter(alike)).cloned().collect();
+        let always =
+            ask.always.as_ref().filter(|_| matches!(answer, Answer::Approve { always: true }));
+        let alike = |other: &&Ask| {
+            other.id != ask.id && always.is_some() && other.always.as_ref() == always
+        };
+        let answered: Vec<_> =
+            std::iter::once(ask).chain(builder.state.asks.iter().filter(alike)).cloned().collect();
         for ask in answered {
             builder.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
         }
@@ -59,7 +67,8 @@ impl Decide for AsksRequest {
         }
         builder.facts.push(Fact::AsksChanged { asks, by: by.clone() });
         let open = builder.state.asks.iter();
-        let answered: Vec<_> = open.filter_map(|ask| Some((ask, answer_of_setting(asks, ask)?))).collect();
+        let answered: Vec<_> =
+            open.filter_map(|ask| Some((ask, answer_of_setting(asks, ask)?))).collect();
         for (ask, answer) in &answered {
             builder.settle_by(ask, answer.clone(), AnsweredBy::Setting { asks });
         }
@@ -99,7 +108,10 @@ impl DecisionBuilder<'_> {
         always: Option<String>,
         may_be_denied: bool,
     ) -> AskId {
-        let id = AskId { session: self.state.id().clone(), seq: self.moment.next + self.facts.len() as u64 };
+        let id = AskId {
+            session: self.state.id().clone(),
+            seq: self.moment.next + self.facts.len() as u64,
+        };
         let since = self.moment.now;
         let ask = Ask { id: id.clone(), call, origin, since, request, always, may_be_denied };
         self.facts.push(Fact::AskRaised { ask: ask.clone() });

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use holdpoint_common::api::{CloseRequest, InterruptReply, InterruptRequest};
 use holdpoint_common::{
-    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, Refused, RunEnd, StopHow,
-    StoppedTool, ToolResult, ToolStatus, TurnId, Who,
+    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, Refused, RunEnd,
+    StopHow, StoppedTool, ToolResult, ToolStatus, TurnId, Who,
 };
 
 use super::DecisionBuilder;
@@ -14,8 +14,13 @@ use crate::state::input::Decide;
 use crate::state::{CallStage, Cut, Phase, Turn, queued};
 
 impl Decide for InterruptRequest {
-    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<InterruptReply, Refused> {
-        let unchanged = InterruptReply { after: builder.moment.next - 1, ..InterruptReply::default() };
+    fn decide(
+        &self,
+        by: &Who,
+        builder: &mut DecisionBuilder<'_>,
+    ) -> Result<InterruptReply, Refused> {
+        let unchanged =
+            InterruptReply { after: builder.moment.next - 1, ..InterruptReply::default() };
         match &builder.state.phase {
             Phase::Closed => Err(Refused::Closed),
             Phase::Idle if builder.state.run.is_some() && self.turn.is_none() => {
@@ -24,7 +29,9 @@ impl Decide for InterruptRequest {
                 Ok(InterruptReply { run: true, ..unchanged })
             }
             Phase::Idle => Ok(unchanged),
-            Phase::Running(open) | Phase::Interrupting(open, _) if self.turn.is_some_and(|turn| turn != open.id) => {
+            Phase::Running(open) | Phase::Interrupting(open, _)
+                if self.turn.is_some_and(|turn| turn != open.id) =>
+            {
                 Ok(unchanged)
             }
             Phase::Interrupting(open, _) => Ok(InterruptReply { turn: Some(open.id), ..unchanged }),
@@ -83,7 +90,9 @@ impl DecisionBuilder<'_> {
 
     pub(super) fn return_queue(&mut self) {
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
-        self.facts.extend(waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: Arc::clone(text) }));
+        self.facts.extend(
+            waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: Arc::clone(text) }),
+        );
     }
 
     pub(super) fn end_session(&mut self, by: Who) {
@@ -109,7 +118,10 @@ impl DecisionBuilder<'_> {
             Phase::Interrupting(_, cut) => Some(cut),
             Phase::Idle | Phase::Running(_) | Phase::Closed => None,
         };
-        self.answer_open_calls(turn, if cut.is_some() { "the turn was interrupted" } else { "the turn ended" });
+        self.answer_open_calls(
+            turn,
+            if cut.is_some() { "the turn was interrupted" } else { "the turn ended" },
+        );
         // The turn's jobs ended with the cut, and the runner waited for that. Their own reports may
         // arrive later.
         let over = outcome != Outcome::Panicked && processes.left.is_empty();
@@ -123,7 +135,8 @@ impl DecisionBuilder<'_> {
         }
         // The request of a step without an answer may never have been sent. Such a step counts only
         // if its runner panicked.
-        let counts = outcome == Outcome::Panicked || turn.open_step.is_some_and(|step| step.answer_bytes > 0);
+        let counts = outcome == Outcome::Panicked
+            || turn.open_step.is_some_and(|step| step.answer_bytes > 0);
         let usage = if counts { self.end_step(turn) } else { turn.usage };
         self.facts.push(match cut {
             Some(cut) => Fact::TurnFinished {
@@ -164,12 +177,21 @@ impl DecisionBuilder<'_> {
     pub(super) fn answer_open_calls(&mut self, turn: &Turn, why: &str) {
         for (call, stage) in &turn.calls {
             let result = match stage {
-                CallStage::Started => format!("{why} before this call returned; its effects so far remain"),
-                CallStage::Proposed | CallStage::Asking | CallStage::Approved { .. } | CallStage::Denied { .. } => {
+                CallStage::Started => {
+                    format!("{why} before this call returned; its effects so far remain")
+                }
+                CallStage::Proposed
+                | CallStage::Asking
+                | CallStage::Approved { .. }
+                | CallStage::Denied { .. } => {
                     format!("not run: {why}")
                 }
             };
-            self.facts.push(Fact::ToolFinished(ToolResult::not_run(call.id, ToolStatus::Interrupted, result)));
+            self.facts.push(Fact::ToolFinished(ToolResult::not_run(
+                call.id,
+                ToolStatus::Interrupted,
+                result,
+            )));
         }
     }
 }
@@ -177,5 +199,9 @@ impl DecisionBuilder<'_> {
 /// The started calls without a result, for the receipt of a turn whose runner is gone.
 pub(super) fn lost_tools(turn: &Turn) -> impl Iterator<Item = StoppedTool> + '_ {
     let started = turn.calls.iter().filter(|(_, stage)| *stage == CallStage::Started);
-    started.map(|(call, _)| StoppedTool { call: call.id, name: call.name.clone(), how: StopHow::Lost })
+    started.map(|(call, _)| StoppedTool {
+        call: call.id,
+        name: call.name.clone(),
+        how: StopHow::Lost,
+    })
 }

@@ -1,8 +1,8 @@
 //! The machine's replies to a runner at its gates.
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, Refused,
-    SessionSettings,
+    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause,
+    Refused, SessionSettings,
 };
 
 use super::DecisionBuilder;
@@ -20,7 +20,9 @@ impl Input for PassGate {
                 Gate::Step => builder.step_gate(open),
                 Gate::Tool { call, clearance } => builder.tool_gate(open, call, clearance),
             },
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => GateReply::Cut,
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => {
+                GateReply::Cut
+            }
         })
     }
 }
@@ -31,10 +33,13 @@ impl DecisionBuilder<'_> {
         if let Some(reason) = self.turn_limit(turn) {
             return GateReply::Limit { reason };
         }
-        let spent = self.state.run.as_ref().and_then(|run| run.limit_within_iteration(self.moment.now));
+        let spent =
+            self.state.run.as_ref().and_then(|run| run.limit_within_iteration(self.moment.now));
         let cause = match (&self.state.hold, spent) {
             (Hold::Standing { .. }, _) => return GateReply::Wait,
-            (Hold::Requested { cause, .. }, spent) if spent.is_some() || (turn.step > 0 && self.holds_at_steps()) => {
+            (Hold::Requested { cause, .. }, spent)
+                if spent.is_some() || (turn.step > 0 && self.holds_at_steps()) =>
+            {
                 cause.clone()
             }
             (Hold::Off, Some(reached)) => HoldCause::Limit { reached },
@@ -66,13 +71,27 @@ impl DecisionBuilder<'_> {
         self.state.run.as_ref().is_none_or(|run| run.settings.hold_at == HoldAt::Step)
     }
 
-    pub(super) fn tool_gate(&mut self, turn: &Turn, call: CallId, clearance: Clearance) -> GateReply {
+    pub(super) fn tool_gate(
+        &mut self,
+        turn: &Turn,
+        call: CallId,
+        clearance: Clearance,
+    ) -> GateReply {
         let Some((_, stage)) = turn.call(call) else { return GateReply::Cut };
         match (stage, clearance) {
             (CallStage::Proposed, Clearance::Ask(confirm))
-                if !confirm.always.as_ref().is_some_and(|always| self.state.always.contains(always)) =>
+                if !confirm
+                    .always
+                    .as_ref()
+                    .is_some_and(|always| self.state.always.contains(always)) =>
             {
-                self.raise(call, AskOrigin::Policy, confirm.request(), confirm.always, confirm.may_be_denied);
+                self.raise(
+                    call,
+                    AskOrigin::Policy,
+                    confirm.request(),
+                    confirm.always,
+                    confirm.may_be_denied,
+                );
                 match self.state.settings.asks {
                     AsksMode::Wait => GateReply::Wait,
                     AsksMode::Approve if !confirm.may_be_denied => self.start_call(call),
@@ -84,12 +103,18 @@ impl DecisionBuilder<'_> {
             (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) => self.start_call(call),
             // After a restart the call is judged again, and its effect may differ from the approved
             // one.
-            (CallStage::Approved { shown }, Clearance::Ask(confirm)) if *shown != confirm.request() => {
+            (CallStage::Approved { shown }, Clearance::Ask(confirm))
+                if *shown != confirm.request() =>
+            {
                 GateReply::Denied { reason: OUTDATED.to_owned() }
             }
-            (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => self.start_call(call),
+            (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => {
+                self.start_call(call)
+            }
             (CallStage::Asking, clearance) => self.still_asking(call, &clearance),
-            (CallStage::Denied { reason, by }, _) => GateReply::Denied { reason: denial(reason.as_deref(), by) },
+            (CallStage::Denied { reason, by }, _) => {
+                GateReply::Denied { reason: denial(reason.as_deref(), by) }
+            }
             // A call starts only once.
             (CallStage::Started, _) => GateReply::Cut,
         }
@@ -101,7 +126,8 @@ impl DecisionBuilder<'_> {
         let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
         match (self.state.asks.iter().find(of_call), clearance) {
             (Some(ask), Clearance::Ask(confirm)) if ask.request != confirm.request() => {
-                self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
+                self.facts
+                    .push(Fact::AskClosed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
                 GateReply::Denied { reason: OUTDATED.to_owned() }
             }
             _ => GateReply::Wait,
@@ -115,5 +141,4 @@ impl DecisionBuilder<'_> {
 }
 
 /// The text that the model receives when a call's effect has changed since the user saw it.
-pub(super) const OUTDATED: &str =
-    "not run: the effect of this call has changed since the user saw it; check the current state and try again";
+pub(super) const OUTDATED: &str = "not run: the effect of this call has changed since the user saw it; check the current state and try again";

@@ -12,10 +12,14 @@ impl Decide for HoldRequest {
         let since = builder.moment.now;
         let cause = HoldCause::User { by: by.clone() };
         let hold = match (&builder.state.phase, &builder.state.hold) {
-            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => return Err(Refused::Closed),
+            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => {
+                return Err(Refused::Closed);
+            }
             (_, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => return Ok(hold.clone()),
             (Phase::Idle, Hold::Off) => Hold::Standing { cause, since },
-            (Phase::Running(_) | Phase::Interrupting(..), Hold::Off) => Hold::Requested { cause, since },
+            (Phase::Running(_) | Phase::Interrupting(..), Hold::Off) => {
+                Hold::Requested { cause, since }
+            }
         };
         builder.facts.push(Fact::HoldChanged { hold: hold.clone() });
         Ok(hold)
@@ -25,7 +29,9 @@ impl Decide for HoldRequest {
 impl Decide for ReleaseRequest {
     fn decide(&self, _by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Hold, Refused> {
         match (&builder.state.phase, &builder.state.hold) {
-            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => return Err(Refused::Closed),
+            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => {
+                return Err(Refused::Closed);
+            }
             (_, Hold::Off) => {}
             (Phase::Idle, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
                 builder.facts.push(Fact::HoldChanged { hold: Hold::Off });
@@ -34,7 +40,10 @@ impl Decide for ReleaseRequest {
                     None => builder.start_next(),
                 }
             }
-            (Phase::Running(_) | Phase::Interrupting(..), hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
+            (
+                Phase::Running(_) | Phase::Interrupting(..),
+                hold @ (Hold::Requested { .. } | Hold::Standing { .. }),
+            ) => {
                 builder.facts.push(Fact::HoldChanged { hold: Hold::Off });
                 builder.extend_limit(hold);
             }
@@ -64,6 +73,7 @@ impl Decide for ToggleRequest {
 impl DecisionBuilder<'_> {
     /// Puts the hold into effect: the session stops until it is released.
     pub(super) fn put_hold_in_effect(&mut self, cause: HoldCause) {
-        self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
+        self.facts
+            .push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
     }
 }

@@ -22,7 +22,9 @@ impl Input for JobStarted {
                 Ok(Reception::Noted)
             }
             // The job began before the cut, which ends it. A close ends all jobs.
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(Reception::Stale),
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => {
+                Ok(Reception::Stale)
+            }
         }
     }
 }
@@ -44,13 +46,17 @@ impl DecisionBuilder<'_> {
     /// Ends the jobs of a turn that was cut.
     pub(super) fn end_jobs_of(&mut self, turn: TurnId) {
         let of_turn = self.state.jobs.iter().filter(|job| job.turn == turn);
-        self.facts.extend(of_turn.map(|job| Fact::JobEnded { job: job.id, end: JobEnd::Interrupted }));
+        self.facts
+            .extend(of_turn.map(|job| Fact::JobEnded { job: job.id, end: JobEnd::Interrupted }));
     }
 
     /// Ends every job that this decision has not ended yet.
     pub(super) fn end_jobs(&mut self, end: JobEnd) {
-        let has_ended = |id| self.facts.iter().any(|fact| matches!(fact, Fact::JobEnded { job, .. } if *job == id));
-        let open: Vec<_> = self.state.jobs.iter().map(|job| job.id).filter(|id| !has_ended(*id)).collect();
+        let has_ended = |id| {
+            self.facts.iter().any(|fact| matches!(fact, Fact::JobEnded { job, .. } if *job == id))
+        };
+        let open: Vec<_> =
+            self.state.jobs.iter().map(|job| job.id).filter(|id| !has_ended(*id)).collect();
         self.facts.extend(open.into_iter().map(|job| Fact::JobEnded { job, end }));
     }
 }

@@ -15,20 +15,31 @@ impl Decide for PromptRequest {
             return Err(Refused::EmptyPrompt);
         }
         if self.text.len() > limits.max_prompt_bytes {
-            return Err(Refused::PromptTooLong { bytes: self.text.len(), most: limits.max_prompt_bytes });
+            return Err(Refused::PromptTooLong {
+                bytes: self.text.len(),
+                most: limits.max_prompt_bytes,
+            });
         }
         let prompt = builder.state.next_prompt();
         let waiting = builder.state.queue.len();
         let starts = match &builder.state.phase {
-            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
+            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {
+                return Err(Refused::Closed);
+            }
             // The next iteration of a run delivers the prompt.
-            Phase::Idle => !matches!(builder.state.hold, Hold::Standing { .. }) && builder.state.run.is_none(),
+            Phase::Idle => {
+                !matches!(builder.state.hold, Hold::Standing { .. }) && builder.state.run.is_none()
+            }
             Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => false,
         };
         if !starts && waiting >= limits.max_queued_prompts {
             return Err(Refused::QueueFull { waiting });
         }
-        builder.facts.push(Fact::PromptAccepted { prompt, text: self.text.as_str().into(), by: by.clone() });
+        builder.facts.push(Fact::PromptAccepted {
+            prompt,
+            text: self.text.as_str().into(),
+            by: by.clone(),
+        });
         if starts {
             builder.start(prompt);
         }

@@ -14,7 +14,9 @@ impl Input for RunnerReport {
     fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Reception, Refused> {
         let open = match &builder.state.phase {
             Phase::Running(open) | Phase::Interrupting(open, _) if open.id == self.turn => open,
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => return Ok(Reception::Stale),
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => {
+                return Ok(Reception::Stale);
+            }
         };
         match self.report {
             Report::Answered(message) if message.is_empty() => {}
@@ -24,9 +26,11 @@ impl Input for RunnerReport {
                 // still learns that it was denied.
                 let result = match open.call(result.call) {
                     None => return Ok(Reception::Stale),
-                    Some((call, CallStage::Denied { reason, by })) => {
-                        ToolResult::not_run(call.id, ToolStatus::Denied, denial(reason.as_deref(), by))
-                    }
+                    Some((call, CallStage::Denied { reason, by })) => ToolResult::not_run(
+                        call.id,
+                        ToolStatus::Denied,
+                        denial(reason.as_deref(), by),
+                    ),
                     Some(_) => result,
                 };
                 for ask in builder.state.asks.iter().filter(|ask| ask.call == result.call) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause,
-    JobEnd, Outcome, Receipt, Refused, RestoreCause, RunEnd, Usage,
+    AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact,
+    Hold, HoldCause, JobEnd, Outcome, Receipt, Refused, RestoreCause, RunEnd, Usage,
 };
 
 use super::DecisionBuilder;
@@ -22,7 +22,8 @@ impl Input for Restore {
         // A restart that is already recorded is not recorded again, unless work has begun since. A
         // turn with an open policy Confirm does not count as new work: it stays open.
         let nothing_new = builder.state.turn().is_none_or(Turn::has_open_confirm);
-        let already_recorded = cause == RestoreCause::Restart && builder.state.restarted && nothing_new;
+        let already_recorded =
+            cause == RestoreCause::Restart && builder.state.restarted && nothing_new;
         if !already_recorded {
             builder.facts.push(Fact::SessionRestored { cause });
         }
@@ -39,12 +40,24 @@ impl Input for Restore {
             Phase::Running(turn) if cause != RestoreCause::Panic && turn.has_open_confirm() => {
                 builder.continue_turn(turn)
             }
-            Phase::Running(turn) => builder.end_lost_turn(turn, ask_cause, outcome, cut_cause, Receipt::default()),
+            Phase::Running(turn) => {
+                builder.end_lost_turn(turn, ask_cause, outcome, cut_cause, Receipt::default())
+            }
             // The cut came first: it keeps its cause, the asks and prompts it released, and the
             // close that follows.
             Phase::Interrupting(turn, cut) => {
-                let receipt = Receipt { asks: cut.asks.clone(), prompts: cut.prompts.clone(), ..Receipt::default() };
-                builder.end_lost_turn(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
+                let receipt = Receipt {
+                    asks: cut.asks.clone(),
+                    prompts: cut.prompts.clone(),
+                    ..Receipt::default()
+                };
+                builder.end_lost_turn(
+                    turn,
+                    ask_cause,
+                    Outcome::Interrupted,
+                    cut.cause.clone(),
+                    receipt,
+                );
                 if matches!(cut.cause, CutCause::User { .. }) {
                     builder.end_run(RunEnd::Interrupted, None);
                     run = false;
@@ -80,7 +93,8 @@ impl DecisionBuilder<'_> {
     fn drafted_answer(&self, draft: &[Arc<Event>]) -> Option<AssistantMessage> {
         // If calls are open, the log has their answer, and no other begins before their results.
         let turn = self.state.turn().filter(|turn| turn.step > 0 && turn.calls.is_empty())?;
-        let of_step = |event: &&Arc<Event>| event.turn == Some(turn.id) && event.step == Some(turn.step);
+        let of_step =
+            |event: &&Arc<Event>| event.turn == Some(turn.id) && event.step == Some(turn.step);
         let mut blocks: Vec<Block> = Vec::new();
         for event in draft.iter().filter(of_step) {
             let (kind, item, text) = match event.delta() {
@@ -93,10 +107,20 @@ impl DecisionBuilder<'_> {
             }
             match blocks.iter_mut().find(|block| block.item == item) {
                 Some(block) => block.text.push_str(text),
-                None => blocks.push(Block { item, kind, text: text.clone(), signature: None, calls_before: 0 }),
+                None => blocks.push(Block {
+                    item,
+                    kind,
+                    text: text.clone(),
+                    signature: None,
+                    calls_before: 0,
+                }),
             }
         }
-        (!blocks.is_empty()).then(|| AssistantMessage { blocks, partial: true, ..AssistantMessage::default() })
+        (!blocks.is_empty()).then(|| AssistantMessage {
+            blocks,
+            partial: true,
+            ..AssistantMessage::default()
+        })
     }
 
     /// Continues a turn that has an open policy Confirm.
@@ -112,7 +136,8 @@ impl DecisionBuilder<'_> {
         for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
             self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: asks });
         }
-        let calls = turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
+        let calls =
+            turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
         self.answer_open_calls(&Turn { calls, ..turn.clone() }, &why.to_string());
     }
 
@@ -141,11 +166,18 @@ impl DecisionBuilder<'_> {
         let mut whole = turn.usage;
         if let Some(step) = turn.open_step {
             let drafted = self.facts.iter().find_map(|fact| match fact {
-                Fact::AssistantMessage(message) => Some(OpenStep { answer_bytes: answer_bytes(message), usage: None }),
+                Fact::AssistantMessage(message) => {
+                    Some(OpenStep { answer_bytes: answer_bytes(message), usage: None })
+                }
                 _ => None,
             });
             let usage = self.state.step_usage(drafted.unwrap_or(step), self.moment);
-            self.facts.push(Fact::StepFinished { usage, context: None, refused: false, omitted: None });
+            self.facts.push(Fact::StepFinished {
+                usage,
+                context: None,
+                refused: false,
+                omitted: None,
+            });
             whole += usage;
         }
         whole

@@ -2,8 +2,8 @@
 
 use holdpoint_common::api::{RunRequest, RunStarted};
 use holdpoint_common::{
-    CutCause, Fact, Hold, HoldCause, Outcome, Refused, Run, RunEnd, RunProgress, RunSettings, TaskRequest, Timestamp,
-    TurnId, Who,
+    CutCause, Fact, Hold, HoldCause, Outcome, Refused, Run, RunEnd, RunProgress, RunSettings,
+    TaskRequest, Timestamp, TurnId, Who,
 };
 
 use super::DecisionBuilder;
@@ -14,9 +14,13 @@ use crate::state::{Cut, Phase, queued};
 impl Decide for RunRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<RunStarted, Refused> {
         match &builder.state.phase {
-            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
+            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {
+                return Err(Refused::Closed);
+            }
             _ if builder.state.run.is_some() => return Err(Refused::RunOpen),
-            Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => return Err(Refused::TurnOpen),
+            Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => {
+                return Err(Refused::TurnOpen);
+            }
             Phase::Idle => {}
         }
         let RunRequest { goal, tasks, limits, hold_at } = self.clone();
@@ -45,20 +49,27 @@ impl Input for WaitOver {
     fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Reception, Refused> {
         let is_last = builder.state.last_turn.as_ref().is_some_and(|last| last.turn == self.turn);
         let waits = |run: &&Run| run.waits_until.is_some() && is_last;
-        match (&builder.state.phase, &builder.state.hold, builder.state.run.as_ref().filter(waits)) {
+        match (&builder.state.phase, &builder.state.hold, builder.state.run.as_ref().filter(waits))
+        {
             (Phase::Idle, Hold::Off, Some(run)) => {
                 builder.start_iteration(run);
                 Ok(Reception::Noted)
             }
             // The run was held, continued or ended in the meantime; another may wait by now.
-            (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => Ok(Reception::Stale),
+            (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => {
+                Ok(Reception::Stale)
+            }
         }
     }
 }
 
 impl DecisionBuilder<'_> {
     /// Updates the run at the end of its turn, and returns it if it continues.
-    pub(super) fn after_iteration(&mut self, outcome: Outcome, cut: Option<&CutCause>) -> Option<Run> {
+    pub(super) fn after_iteration(
+        &mut self,
+        outcome: Outcome,
+        cut: Option<&CutCause>,
+    ) -> Option<Run> {
         let mut run = self.state.run.as_ref()?.after_turn(outcome, cut);
         run.progress.tokens = self.tokens(&run.progress);
         match cut {
@@ -147,7 +158,8 @@ impl DecisionBuilder<'_> {
     /// Starts the next iteration, or repeats the one that was cut, and delivers the queued prompts.
     fn start_iteration(&mut self, run: &Run) {
         let (turn, resumed) = (self.state.next_turn(), run.cut);
-        let iteration = if resumed { run.progress.iteration } else { run.progress.iteration.saturating_add(1) };
+        let iteration =
+            if resumed { run.progress.iteration } else { run.progress.iteration.saturating_add(1) };
         self.facts.push(Fact::IterationStarted { turn, iteration, resumed });
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
         self.facts.extend(waiting.map(|(prompt, _)| Fact::PromptDelivered { prompt, iteration }));

@@ -14,7 +14,9 @@ impl Decide for RenameRequest {
             builder.check_open()?;
         }
         check_name(&self.name)?;
-        if builder.state.settings.name != self.name || builder.state.title.as_ref() != Some(&self.name) {
+        if builder.state.settings.name != self.name
+            || builder.state.title.as_ref() != Some(&self.name)
+        {
             builder.facts.push(Fact::SessionRenamed { name: self.name.clone(), by: by.clone() });
         }
         Ok(())
@@ -47,8 +49,12 @@ impl DecisionBuilder<'_> {
     /// Fails if the session is closed or closing.
     pub(super) fn check_open(&self) -> Result<(), Refused> {
         match &self.state.phase {
-            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => Err(Refused::Closed),
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => Ok(()),
+            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {
+                Err(Refused::Closed)
+            }
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => {
+                Ok(())
+            }
         }
     }
 }

@@ -20,7 +20,9 @@ impl Input for Shutdown {
                 builder.end_jobs(JobEnd::Shutdown);
                 builder.effects.push(Effect::Stop);
             }
-            Phase::Running(turn) => builder.cut(turn.id, CutCause::Shutdown, AskCloseCause::Shutdown),
+            Phase::Running(turn) => {
+                builder.cut(turn.id, CutCause::Shutdown, AskCloseCause::Shutdown)
+            }
             // The actor already ends with this turn.
             Phase::Interrupting(_, Cut { closing: Some(_), .. } | Cut { stopping: true, .. }) => {}
             Phase::Interrupting(_, Cut { closing: None, stopping: false, .. }) => {

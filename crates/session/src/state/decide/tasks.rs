@@ -17,7 +17,9 @@ impl Input for ChangeTasks {
                 builder.facts.extend(builder.state.tasks.decide(self.request, iteration)?);
                 Ok(Reception::Noted)
             }
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(Reception::Stale),
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => {
+                Ok(Reception::Stale)
+            }
         }
     }
 }

@@ -27,7 +27,10 @@ impl Check {
         shared: &Arc<Shared>,
         reading: &watch::Sender<()>,
     ) -> BoxFuture<'static, ()> {
-        let mut ended = self.ended.get_or_init(|| begin(Arc::clone(shared), Arc::downgrade(self), reading)).clone();
+        let mut ended = self
+            .ended
+            .get_or_init(|| begin(Arc::clone(shared), Arc::downgrade(self), reading))
+            .clone();
         async move {
             // If the thread could not be started, the check has ended, too.
             let _ = ended.wait_for(|ended| *ended).await;
@@ -36,7 +39,11 @@ impl Check {
     }
 }
 
-fn begin(shared: Arc<Shared>, check: Weak<Check>, reading: &watch::Sender<()>) -> watch::Receiver<bool> {
+fn begin(
+    shared: Arc<Shared>,
+    check: Weak<Check>,
+    reading: &watch::Sender<()>,
+) -> watch::Receiver<bool> {
     let (done, ended) = watch::channel(false);
     let run = move || {
         if let Err(error) = read_all(&shared, &check) {
@@ -58,7 +65,9 @@ fn read_all(shared: &Shared, check: &Weak<Check>) -> Result<(), StoreError> {
             if check.strong_count() == 0 {
                 return Ok(());
             }
-            match reader::in_transaction(shared, &mut db, |db| rows::page(db, &session, &(from..u64::MAX), PAGE)) {
+            match reader::in_transaction(shared, &mut db, |db| {
+                rows::page(db, &session, &(from..u64::MAX), PAGE)
+            }) {
                 Ok(page) => {
                     shared.note_gaps(&session, &page.facts);
                     next = page.next;

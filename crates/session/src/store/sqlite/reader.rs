@@ -54,7 +54,8 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<ReadRequest>) {
         // found.
         match job {
             ReadRequest::Page { session, range, most, done } => {
-                let page = in_transaction(shared, &mut db, |db| rows::page(db, &session, &range, most));
+                let page =
+                    in_transaction(shared, &mut db, |db| rows::page(db, &session, &range, most));
                 if let Ok(page) = &page {
                     shared.note_gaps(&session, &page.facts);
                 }
@@ -62,7 +63,9 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<ReadRequest>) {
                 let _ = done.send(page);
             }
             ReadRequest::Newest { session, range, newest, done } => {
-                let _ = done.send(in_transaction(shared, &mut db, |db| rows::newest(db, &session, &range, newest)));
+                let _ = done.send(in_transaction(shared, &mut db, |db| {
+                    rows::newest(db, &session, &range, newest)
+                }));
             }
             ReadRequest::Draft { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| rows::draft(db, &session)));
@@ -111,7 +114,8 @@ fn find(db: &Connection, session: &SessionId) -> Result<(), StoreError> {
 fn saved(db: &Connection, session: &SessionId) -> Result<Option<SavedSession>, StoreError> {
     let mut select = db.prepare_cached("SELECT opened, summary FROM sessions WHERE id = ?1")?;
     let found = select.query_row([session.as_str()], |row| {
-        let summary = row.get_ref(1)?.as_bytes_or_null()?.and_then(|text| serde_json::from_slice(text).ok());
+        let summary =
+            row.get_ref(1)?.as_bytes_or_null()?.and_then(|text| serde_json::from_slice(text).ok());
         let opened = Timestamp(row.get::<_, i64>(0)?.cast_unsigned());
         Ok(summary.map(|summary| SavedSession { summary, opened }))
     });
@@ -130,7 +134,8 @@ fn all(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreErr
 }
 
 fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
-    let mut select = db.prepare_cached("SELECT id, opened, summary FROM sessions WHERE last > 0")?;
+    let mut select =
+        db.prepare_cached("SELECT id, opened, summary FROM sessions WHERE last > 0")?;
     let mut rows = select.query([])?;
     let mut sessions = Vec::new();
     while let Some(row) = rows.next()? {

@@ -45,7 +45,8 @@ impl<'row> Stored<'row> {
     fn from_row(row: &'row Row<'_>) -> rusqlite::Result<Self> {
         let (seq, after) = (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, Option<i64>>(1)?);
         let bytes = row.get_ref(2)?.as_bytes()?;
-        let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        let text = std::str::from_utf8(bytes)
+            .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         Ok(Self { seq, after: after.map(i64::cast_unsigned), text, check_sum: row.get(3)? })
     }
 
@@ -86,7 +87,8 @@ fn select(
 ) -> Result<(Vec<ReadFact>, bool), StoreError> {
     let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
     let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} {within}"))?;
-    let mut rows = select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
+    let mut rows =
+        select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
     let (mut facts, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         let fact = Stored::from_row(row)?;
@@ -119,12 +121,18 @@ pub(super) fn around_damage(
 }
 
 /// The facts from one end of a range up to the first error, and whether these are all of them.
-fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: &str) -> (Vec<Stored<'static>>, bool) {
+fn until_error(
+    db: &Connection,
+    session: &SessionId,
+    range: &Range<u64>,
+    order: &str,
+) -> (Vec<Stored<'static>>, bool) {
     let mut facts = Vec::new();
     let mut read = || -> rusqlite::Result<()> {
         let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
         let mut select = db.prepare(&format!("SELECT {COLUMNS} {within} {order}"))?;
-        let mut rows = select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
+        let mut rows =
+            select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
         while let Some(row) = rows.next()? {
             facts.push(Stored::from_row(row)?.into_owned());
         }
@@ -135,7 +143,12 @@ fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: 
 }
 
 /// A page of the facts in a range, with gaps in place of unreadable facts.
-pub(super) fn page(db: &Connection, session: &SessionId, range: &Range<u64>, most: usize) -> Result<Page, StoreError> {
+pub(super) fn page(
+    db: &Connection,
+    session: &SessionId,
+    range: &Range<u64>,
+    most: usize,
+) -> Result<Page, StoreError> {
     let (read, more) = select(db, session, range, most).or_else(|error| {
         let (stored, damage) = around_damage(db, session, range);
         tracing::error!(%session, %error, ?damage, "some facts can't be read");
@@ -150,7 +163,9 @@ pub(super) fn page(db: &Connection, session: &SessionId, range: &Range<u64>, mos
     let last = last(db, session);
     for ReadFact { seq, after, event } in read {
         let at = facts.last().map_or_else(Timestamp::default, |before| before.at);
-        facts.extend(missing(before, seq, after).map(|missing| Arc::new(gap(session, missing, at, "lost"))));
+        facts.extend(
+            missing(before, seq, after).map(|missing| Arc::new(gap(session, missing, at, "lost"))),
+        );
         let event = match event {
             Ok(event) => event,
             // The row is not a fact: its number is above that of the last fact.
@@ -190,8 +205,9 @@ pub(super) fn newest(
 
 /// The pieces of a draft, up to the first damaged one: later pieces would not continue the text.
 pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreError> {
-    let mut select =
-        db.prepare_cached("SELECT seq, 0, event, check_sum FROM drafts WHERE session = ?1 ORDER BY seq")?;
+    let mut select = db.prepare_cached(
+        "SELECT seq, 0, event, check_sum FROM drafts WHERE session = ?1 ORDER BY seq",
+    )?;
     let mut rows = select.query([session.as_str()])?;
     let mut pieces = Vec::new();
     while let Some(row) = rows.next()? {
@@ -209,7 +225,11 @@ pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Even
 /// The number of the last fact that was saved before `end`: the one that the next fact names, or
 /// else `last`, the last fact of the session. `None` if neither can be read.
 fn last_before(db: &Connection, session: &SessionId, end: u64, last: Option<u64>) -> Option<u64> {
-    match predecessor_of_next(db, session, end..last.map_or(u64::MAX, |last| last.saturating_add(1))) {
+    match predecessor_of_next(
+        db,
+        session,
+        end..last.map_or(u64::MAX, |last| last.saturating_add(1)),
+    ) {
         Ok(Some(after)) => after.map(i64::cast_unsigned),
         // There is no later fact, or it can't be read.
         Ok(None) | Err(_) => last,

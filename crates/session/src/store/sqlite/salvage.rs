@@ -51,7 +51,12 @@ pub(super) fn rebuild(path: &Path) -> Result<Rebuilt, StoreError> {
     let kept_at = path.with_file_name(format!("{DAMAGED_PREFIX}{now}.db"));
     let rebuilt = Rebuilt {
         at: path.with_extension("salvage-tmp"),
-        salvaged: Salvaged { kept_at, whole: Vec::new(), relisted: Vec::new(), damaged: Vec::new() },
+        salvaged: Salvaged {
+            kept_at,
+            whole: Vec::new(),
+            relisted: Vec::new(),
+            damaged: Vec::new(),
+        },
     };
     rebuilt.remove();
     files::make_file(&rebuilt.at)?;
@@ -214,7 +219,8 @@ struct Listed {
 fn listed(old: &Connection, session: &SessionId) -> Option<Listed> {
     // Tries the index first, and then without it, in case the index is damaged.
     ["", "NOT INDEXED"].iter().find_map(|how| {
-        let query = format!("SELECT opened, last, reserved, summary FROM sessions {how} WHERE id = ?1");
+        let query =
+            format!("SELECT opened, last, reserved, summary FROM sessions {how} WHERE id = ?1");
         let listed = old.query_row(&query, [session.as_str()], |row| {
             let last = row.get::<_, i64>(1)?.cast_unsigned();
             Ok(Listed { opened: row.get(0)?, last, reserved: row.get(2)?, summary: row.get(3)? })
@@ -233,7 +239,13 @@ fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copie
         whole &= fact.event(session).is_ok() && missing(before, fact.seq, fact.after).is_none();
         before = fact.seq;
         let after = fact.after.map(u64::cast_signed);
-        insert.execute(params![session.as_str(), fact.seq.cast_signed(), after, fact.text, fact.check_sum])?;
+        insert.execute(params![
+            session.as_str(),
+            fact.seq.cast_signed(),
+            after,
+            fact.text,
+            fact.check_sum
+        ])?;
     }
     let first = facts.first().and_then(|fact| fact.event(session).ok());
     let last = facts.last().map_or(0, |fact| fact.seq);
@@ -242,20 +254,30 @@ fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copie
             let copied = if whole && listed.last == last { Copied::Whole } else { Copied::Damaged };
             // The known end of the log is kept, so that a reader sees a gap instead of a shorter
             // log.
-            let known = Some(listed.last).filter(|known| *known <= MAX_BELIEVED_SEQ).unwrap_or_default();
+            let known =
+                Some(listed.last).filter(|known| *known <= MAX_BELIEVED_SEQ).unwrap_or_default();
             (Listed { last: last.max(known), ..listed }, copied)
         }
         None => {
-            let begins = first.as_ref().is_some_and(|first| matches!(first.fact(), Some(Fact::SessionOpened { .. })));
+            let begins = first
+                .as_ref()
+                .is_some_and(|first| matches!(first.fact(), Some(Fact::SessionOpened { .. })));
             let opened = first.map_or(0, |first| first.at.0.cast_signed());
-            let listed = Listed { opened, last, reserved: (last + SKIPPED).cast_signed(), summary: None };
+            let listed =
+                Listed { opened, last, reserved: (last + SKIPPED).cast_signed(), summary: None };
             (listed, if whole && begins { Copied::Relisted } else { Copied::Damaged })
         }
     };
     let Listed { opened, last, reserved, summary } = listed;
     new.execute(
         "INSERT INTO sessions (id, opened, last, reserved, summary) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![session.as_str(), opened, last.cast_signed(), reserved.max(last.cast_signed()), summary],
+        params![
+            session.as_str(),
+            opened,
+            last.cast_signed(),
+            reserved.max(last.cast_signed()),
+            summary
+        ],
     )?;
     Ok(copied)
 }

@@ -48,7 +48,8 @@ pub(super) const INSERT_FACT: &str =
     "INSERT INTO facts (session, seq, after, event, check_sum) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 /// Inserts a piece of a draft: its session, its number, its text and its checksum.
-pub(super) const INSERT_PIECE: &str = "INSERT INTO drafts (session, seq, event, check_sum) VALUES (?1, ?2, ?3, ?4)";
+pub(super) const INSERT_PIECE: &str =
+    "INSERT INTO drafts (session, seq, event, check_sum) VALUES (?1, ?2, ?3, ?4)";
 
 /// The size in bytes of the smallest database.
 const SMALLEST: u64 = 512;
@@ -62,7 +63,9 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     // file instead.
     let length = std::fs::metadata(path)?.len();
     if (1..SMALLEST).contains(&length) && !side_file(path, ROLLBACK_JOURNAL).exists() {
-        return Err(StoreError::Damaged { message: format!("the database is truncated to {length} bytes") });
+        return Err(StoreError::Damaged {
+            message: format!("the database is truncated to {length} bytes"),
+        });
     }
     // A read-only connection can't roll back a transaction that a crash has cut. If a newer version
     // wrote the database, this connection only rolls back such a transaction, as that version
@@ -91,7 +94,9 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     db.pragma_update(None, "synchronous", "FULL")?;
     migrate(&mut db, path)?;
     if tables(&db)? != tables(&fresh()?)? {
-        return Err(StoreError::Damaged { message: "its tables do not match its schema".to_owned() });
+        return Err(StoreError::Damaged {
+            message: "its tables do not match its schema".to_owned(),
+        });
     }
     Ok(db)
 }

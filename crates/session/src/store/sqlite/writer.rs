@@ -89,7 +89,9 @@ impl Writer<'_> {
     fn write(&mut self, group: &[PendingWrite]) -> Result<Results, StoreError> {
         // If the database was replaced in the meantime, the damaged one is already gone.
         let now = self.shared.generation();
-        if group.iter().any(|job| matches!(job.request, WriteRequest::Salvage { seen } if seen == now))
+        if group
+            .iter()
+            .any(|job| matches!(job.request, WriteRequest::Salvage { seen } if seen == now))
             && let Err(error) = self.salvage()
         {
             return Ok(group.iter().map(|_| Err(error.clone())).collect());
@@ -121,7 +123,8 @@ impl Writer<'_> {
             Some((known, connection)) if Some(known) == file => (known, connection),
             _ => {
                 let connection = schema::open_for_writing(&self.shared.path)?;
-                let opened = Identity::at_path(&self.shared.path).filter(|opened| Some(*opened) == file);
+                let opened =
+                    Identity::at_path(&self.shared.path).filter(|opened| Some(*opened) == file);
                 (opened.ok_or_else(moved)?, connection)
             }
         };
@@ -140,9 +143,11 @@ fn write(db: &mut Connection, group: &[PendingWrite]) -> Result<Results, StoreEr
     let mut results = Vec::with_capacity(group.len());
     for job in group {
         results.push(match write_one(&transaction, job) {
-            Err(error @ (StoreError::Conflict { .. } | StoreError::Taken { .. } | StoreError::Unknown { .. })) => {
-                Err(error)
-            }
+            Err(
+                error @ (StoreError::Conflict { .. }
+                | StoreError::Taken { .. }
+                | StoreError::Unknown { .. }),
+            ) => Err(error),
             other => Ok(other?),
         });
     }
@@ -165,7 +170,10 @@ fn write_one(db: &Transaction<'_>, job: &PendingWrite) -> Result<u64, StoreError
         WriteRequest::Append { session, after, facts, summary } => {
             let id = session.as_str();
             let mut last = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1")?;
-            let last: i64 = last.query_row([id], |row| row.get(0)).optional()?.ok_or_else(|| unknown(session))?;
+            let last: i64 = last
+                .query_row([id], |row| row.get(0))
+                .optional()?
+                .ok_or_else(|| unknown(session))?;
             let last = last.cast_unsigned();
             if last != *after {
                 return Err(StoreError::Conflict { after: *after, last });
@@ -175,13 +183,21 @@ fn write_one(db: &Transaction<'_>, job: &PendingWrite) -> Result<u64, StoreError
             for fact in facts {
                 let text = serde_json::to_string(fact)?;
                 let check_sum = rows::check_sum(session, fact.seq, last, &text);
-                insert.execute(params![id, fact.seq.cast_signed(), last.cast_signed(), text, check_sum])?;
+                insert.execute(params![
+                    id,
+                    fact.seq.cast_signed(),
+                    last.cast_signed(),
+                    text,
+                    check_sum
+                ])?;
                 last = last_seq_of(fact);
             }
-            let mut update = db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
+            let mut update =
+                db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
             update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
             if let Some(end) = end_of_draft(facts) {
-                let mut delete = db.prepare_cached("DELETE FROM drafts WHERE session = ?1 AND seq < ?2")?;
+                let mut delete =
+                    db.prepare_cached("DELETE FROM drafts WHERE session = ?1 AND seq < ?2")?;
                 delete.execute(params![id, end.cast_signed()])?;
             }
             Ok(last)
@@ -209,9 +225,14 @@ fn write_one(db: &Transaction<'_>, job: &PendingWrite) -> Result<u64, StoreError
             Ok(end.cast_unsigned() + 1 - count)
         }
         WriteRequest::GiveBack { session, unused } => {
-            let mut update =
-                db.prepare_cached("UPDATE sessions SET reserved = ?2 - 1 WHERE id = ?1 AND reserved = ?3 - 1")?;
-            update.execute(params![session.as_str(), unused.start.cast_signed(), unused.end.cast_signed()])?;
+            let mut update = db.prepare_cached(
+                "UPDATE sessions SET reserved = ?2 - 1 WHERE id = ?1 AND reserved = ?3 - 1",
+            )?;
+            update.execute(params![
+                session.as_str(),
+                unused.start.cast_signed(),
+                unused.end.cast_signed()
+            ])?;
             Ok(0)
         }
         WriteRequest::Delete { session } => {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, EndedProcesses, Event, Fact,
-    ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, Refused,
-    RestoreCause, RunLimits, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult,
-    ToolStatus, TurnId, Usage, Who,
+    AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
+    EndedProcesses, Event, Fact, ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest,
+    PolicyMode, Question, QuestionRequest, Refused, RestoreCause, RunLimits, SessionId,
+    SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
+    Usage, Who,
 };
 use holdpoint_session::state::{Clearance, Confirm, Gate, Moment, Report, State};
 
@@ -68,7 +69,8 @@ impl Bench {
 
     fn number(&mut self, fact: Fact) -> Arc<Event> {
         let (turn, step) = self.state.turn_and_step(&fact);
-        let event = Event { seq: self.next, at: Timestamp(self.now), turn, step, body: Body::Fact(fact) };
+        let event =
+            Event { seq: self.next, at: Timestamp(self.now), turn, step, body: Body::Fact(fact) };
         self.next += 1;
         Arc::new(event)
     }
@@ -114,7 +116,8 @@ pub(super) fn prompt(text: &str) -> Input {
 
 /// A run with one task and at most this many iterations at a time.
 pub(super) fn run(iterations: u64) -> Input {
-    let limits = RunLimits { iterations: std::num::NonZeroU64::new(iterations), ..RunLimits::default() };
+    let limits =
+        RunLimits { iterations: std::num::NonZeroU64::new(iterations), ..RunLimits::default() };
     let tasks = vec!["first".to_owned()];
     Input::Run { request: RunRequest { tasks, limits, ..RunRequest::new("a goal") }, by: ann() }
 }
@@ -137,8 +140,16 @@ pub(super) fn pause(kind: PauseKind) -> PauseRequest {
 }
 
 pub(super) fn question() -> AskRequest {
-    let question = Question { id: "q".to_owned(), header: "Q".to_owned(), question: "?".to_owned(), options: vec![] };
-    AskRequest::Question(QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] })
+    let question = Question {
+        id: "q".to_owned(),
+        header: "Q".to_owned(),
+        question: "?".to_owned(),
+        options: vec![],
+    };
+    AskRequest::Question(QuestionRequest {
+        tool_name: "ask_user".to_owned(),
+        questions: vec![question],
+    })
 }
 
 pub(super) fn gate(turn: u64, gate: Gate) -> Input {
@@ -152,16 +163,23 @@ pub(super) fn allow(call: u64) -> Gate {
 /// A call that the policy wants confirmed; *always* would remember `rule`.
 pub(super) fn confirm(call: u64, rule: Option<&str>) -> Gate {
     let PauseRequest { tool_name, message, details, .. } = pause(PauseKind::Confirm);
-    let confirm = Confirm { tool_name, message, details, always: rule.map(str::to_owned), may_be_denied: false };
+    let confirm = Confirm {
+        tool_name,
+        message,
+        details,
+        always: rule.map(str::to_owned),
+        may_be_denied: false,
+    };
     Gate::Tool { call: CallId(call), clearance: Clearance::Ask(confirm) }
 }
 
 /// The same for a call that a rule may deny.
 pub(super) fn confirm_deniable(call: u64) -> Gate {
     match confirm(call, None) {
-        Gate::Tool { call, clearance: Clearance::Ask(confirm) } => {
-            Gate::Tool { call, clearance: Clearance::Ask(Confirm { may_be_denied: true, ..confirm }) }
-        }
+        Gate::Tool { call, clearance: Clearance::Ask(confirm) } => Gate::Tool {
+            call,
+            clearance: Clearance::Ask(Confirm { may_be_denied: true, ..confirm }),
+        },
         gate => gate,
     }
 }
@@ -198,7 +216,11 @@ pub(super) fn answer(first: u64, calls: u64) -> AssistantMessage {
         input: serde_json::json!({ "command": "true" }),
         signature: None,
     };
-    AssistantMessage { blocks: vec![block], calls: (1..=calls).map(call).collect(), ..AssistantMessage::default() }
+    AssistantMessage {
+        blocks: vec![block],
+        calls: (1..=calls).map(call).collect(),
+        ..AssistantMessage::default()
+    }
 }
 
 /// Restores a session without a saved draft.
@@ -209,7 +231,13 @@ pub(super) fn restored(cause: RestoreCause) -> Input {
 /// A piece of an answer that was still streaming.
 pub(super) fn piece(turn: u64, step: u32, item: u64) -> Arc<Event> {
     let body = Body::Delta(Delta::Text { item: ItemId(item), text: "half a".to_owned() });
-    Arc::new(Event { seq: 1_000_000, at: Timestamp(1), turn: Some(TurnId(turn)), step: Some(step), body })
+    Arc::new(Event {
+        seq: 1_000_000,
+        at: Timestamp(1),
+        turn: Some(TurnId(turn)),
+        step: Some(step),
+        body,
+    })
 }
 
 pub(super) fn tool_finished(call: u64) -> Report {

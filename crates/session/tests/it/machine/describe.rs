@@ -31,7 +31,9 @@ pub(super) fn refusal(refused: &Refused) -> String {
             AnswerError::AlreadyAnswered { by, .. } => format!("refused: already answered {by}"),
             AnswerError::Closed { cause, .. } => format!("refused: ask closed, {cause}"),
             AnswerError::Unknown { .. } => "refused: unknown ask".to_owned(),
-            AnswerError::KindMismatch { expected, given } => format!("refused: {given}, expected {expected}"),
+            AnswerError::KindMismatch { expected, given } => {
+                format!("refused: {given}, expected {expected}")
+            }
             AnswerError::Incomplete { problem, .. } => format!("refused: question {problem}"),
             other => format!("refused: {other}"),
         },
@@ -101,10 +103,15 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::AsksChanged { asks, .. } => format!("AsksChanged({asks})"),
         Fact::PromptAccepted { prompt, .. } => format!("PromptAccepted({prompt})"),
         Fact::PromptReturned { prompt, .. } => format!("PromptReturned({prompt})"),
-        Fact::PromptDelivered { prompt, iteration } => format!("PromptDelivered({prompt} to {iteration})"),
+        Fact::PromptDelivered { prompt, iteration } => {
+            format!("PromptDelivered({prompt} to {iteration})")
+        }
         Fact::RunStarted { .. } => "RunStarted".to_owned(),
         Fact::IterationStarted { turn, iteration, resumed } => {
-            format!("IterationStarted({iteration} as {turn}{})", if *resumed { ", resumed" } else { "" })
+            format!(
+                "IterationStarted({iteration} as {turn}{})",
+                if *resumed { ", resumed" } else { "" }
+            )
         }
         Fact::RunWaiting { .. } => "RunWaiting".to_owned(),
         Fact::RunExtended { .. } => "RunExtended".to_owned(),

@@ -24,7 +24,9 @@ impl UsedIds {
         for fact in facts.iter().filter_map(|event| event.fact()) {
             match fact {
                 Fact::PromptAccepted { prompt, .. } => given.prompts.extend([prompt.0]),
-                Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => given.turns.extend([turn.0]),
+                Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => {
+                    given.turns.extend([turn.0])
+                }
                 Fact::AssistantMessage(message) => {
                     given.items.extend(message.blocks.iter().map(|block| block.item.0));
                     given.items.extend(message.calls.iter().map(|call| call.id.item().0));
@@ -46,18 +48,24 @@ fn without(facts: &[Arc<Event>], first: usize, last: usize) -> Vec<Arc<Event>> {
 
 /// Restores a session from the remaining facts and checks the ids that it gives from then on.
 fn check_continuation(facts: &[Arc<Event>], given: &UsedIds, bench: &Bench) -> Result<(), String> {
-    let Some(state) = State::fold(facts) else { return Err("the first fact opens no session".to_owned()) };
+    let Some(state) = State::fold(facts) else {
+        return Err("the first fact opens no session".to_owned());
+    };
     let item = state.next_item().0;
     ensure!(!given.items.contains(&item), "item {item} was already used: {given:?}");
     let limits = Limits { max_queued_prompts: usize::MAX, ..bench.limits.clone() };
     let mut again = Bench { state, log: Vec::new(), next: bench.next, now: bench.now, limits };
-    let inputs = [restored(RestoreCause::Restart), restored(RestoreCause::Unloaded), prompt("go on")];
+    let inputs =
+        [restored(RestoreCause::Restart), restored(RestoreCause::Unloaded), prompt("go on")];
     for input in inputs.into_iter().chain([Input::Release]) {
         again.take(input.clone()).map_err(|refused| format!("{input:?} was refused: {refused}"))?;
     }
     ensure!(!matches!(again.state.phase(), Phase::Closed), "the session is closed");
     let named = UsedIds::by(&again.log);
-    ensure!(named.prompts.len() == 1 && named.prompts.is_disjoint(&given.prompts), "{named:?} after {given:?}");
+    ensure!(
+        named.prompts.len() == 1 && named.prompts.is_disjoint(&given.prompts),
+        "{named:?} after {given:?}"
+    );
     ensure!(named.turns.is_disjoint(&given.turns), "{named:?} after {given:?}");
     Ok(())
 }
@@ -83,8 +91,9 @@ impl Property for NeverNamedAgain {
         let first = 1 + usize::try_from(bench.next).unwrap_or_default() * 7 % (end - 1);
         for last in [first, first + (end - first) / 2, end - 1] {
             let left = without(facts, first, last.min(end - 1));
-            check_continuation(&left, &given, bench)
-                .map_err(|why| format!("{why}\nwithout facts {first} to {last} of {end}: {:?}", &facts[first..]))?;
+            check_continuation(&left, &given, bench).map_err(|why| {
+                format!("{why}\nwithout facts {first} to {last} of {end}: {:?}", &facts[first..])
+            })?;
         }
         Ok(())
     }
@@ -98,7 +107,8 @@ fn m_a5_no_id_of_a_lost_fact_is_given_again() {
 /// The next id follows the newest known one; a gap before that no longer counts.
 #[test]
 fn m_a5_the_next_id_follows_the_newest_known_one() {
-    let bench = Bench::open(holdpoint_common::AsksMode::Wait, 9).with((0..5).map(|_| prompt("again")));
+    let bench =
+        Bench::open(holdpoint_common::AsksMode::Wait, 9).with((0..5).map(|_| prompt("again")));
     // The first prompt starts its turn, so it has two facts.
     let left = without(&bench.log, 3, 4);
     let state = State::fold(&left).expect("it begins");

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
-    InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest,
-    Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
+    InterruptReply, InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest,
+    RunRequest, RunStarted, ToggleRequest, Verb,
 };
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldShown, JobEnd, PromptId, Refused, RestoreCause,
-    TaskRequest, TurnId, Who,
+    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldShown, JobEnd, PromptId, Refused,
+    RestoreCause, TaskRequest, TurnId, Who,
 };
 use holdpoint_session::state::{
-    self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate, RaiseAsk, Reception,
-    Report, Restore, RunnerReport, Shutdown, State, WaitOver,
+    self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate,
+    RaiseAsk, Reception, Report, Restore, RunnerReport, Shutdown, State, WaitOver,
 };
 
 pub(super) type Decision = state::Decision<Reply>;
@@ -70,33 +70,52 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
     };
     let at = Machine { state, moment };
     match input {
-        Input::Prompt { text, by } => at
-            .verb(PromptRequest { text }, by, |Prompted { prompt, position, .. }| Reply::Prompted { prompt, position }),
-        Input::Run { request, by } => at.verb(request, by, |RunStarted { turn, .. }| Reply::RunStarted { turn }),
+        Input::Prompt { text, by } => {
+            at.verb(PromptRequest { text }, by, |Prompted { prompt, position, .. }| {
+                Reply::Prompted { prompt, position }
+            })
+        }
+        Input::Run { request, by } => {
+            at.verb(request, by, |RunStarted { turn, .. }| Reply::RunStarted { turn })
+        }
         Input::WaitOver { turn } => at.input(WaitOver { turn }, runner),
-        Input::Answer { ask, answer, by } => at.verb(AnswerRequest { ask, answer }, by, |_| Reply::Answered),
-        Input::Interrupt { turn, by } => {
-            at.verb(InterruptRequest { turn, no_wait: false }, by, |InterruptReply { turn, run, .. }| match turn {
+        Input::Answer { ask, answer, by } => {
+            at.verb(AnswerRequest { ask, answer }, by, |_| Reply::Answered)
+        }
+        Input::Interrupt { turn, by } => at.verb(
+            InterruptRequest { turn, no_wait: false },
+            by,
+            |InterruptReply { turn, run, .. }| match turn {
                 Some(turn) => Reply::Interrupting { turn },
                 None if run => Reply::RunInterrupted,
                 None => Reply::NotRunning,
-            })
-        }
+            },
+        ),
         Input::Hold { by } => at.verb(HoldRequest {}, by, Reply::Hold),
         Input::Release => at.verb(ReleaseRequest {}, Who::named("ann"), Reply::Hold),
         Input::Toggle { shown, by } => at.verb(ToggleRequest { shown }, by, Reply::Hold),
         Input::Rename { name, by } => at.verb(RenameRequest { name }, by, |()| Reply::Renamed),
-        Input::Model { model, by } => at.verb(ChangeModelRequest { model, supplies: None }, by, |()| Reply::Noted),
+        Input::Model { model, by } => {
+            at.verb(ChangeModelRequest { model, supplies: None }, by, |()| Reply::Noted)
+        }
         Input::Debug { enabled, by } => at.verb(DebugRequest { enabled }, by, |()| Reply::Noted),
         Input::Asks { asks, by } => at.verb(AsksRequest { asks }, by, |()| Reply::Noted),
-        Input::Close { unused_since, by } => at.verb(CloseRequest { unused_since }, by, |()| Reply::Closing),
+        Input::Close { unused_since, by } => {
+            at.verb(CloseRequest { unused_since }, by, |()| Reply::Closing)
+        }
         Input::Shutdown => at.input(Shutdown, |()| Reply::Stopping),
-        Input::Ask { turn, call, request } => at.input(RaiseAsk { turn, call, request }, |ask| match ask {
-            Some(ask) => Reply::Asked(ask),
-            None => Reply::AskRefused,
-        }),
-        Input::Tasks { turn, call, request } => at.input(ChangeTasks { turn, call, request }, runner),
-        Input::JobStarted { turn, call, command } => at.input(JobStarted { turn, call, command }, runner),
+        Input::Ask { turn, call, request } => {
+            at.input(RaiseAsk { turn, call, request }, |ask| match ask {
+                Some(ask) => Reply::Asked(ask),
+                None => Reply::AskRefused,
+            })
+        }
+        Input::Tasks { turn, call, request } => {
+            at.input(ChangeTasks { turn, call, request }, runner)
+        }
+        Input::JobStarted { turn, call, command } => {
+            at.input(JobStarted { turn, call, command }, runner)
+        }
         Input::JobEnded { job, end } => at.input(JobEnded { job, end }, runner),
         Input::Gate { turn, gate } => at.input(PassGate { turn, gate }, Reply::Gate),
         Input::Report { turn, report } => at.input(RunnerReport { turn, report }, runner),
@@ -110,8 +129,13 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn input<I: state::Input>(&self, input: I, reply: impl Fn(I::Reply) -> Reply) -> Result<Decision, Refused> {
-        let state::Decision { facts, effects, reply: typed } = state::decide(self.state, self.moment, input)?;
+    fn input<I: state::Input>(
+        &self,
+        input: I,
+        reply: impl Fn(I::Reply) -> Reply,
+    ) -> Result<Decision, Refused> {
+        let state::Decision { facts, effects, reply: typed } =
+            state::decide(self.state, self.moment, input)?;
         Ok(Decision { facts, effects, reply: reply(typed) })
     }
 

@@ -4,16 +4,16 @@ use std::num::NonZeroU64;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    AsksMode, Event, Fact, Hold, HoldCause, Outcome, RestoreCause, RunEnd, RunLimit, RunLimits, SessionStatus,
-    TaskRequest, TaskState, Timestamp, TurnId,
+    AsksMode, Event, Fact, Hold, HoldCause, Outcome, RestoreCause, RunEnd, RunLimit, RunLimits,
+    SessionStatus, TaskRequest, TaskState, Timestamp, TurnId,
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
 use holdpoint_session::state::{Effect, Gate, Phase, Report};
 
 use super::bench::{
-    Bench, add_task, allow, ann, answer, finished, gate, next_task, prompt, report, restored, run, step_finished,
-    tasks, tool_finished,
+    Bench, add_task, allow, ann, answer, finished, gate, next_task, prompt, report, restored, run,
+    step_finished, tasks, tool_finished,
 };
 use super::input::Input;
 use super::stories::{Property, StepOfHistory, check_property, ensure};
@@ -43,7 +43,11 @@ impl Runs {
             }
             Fact::IterationStarted { iteration, resumed, .. } => {
                 let next = if self.cut { self.iteration } else { self.iteration + 1 };
-                ensure!(self.open && *iteration == next, "iteration {iteration} came after {}", self.iteration);
+                ensure!(
+                    self.open && *iteration == next,
+                    "iteration {iteration} came after {}",
+                    self.iteration
+                );
                 ensure!(*resumed == self.cut, "resumed: {resumed}, cut: {}", self.cut);
                 (self.iteration, self.cut) = (*iteration, false);
             }
@@ -53,7 +57,11 @@ impl Runs {
             }
             Fact::StepFinished { usage, .. } => self.tokens += usage.total(),
             Fact::PromptDelivered { iteration, .. } => {
-                ensure!(*iteration == self.iteration, "delivered to {iteration} in {}", self.iteration);
+                ensure!(
+                    *iteration == self.iteration,
+                    "delivered to {iteration} in {}",
+                    self.iteration
+                );
             }
             Fact::TurnFinished { cause, .. } => {
                 use holdpoint_common::CutCause::{Panic, Restart, Shutdown};
@@ -61,19 +69,37 @@ impl Runs {
             }
             Fact::RunFinished { end, progress, by } => {
                 // Every interrupt names its client: in the turn's cut, or here.
-                let between = *end == RunEnd::Interrupted && matches!(seen.before.phase(), Phase::Idle);
+                let between =
+                    *end == RunEnd::Interrupted && matches!(seen.before.phase(), Phase::Idle);
                 ensure!(by.is_some() == between, "{end}, by {by:?}");
                 ensure!(std::mem::take(&mut self.open), "a run ended twice");
-                ensure!(progress.iteration == self.iteration, "the run ended in {}", progress.iteration);
-                ensure!(progress.worked_ms == self.worked, "the run worked {} ms, not {progress:?}", self.worked);
-                ensure!(progress.tokens == self.tokens, "the run used {} tokens, not {progress:?}", self.tokens);
-                ensure!(progress.working_since.is_none(), "the run has ended but still works: {progress:?}");
+                ensure!(
+                    progress.iteration == self.iteration,
+                    "the run ended in {}",
+                    progress.iteration
+                );
+                ensure!(
+                    progress.worked_ms == self.worked,
+                    "the run worked {} ms, not {progress:?}",
+                    self.worked
+                );
+                ensure!(
+                    progress.tokens == self.tokens,
+                    "the run used {} tokens, not {progress:?}",
+                    self.tokens
+                );
+                ensure!(
+                    progress.working_since.is_none(),
+                    "the run has ended but still works: {progress:?}"
+                );
                 let after = seen.after().snapshot(0, 0, None);
                 let left = seen.before.tasks().counts().open() > 0 || !after.queue.is_empty();
                 ensure!(*end != RunEnd::Done || !left, "the run is done, but work is left");
                 self.cut = false;
             }
-            Fact::SessionClosed { .. } => ensure!(!self.open, "the session closed with an open run"),
+            Fact::SessionClosed { .. } => {
+                ensure!(!self.open, "the session closed with an open run")
+            }
             _ => {}
         }
         Ok(())
@@ -102,18 +128,42 @@ impl Property for Runs {
         let after = seen.after();
         let shown = after.snapshot(0, 0, None);
         let worked = shown.worked(self.last_at).as_millis();
-        ensure!(worked == u128::from(self.worked_in_all), "worked {worked} ms in all, not {}", self.worked_in_all);
-        ensure!(shown.working_since.is_some() == works(after.status()), "working since {:?}", shown.working_since);
+        ensure!(
+            worked == u128::from(self.worked_in_all),
+            "worked {worked} ms in all, not {}",
+            self.worked_in_all
+        );
+        ensure!(
+            shown.working_since.is_some() == works(after.status()),
+            "working since {:?}",
+            shown.working_since
+        );
         ensure!(after.run().is_some() == self.open, "a run is open: {}", self.open);
         ensure!(!self.open || !after.is_at_rest(), "at rest in a run");
         if let Some(run) = after.run() {
             let worked = run.progress.worked(self.last_at).as_millis();
-            ensure!(worked == u128::from(self.worked), "worked {worked} ms, by the clock {}", self.worked);
-            ensure!(run.progress.working_since.is_some() == works(after.status()), "it works: {:?}", run.progress);
+            ensure!(
+                worked == u128::from(self.worked),
+                "worked {worked} ms, by the clock {}",
+                self.worked
+            );
+            ensure!(
+                run.progress.working_since.is_some() == works(after.status()),
+                "it works: {:?}",
+                run.progress
+            );
             let most = run.limits.iterations.map_or(u64::MAX, NonZeroU64::get);
-            ensure!(u64::from(run.progress.iteration) <= most, "{} iterations of {most}", run.progress.iteration);
+            ensure!(
+                u64::from(run.progress.iteration) <= most,
+                "{} iterations of {most}",
+                run.progress.iteration
+            );
             let still = matches!(after.phase(), Phase::Idle) && *after.hold() == Hold::Off;
-            ensure!(still == run.waits_until.is_some(), "between two turns it waits: {still}, {:?}", run.waits_until);
+            ensure!(
+                still == run.waits_until.is_some(),
+                "between two turns it waits: {still}, {:?}",
+                run.waits_until
+            );
         }
         Ok(())
     }
@@ -149,13 +199,21 @@ fn iteration(bench: &Bench) -> Option<u32> {
 /// Plays a whole iteration that leaves the tasks as they are.
 fn iterate(bench: Bench, outcome: Outcome) -> Bench {
     let turn = bench.state.turn().expect("an open turn").id.0;
-    bench.with([gate(turn, Gate::Step), report(turn, step_finished()), report(turn, finished(outcome))])
+    bench.with([
+        gate(turn, Gate::Step),
+        report(turn, step_finished()),
+        report(turn, finished(outcome)),
+    ])
 }
 
 #[test]
 fn m_d5_a_run_ends_when_no_task_is_left() {
     let started = |turn, first| {
-        [gate(turn, Gate::Step), report(turn, Report::Answered(answer(first, 1))), gate(turn, allow(first + 1))]
+        [
+            gate(turn, Gate::Step),
+            report(turn, Report::Answered(answer(first, 1))),
+            gate(turn, allow(first + 1)),
+        ]
     };
     let mut bench = open().with([run(9)]).with(started(1, 1)).with([
         tasks(1, 2, add_task("second")),
@@ -166,12 +224,19 @@ fn m_d5_a_run_ends_when_no_task_is_left() {
     ]);
     assert_eq!(iteration(&bench), Some(2), "one task is left");
     bench = bench.with(started(2, 3)).with([
-        tasks(2, 4, TaskRequest::Move { task: Some(holdpoint_common::TaskId(2)), to: TaskState::Dropped }),
+        tasks(
+            2,
+            4,
+            TaskRequest::Move { task: Some(holdpoint_common::TaskId(2)), to: TaskState::Dropped },
+        ),
         report(2, tool_finished(4)),
         report(2, finished(Outcome::Done)),
     ]);
     let snapshot = bench.state.snapshot(0, 0, None);
-    assert_eq!(snapshot.last_run.map(|run| (run.end, run.progress.iteration)), Some((RunEnd::Done, 2)));
+    assert_eq!(
+        snapshot.last_run.map(|run| (run.end, run.progress.iteration)),
+        Some((RunEnd::Done, 2))
+    );
     assert_eq!((snapshot.run, snapshot.status), (None, SessionStatus::Idle));
 }
 
@@ -222,13 +287,18 @@ fn m_d5_a_limit_is_a_hold_and_release_grants_as_much_again() {
     assert_eq!(limit(&bench), Some(RunLimit::Iterations { count: 4 }));
     assert_eq!(limit(&bench).expect("a limit").to_string(), "4 iterations");
     let ended = bench.with([Input::Interrupt { turn: None, by: ann() }]);
-    assert_eq!((iteration(&ended), ended.state.hold()), (None, &Hold::Off), "an interrupt ends the run");
+    assert_eq!(
+        (iteration(&ended), ended.state.hold()),
+        (None, &Hold::Off),
+        "an interrupt ends the run"
+    );
 }
 
 #[test]
 fn m_d5_tokens_and_time_are_limits_and_held_time_does_not_count() {
     let begin = |limits| {
-        let request = RunRequest { tasks: vec!["one".to_owned()], limits, ..RunRequest::new("a goal") };
+        let request =
+            RunRequest { tasks: vec!["one".to_owned()], limits, ..RunRequest::new("a goal") };
         open().with([Input::Run { request, by: ann() }])
     };
     let none = RunLimits { iterations: None, tokens: None, time_ms: None };
@@ -268,7 +338,10 @@ fn m_d5_failures_back_off_and_three_in_a_row_are_a_hold() {
 fn m_d5_m_b7_a_run_interrupted_before_a_restart_ends_with_its_time_and_usage() {
     let mut bench = open().with([run(9), gate(1, Gate::Step)]);
     bench.now += 1_000;
-    bench = bench.with([report(1, Report::Answered(answer(1, 0))), Input::Interrupt { turn: None, by: ann() }]);
+    bench = bench.with([
+        report(1, Report::Answered(answer(1, 0))),
+        Input::Interrupt { turn: None, by: ann() },
+    ]);
     bench.now += 86_400_000;
     bench = bench.with([restored(RestoreCause::Restart)]);
     let last = bench.state.snapshot(0, 0, None).last_run.expect("a finished run");
@@ -336,7 +409,14 @@ fn m_d5_each_iteration_begins_afresh_from_goal_tasks_and_notes() {
     let messages = sent(&bench);
     assert_eq!(messages.len(), 1, "{messages:?}");
     let opening = user(&messages[0]);
-    for part in ["iteration 2", "a goal", "[>] 1. first", "[ ] 2. second line", "- port 80 is taken", "mind the port"] {
+    for part in [
+        "iteration 2",
+        "a goal",
+        "[>] 1. first",
+        "[ ] 2. second line",
+        "- port 80 is taken",
+        "mind the port",
+    ] {
         assert!(opening.contains(part), "`{part}` is not in\n{opening}");
     }
     assert!(!opening.contains("something else") && !opening.contains("block"), "{opening}");
@@ -348,7 +428,8 @@ fn m_d5_the_state_of_a_long_run_is_bounded() {
     for n in 0..60_u64 {
         let turn = bench.state.turn().expect("a turn").id.0;
         let first = bench.state.next_item().0;
-        bench = bench.with([gate(turn, Gate::Step), report(turn, Report::Answered(answer(first, 1)))]);
+        bench =
+            bench.with([gate(turn, Gate::Step), report(turn, Report::Answered(answer(first, 1)))]);
         bench = bench.with([
             gate(turn, allow(first + 1)),
             tasks(turn, first + 1, TaskRequest::Note { text: format!("note {n}."), task: None }),
@@ -368,7 +449,11 @@ fn m_d5_the_state_of_a_long_run_is_bounded() {
     assert!(history.events().len() < 30, "{} facts are kept", history.events().len());
     let opening = sent(&bench);
     let opening = user(&opening[0]);
-    assert!(opening.contains("- note 59.") && opening.contains("- note 40.") && !opening.contains("note 39."));
+    assert!(
+        opening.contains("- note 59.")
+            && opening.contains("- note 40.")
+            && !opening.contains("note 39.")
+    );
     assert_eq!(bench.state.snapshot(0, 0, None).notes.len(), 20);
 }
 
@@ -386,11 +471,15 @@ fn m_b7_a_killed_run_resumes_its_iteration_and_the_model_learns_of_it() {
     let bench = bench.with([release()]);
     assert_eq!(iteration(&bench), Some(1), "the cut iteration repeats, also at the limit");
     let messages = sent(&bench);
-    let [Message::User(first), Message::Assistant(_), Message::Tool(result), Message::User(again)] = &messages[..]
+    let [Message::User(first), Message::Assistant(_), Message::Tool(result), Message::User(again)] =
+        &messages[..]
     else {
         panic!("{messages:#?}");
     };
-    assert!(first.contains("a goal") && again.contains("a goal"), "the newest message alone is always sent");
+    assert!(
+        first.contains("a goal") && again.contains("a goal"),
+        "the newest message alone is always sent"
+    );
     assert!(again.contains("restarted in the middle"), "{again}");
     assert!(result.result.contains("before this call returned"), "{}", result.result);
     // This was the last granted iteration.

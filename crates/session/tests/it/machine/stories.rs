@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact, HoldAt, HoldShown, Outcome,
-    PauseKind, QuestionReply, Refused, RestoreCause, RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnId,
+    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact, HoldAt,
+    HoldShown, Outcome, PauseKind, QuestionReply, Refused, RestoreCause, RunLimits, StopHow,
+    TaskId, TaskRequest, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Gate, Phase, Report, State};
 use holdpoint_tools::testing::rounds;
@@ -18,8 +19,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::bench::{
-    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished, gate, job_ended,
-    job_started, pause, piece, prompt, question, report, restored, session, step_finished, tasks, tool_finished,
+    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished,
+    gate, job_ended, job_started, pause, piece, prompt, question, report, restored, session,
+    step_finished, tasks, tool_finished,
 };
 use super::describe;
 use super::input::{Decision, Input};
@@ -87,14 +89,18 @@ pub(super) use ensure;
 /// Plays histories while `W` watches.
 pub(super) fn check_property<W: Property>() {
     let cases = rounds(2_000, 100_000);
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let result = runner.run(&plots(), |plot| {
         play::<W>(&plot, None).map_err(|why| {
             let mut told = String::new();
             // The same again, with a transcript.
             let _ = play::<W>(&plot, Some(&mut told));
-            TestCaseError::fail(format!("{why}\nasks = {}, orderly: {}\n{told}", plot.asks, plot.orderly))
+            TestCaseError::fail(format!(
+                "{why}\nasks = {}, orderly: {}\n{told}",
+                plot.asks, plot.orderly
+            ))
         })
     });
     if let Err(failed) = result {
@@ -142,9 +148,9 @@ impl Director {
     fn saw(&mut self, input: &Input, new: &[Arc<Event>]) {
         for event in new {
             match event.fact() {
-                Some(Fact::StepStarted | Fact::TurnStarted { .. } | Fact::IterationStarted { .. }) => {
-                    (self.answered, self.called) = (false, false)
-                }
+                Some(
+                    Fact::StepStarted | Fact::TurnStarted { .. } | Fact::IterationStarted { .. },
+                ) => (self.answered, self.called) = (false, false),
                 Some(Fact::AssistantMessage(message)) => self.called = !message.calls.is_empty(),
                 _ => {}
             }
@@ -157,7 +163,11 @@ impl Director {
             return self.plausible(bench, a, b, c);
         }
         let input = anything(bench, [kind, a, b, c]);
-        if self.orderly && !self.in_order(bench, &input) { self.plausible(bench, a, b, c) } else { input }
+        if self.orderly && !self.in_order(bench, &input) {
+            self.plausible(bench, a, b, c)
+        } else {
+            input
+        }
     }
 
     /// Whether an orderly runner would send this input now.
@@ -166,7 +176,9 @@ impl Director {
         let between = open.calls.is_empty() && (open.step == 0 || self.answered && self.called);
         match input {
             Input::Gate { turn, gate: Gate::Step } if *turn == open.id => between,
-            Input::Report { turn, report: Report::Answered(_) } if *turn == open.id => open.step > 0 && !self.answered,
+            Input::Report { turn, report: Report::Answered(_) } if *turn == open.id => {
+                open.step > 0 && !self.answered
+            }
             _ => true,
         }
     }
@@ -178,9 +190,9 @@ impl Director {
         match state.phase() {
             Phase::Closed => restored(RestoreCause::Unloaded),
             Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release,
-            Phase::Idle if state.run().is_some() && a < 200 => {
-                Input::WaitOver { turn: state.snapshot(0, 0, None).last_turn.map_or(TurnId(0), |last| last.turn) }
-            }
+            Phase::Idle if state.run().is_some() && a < 200 => Input::WaitOver {
+                turn: state.snapshot(0, 0, None).last_turn.map_or(TurnId(0), |last| last.turn),
+            },
             Phase::Idle if a.is_multiple_of(4) => some_run(b, c),
             Phase::Idle => prompt("go on"),
             Phase::Running(_) if !state.asks().is_empty() && a < 150 => {
@@ -192,7 +204,9 @@ impl Director {
                 let (turn, call) = (turn.id.0, call.id.0);
                 match stage {
                     CallStage::Proposed | CallStage::Asking => gate(turn, cleared(call, c)),
-                    CallStage::Approved { .. } | CallStage::Denied { .. } if c < 160 => gate(turn, cleared(call, a)),
+                    CallStage::Approved { .. } | CallStage::Denied { .. } if c < 160 => {
+                        gate(turn, cleared(call, a))
+                    }
                     CallStage::Started if c < 90 => ask(turn, call, request(a)),
                     CallStage::Started if c < 140 => tasks(turn, call, some_tasks(a, b)),
                     CallStage::Approved { .. } | CallStage::Denied { .. } | CallStage::Started => {
@@ -215,9 +229,13 @@ impl Director {
                 let id = turn.id.0;
                 match turn.calls.first() {
                     Some((call, _)) if c < 128 => report(id, tool_finished(call.id.0)),
-                    None if c < 60 && turn.step > 0 && !self.answered => {
-                        report(id, Report::Answered(AssistantMessage { partial: true, ..message(state, c % 51) }))
-                    }
+                    None if c < 60 && turn.step > 0 && !self.answered => report(
+                        id,
+                        Report::Answered(AssistantMessage {
+                            partial: true,
+                            ..message(state, c % 51)
+                        }),
+                    ),
                     _ => report(id, finished(Outcome::Interrupted)),
                 }
             }
@@ -252,9 +270,14 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             };
             let ask = match a {
                 0..=150 if !asks.is_empty() => asks[usize::from(b) % asks.len()].id.clone(),
-                0..=240 => raised().nth(usize::from(b) % raised().count().max(1)).unwrap_or(ask_id(3)),
+                0..=240 => {
+                    raised().nth(usize::from(b) % raised().count().max(1)).unwrap_or(ask_id(3))
+                }
                 241..=248 => ask_id(u64::from(b)),
-                _ => AskId { session: session("other"), seq: bench.last_ask().map_or(3, |ask| ask.seq) },
+                _ => AskId {
+                    session: session("other"),
+                    seq: bench.last_ask().map_or(3, |ask| ask.seq),
+                },
             };
             Input::Answer { ask, answer: some_answer(c), by }
         }
@@ -270,17 +293,29 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             };
             Input::Toggle { shown, by }
         }
-        14 => Input::Close { unused_since: (a < 64).then(|| bench.next.saturating_sub(u64::from(b % 16))), by },
-        31 => Input::Rename { name: if a < 20 { String::new() } else { format!("name {}", a % 3) }, by },
+        14 => Input::Close {
+            unused_since: (a < 64).then(|| bench.next.saturating_sub(u64::from(b % 16))),
+            by,
+        },
+        31 => Input::Rename {
+            name: if a < 20 { String::new() } else { format!("name {}", a % 3) },
+            by,
+        },
         38 if a < 128 => Input::Model { model: format!("own/{}", b % 3), by },
         38 => Input::Debug { enabled: b < 128, by },
         39 => {
-            let asks = [AsksMode::Wait, AsksMode::Wait, AsksMode::Deny, AsksMode::Approve][usize::from(b % 4)];
+            let asks = [AsksMode::Wait, AsksMode::Wait, AsksMode::Deny, AsksMode::Approve]
+                [usize::from(b % 4)];
             Input::Asks { asks, by }
         }
         15 => Input::Restored {
-            cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded][usize::from(b % 3)],
-            draft: if c < 128 { vec![] } else { vec![piece(turn, state.turn().map_or(1, |turn| turn.step), next)] },
+            cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded]
+                [usize::from(b % 3)],
+            draft: if c < 128 {
+                vec![]
+            } else {
+                vec![piece(turn, state.turn().map_or(1, |turn| turn.step), next)]
+            },
         },
         32 => Input::Shutdown,
         34 => some_run(b, c),
@@ -299,7 +334,13 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             _ => job_ended(call),
         },
         _ => {
-            let outcomes = [Outcome::Done, Outcome::Failed, Outcome::Panicked, Outcome::Limit, Outcome::Interrupted];
+            let outcomes = [
+                Outcome::Done,
+                Outcome::Failed,
+                Outcome::Panicked,
+                Outcome::Limit,
+                Outcome::Interrupted,
+            ];
             report(turn, finished(outcomes[usize::from(c) % outcomes.len()]))
         }
     }
@@ -309,8 +350,10 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
 fn some_run(b: u8, c: u8) -> Input {
     let some = |n: u8, of: u64| std::num::NonZeroU64::new(u64::from(n % 4) * of);
     let limits = RunLimits { iterations: some(b, 1), tokens: some(c, 15), time_ms: None };
-    let goal = if b == 255 { " ".to_owned() } else { "x".repeat(if c == 255 { LONGEST + 1 } else { 9 }) };
-    let titles = (0..b % 3).map(|n| format!("task {n}")).chain((c == 1).then(String::new)).collect();
+    let goal =
+        if b == 255 { " ".to_owned() } else { "x".repeat(if c == 255 { LONGEST + 1 } else { 9 }) };
+    let titles =
+        (0..b % 3).map(|n| format!("task {n}")).chain((c == 1).then(String::new)).collect();
     let hold_at = if c.is_multiple_of(3) { HoldAt::Step } else { HoldAt::Iteration };
     Input::Run { request: RunRequest { goal, tasks: titles, limits, hold_at }, by: ann() }
 }
@@ -318,12 +361,20 @@ fn some_run(b: u8, c: u8) -> Input {
 fn some_tasks(a: u8, b: u8) -> TaskRequest {
     let task = (b > 100).then(|| TaskId(u64::from(b) % 4));
     match a % 8 {
-        0 | 1 => TaskRequest::Add { titles: vec!["one".to_owned(), if b < 20 { " " } else { "two" }.to_owned()] },
+        0 | 1 => TaskRequest::Add {
+            titles: vec!["one".to_owned(), if b < 20 { " " } else { "two" }.to_owned()],
+        },
         2 | 3 => TaskRequest::Move { task, to: TaskState::Doing },
         4 | 5 => TaskRequest::Move { task, to: TaskState::Done },
-        6 => TaskRequest::Move { task, to: if b.is_multiple_of(2) { TaskState::Dropped } else { TaskState::Todo } },
+        6 => TaskRequest::Move {
+            task,
+            to: if b.is_multiple_of(2) { TaskState::Dropped } else { TaskState::Todo },
+        },
         _ if b < 30 => TaskRequest::List,
-        _ => TaskRequest::Note { text: if b < 50 { String::new() } else { "known".to_owned() }, task },
+        _ => TaskRequest::Note {
+            text: if b < 50 { String::new() } else { "known".to_owned() },
+            task,
+        },
     }
 }
 
@@ -365,7 +416,9 @@ fn message(state: &State, c: u8) -> AssistantMessage {
 }
 
 fn reply(text: &str) -> Answer {
-    Answer::Reply { answers: vec![QuestionReply { id: "q".to_owned(), answer: Some(text.to_owned()) }] }
+    Answer::Reply {
+        answers: vec![QuestionReply { id: "q".to_owned(), answer: Some(text.to_owned()) }],
+    }
 }
 
 fn fitting(request: &AskRequest, c: u8) -> Answer {
@@ -395,13 +448,20 @@ fn some_answer(c: u8) -> Answer {
 #[test]
 fn m_c3_a_receipt_names_the_tools_that_were_lost_with_their_runner() {
     let cut = Input::Interrupt { turn: None, by: ann() };
-    let begun = [prompt("one"), gate(1, Gate::Step), report(1, Report::Answered(answer(1, 2))), gate(1, allow(2)), cut];
+    let begun = [
+        prompt("one"),
+        gate(1, Gate::Step),
+        report(1, Report::Answered(answer(1, 2))),
+        gate(1, allow(2)),
+        cut,
+    ];
     let mut bench = Bench::open(AsksMode::Wait, 1).with(begun);
     let decision = bench.take(report(1, finished(Outcome::Panicked))).unwrap();
     let receipt = decision.facts.iter().find_map(|fact| match fact {
         Fact::TurnFinished { receipt, .. } => receipt.clone(),
         _ => None,
     });
-    let tools: Vec<_> = receipt.unwrap().tools.into_iter().map(|tool| (tool.call, tool.how)).collect();
+    let tools: Vec<_> =
+        receipt.unwrap().tools.into_iter().map(|tool| (tool.call, tool.how)).collect();
     assert_eq!(tools, [(CallId(2), StopHow::Lost)]);
 }

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, SessionStatus,
-    TaskState, TurnId,
+    Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply,
+    RestoreCause, SessionStatus, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Phase, Report};
 
 use super::bench::{
-    Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished, gate,
-    job_ended, job_started, next_task, pause, piece, prompt, question, report, restored, run, session, step_finished,
-    tasks, tool_finished,
+    Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable,
+    finished, gate, job_ended, job_started, next_task, pause, piece, prompt, question, report,
+    restored, run, session, step_finished, tasks, tool_finished,
 };
 use super::describe;
 use super::input::{Input, Reply};
@@ -97,13 +97,17 @@ fn at(phase: &str) -> Bench {
         "approved" => answered(Answer::Approve { always: false }),
         "denied" => answered(Answer::Deny { reason: Some("too risky".to_owned()) }),
         "started" => started(),
-        "continue?" => started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Continue)))]),
+        "continue?" => {
+            started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Continue)))])
+        }
         "confirm?" => started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))]),
         "question?" => started().with([ask(1, CALL, question())]),
         "started/job" => started().with([job_started(1, CALL)]),
-        "idle/job" => {
-            started().with([job_started(1, CALL), report(1, tool_finished(CALL)), report(1, finished(Outcome::Done))])
-        }
+        "idle/job" => started().with([
+            job_started(1, CALL),
+            report(1, tool_finished(CALL)),
+            report(1, finished(Outcome::Done)),
+        ]),
         "busy" => step().with([prompt("two")]),
         "pausing" => step().with([hold()]),
         "paused" => step().with([
@@ -119,13 +123,25 @@ fn at(phase: &str) -> Bench {
         "stopping" => started().with([prompt("two"), Input::Shutdown]),
         "stopping/job" => started().with([job_started(1, CALL), Input::Shutdown]),
         "run" => idle().with([run(1), gate(1, Gate::Step)]),
-        "run-started" => {
-            idle().with([run(1), gate(1, Gate::Step), report(1, Report::Answered(answer(1, 1))), gate(1, allow(CALL))])
-        }
+        "run-started" => idle().with([
+            run(1),
+            gate(1, Gate::Step),
+            report(1, Report::Answered(answer(1, 1))),
+            gate(1, allow(CALL)),
+        ]),
         "run-pausing" => idle().with([run(2), gate(1, Gate::Step), hold()]),
-        "run-waiting" => idle().with([run(2), gate(1, Gate::Step), report(1, finished(Outcome::Failed))]),
-        "run-limit" => idle().with([run(1), gate(1, Gate::Step), prompt("one"), report(1, finished(Outcome::Done))]),
-        "run-restored" => idle().with([run(1), gate(1, Gate::Step), restored(RestoreCause::Restart)]),
+        "run-waiting" => {
+            idle().with([run(2), gate(1, Gate::Step), report(1, finished(Outcome::Failed))])
+        }
+        "run-limit" => idle().with([
+            run(1),
+            gate(1, Gate::Step),
+            prompt("one"),
+            report(1, finished(Outcome::Done)),
+        ]),
+        "run-restored" => {
+            idle().with([run(1), gate(1, Gate::Step), restored(RestoreCause::Restart)])
+        }
         "closing" => started().with([prompt("two"), close()]),
         "closing/job" => started().with([job_started(1, CALL), close()]),
         "closed" => started().with([close(), report(1, finished(Outcome::Done))]),
@@ -167,7 +183,10 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("answer the last ask: empty reply", to(last(), reply(" "))),
         ("answer the last ask: cancel", to(last(), Answer::Cancel)),
         ("answer an ask that never was", to(ask_id(999), Answer::Resume)),
-        ("answer another session's ask", to(AskId { session: session("other"), seq: last().seq }, Answer::Resume)),
+        (
+            "answer another session's ask",
+            to(AskId { session: session("other"), seq: last().seq }, Answer::Resume),
+        ),
         ("interrupt", Input::Interrupt { turn: None, by: ben() }),
         ("interrupt this turn", Input::Interrupt { turn: Some(TurnId(turn)), by: ben() }),
         ("interrupt another turn", Input::Interrupt { turn: Some(TurnId(stale)), by: ben() }),
@@ -221,7 +240,10 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("finished: failed", report(turn, finished(Outcome::Failed))),
         ("finished: of another turn", report(stale, finished(Outcome::Done))),
         ("restored: restart", restored(RestoreCause::Restart)),
-        ("restored: restart, with a draft", Input::Restored { cause: RestoreCause::Restart, draft: vec![draft] }),
+        (
+            "restored: restart, with a draft",
+            Input::Restored { cause: RestoreCause::Restart, draft: vec![draft] },
+        ),
         ("restored: panic", restored(RestoreCause::Panic)),
         ("restored: unloaded", restored(RestoreCause::Unloaded)),
     ]
@@ -274,7 +296,8 @@ fn pairs(table: &str) -> BTreeMap<(String, String), String> {
         if let Some(name) = line.strip_prefix("# ") {
             name.clone_into(&mut input);
         } else if let Some(phases) = line.strip_prefix("    ") {
-            let phases = if phases == "(all)" { PHASES.to_vec() } else { phases.split(' ').collect() };
+            let phases =
+                if phases == "(all)" { PHASES.to_vec() } else { phases.split(' ').collect() };
             for phase in phases {
                 let twice = pairs.insert((input.clone(), phase.to_owned()), outcome.clone());
                 assert!(twice.is_none(), "`{input}` when {phase} is in the table twice");
@@ -308,7 +331,9 @@ fn m_b7_a_confirm_closed_as_outdated_is_not_open_after_a_restart() {
     let again = || [Input::Restored { cause: RestoreCause::Restart, draft: vec![] }];
     let mut bench = at("asking").with(again());
     assert!(bench.state.turn().is_some(), "it stands");
-    let Gate::Tool { call, clearance: Clearance::Ask(confirm) } = confirm(CALL, None) else { unreachable!() };
+    let Gate::Tool { call, clearance: Clearance::Ask(confirm) } = confirm(CALL, None) else {
+        unreachable!()
+    };
     let clearance = Clearance::Ask(Confirm { message: "something else".to_owned(), ..confirm });
     let decision = bench.take(gate(1, Gate::Tool { call, clearance })).unwrap();
     assert!(matches!(decision.reply, Reply::Gate(GateReply::Denied { .. })), "{decision:?}");
@@ -321,8 +346,8 @@ fn m_a1_every_phase_has_its_status() {
     for phase in PHASES {
         let status = match phase {
             "idle" | "idle/job" | "closed" => SessionStatus::Idle,
-            "held" | "queued" | "paused" | "run-limit" | "run-restored" | "asking" | "continue?" | "confirm?"
-            | "question?" => SessionStatus::Paused,
+            "held" | "queued" | "paused" | "run-limit" | "run-restored" | "asking"
+            | "continue?" | "confirm?" | "question?" => SessionStatus::Paused,
             "cut" | "cut/pausing" | "stopping" | "stopping/job" | "closing" | "closing/job" => {
                 SessionStatus::Interrupted
             }
@@ -350,7 +375,9 @@ fn every_phase_matches_its_name() {
                     HoldShown::Requested => "pausing",
                     HoldShown::Standing => "paused",
                 },
-                Some(CallStage::Proposed) => "proposed proposed/deny proposed/approve proposed/always",
+                Some(CallStage::Proposed) => {
+                    "proposed proposed/deny proposed/approve proposed/always"
+                }
                 Some(CallStage::Asking) => "asking",
                 Some(CallStage::Approved { .. }) => "approved",
                 Some(CallStage::Denied { .. }) => "denied",
@@ -366,7 +393,8 @@ fn every_phase_matches_its_name() {
         };
         assert!(is.split(' ').any(|name| name == phase), "{phase} is none of {is}");
         assert_eq!(phase.contains('?') || phase == "asking", !state.asks().is_empty(), "{phase}");
-        let waits = ["queued", "busy", "paused", "cut/pausing", "stopping", "run-limit"].contains(&phase);
+        let waits =
+            ["queued", "busy", "paused", "cut/pausing", "stopping", "run-limit"].contains(&phase);
         assert_eq!(state.snapshot(0, 0, None).queue.len(), usize::from(waits), "{phase}");
     }
 }

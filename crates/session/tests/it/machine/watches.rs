@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, BlockKind, Body, CallId,
-    CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, LastTurn, Outcome, PromptId, Question,
-    QuestionReply, QuestionRequest, QuestionResponse, Refused, RestoreCause, SessionStatus, Snapshot, StopHow,
-    Timestamp, ToolResult, ToolStatus, TurnId, Usage,
+    Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
+    BlockKind, Body, CallId, CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldShown,
+    ItemId, LastTurn, Outcome, PromptId, Question, QuestionReply, QuestionRequest,
+    QuestionResponse, Refused, RestoreCause, SessionStatus, Snapshot, StopHow, Timestamp,
+    ToolResult, ToolStatus, TurnId, Usage,
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
@@ -16,7 +17,9 @@ use holdpoint_session::state::{
 };
 use holdpoint_tools::AskReply;
 
-use super::bench::{Bench, allow, ann, answer, ask, ben, confirm, finished, gate, prompt, report, restored};
+use super::bench::{
+    Bench, allow, ann, answer, ask, ben, confirm, finished, gate, prompt, report, restored,
+};
 use super::input::{Decision, Input, Reply, decide};
 use super::stories::{Property, ROOM, StepOfHistory, check_property, ensure};
 
@@ -37,7 +40,9 @@ struct Status {
 impl Status {
     fn note(&mut self, fact: &Fact) {
         match fact {
-            Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => (self.in_turn, self.cut) = (true, false),
+            Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => {
+                (self.in_turn, self.cut) = (true, false)
+            }
             Fact::TurnCut { .. } => self.cut = true,
             Fact::TurnFinished { .. } => (self.in_turn, self.cut) = (false, false),
             Fact::RunStarted { .. } => self.in_run = true,
@@ -99,10 +104,23 @@ impl Property for Asks {
         for (event, fact) in seen.facts() {
             match fact {
                 Fact::AskRaised { ask } => {
-                    ensure!(ask.id.seq == event.seq, "{} was raised by event {}", ask.id, event.seq);
-                    ensure!(ask.id.session == *seen.after().id(), "{} is of another session", ask.id);
+                    ensure!(
+                        ask.id.seq == event.seq,
+                        "{} was raised by event {}",
+                        ask.id,
+                        event.seq
+                    );
+                    ensure!(
+                        ask.id.session == *seen.after().id(),
+                        "{} is of another session",
+                        ask.id
+                    );
                     ensure!(event.turn.is_some(), "{} was raised outside of a turn", ask.id);
-                    ensure!(!self.over.contains(&ask.id) && !self.open.contains(&ask.id), "{} came again", ask.id);
+                    ensure!(
+                        !self.over.contains(&ask.id) && !self.open.contains(&ask.id),
+                        "{} came again",
+                        ask.id
+                    );
                     self.open.push(ask.id.clone());
                 }
                 Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => {
@@ -119,8 +137,16 @@ impl Property for Asks {
         let state = seen.after();
         ensure!(state.asks().iter().map(|ask| &ask.id).eq(&self.open), "open are {:?}", self.open);
         if !self.open.is_empty() {
-            ensure!(matches!(state.phase(), Phase::Running(_)), "asks are open in {:?}", state.phase());
-            ensure!(state.status() == SessionStatus::Paused, "asks are open and it is {}", state.status());
+            ensure!(
+                matches!(state.phase(), Phase::Running(_)),
+                "asks are open in {:?}",
+                state.phase()
+            );
+            ensure!(
+                state.status() == SessionStatus::Paused,
+                "asks are open and it is {}",
+                state.status()
+            );
         }
         Ok(())
     }
@@ -152,7 +178,11 @@ impl Property for SecondAnswers {
         }
         let state = seen.after();
         let try_answer = |ask: &AskId, answer: Answer| {
-            decide(state, seen.bench.moment(), Input::Answer { ask: ask.clone(), answer, by: ben() })
+            decide(
+                state,
+                seen.bench.moment(),
+                Input::Answer { ask: ask.clone(), answer, by: ben() },
+            )
         };
         // The first ask and the last few: an ended ask stays ended.
         for (ask, how) in self.over.iter().take(1).chain(self.over.iter().rev().take(3)) {
@@ -161,10 +191,14 @@ impl Property for SecondAnswers {
                 Err(cause) => AnswerError::Closed { ask: ask.clone(), cause: *cause },
             };
             let told = try_answer(ask, Answer::Approve { always: true });
-            ensure!(told == Err(Refused::Answer(expected)), "a second answer to {ask} got {told:?}");
+            ensure!(
+                told == Err(Refused::Answer(expected)),
+                "a second answer to {ask} got {told:?}"
+            );
         }
         for ask in state.asks() {
-            let told = try_answer(&ask.id, wrong_kind(ask.request.accepts(&Answer::Resume).is_ok()));
+            let told =
+                try_answer(&ask.id, wrong_kind(ask.request.accepts(&Answer::Resume).is_ok()));
             let mismatch = matches!(told, Err(Refused::Answer(AnswerError::KindMismatch { .. })));
             ensure!(mismatch, "an answer of the wrong kind to {} got {told:?}", ask.id);
         }
@@ -201,7 +235,8 @@ impl Property for Waking {
             })
             .collect();
         let of_tool = |id: &&AskId| {
-            let ask = seen.before.asks().iter().chain(raised.iter().copied()).find(|ask| ask.id == **id);
+            let ask =
+                seen.before.asks().iter().chain(raised.iter().copied()).find(|ask| ask.id == **id);
             ask.is_some_and(|ask| ask.origin == AskOrigin::Tool)
         };
         let answered: Vec<_> = seen
@@ -240,15 +275,22 @@ impl Property for Pure {
     }
 
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
-        let moment =
-            Moment { now: Timestamp(seen.bench.now), next: seen.next, limits: &seen.bench.limits, fixed_bytes: 0 };
+        let moment = Moment {
+            now: Timestamp(seen.bench.now),
+            next: seen.next,
+            limits: &seen.bench.limits,
+            fixed_bytes: 0,
+        };
         let again = decide(seen.before, moment, seen.input.clone());
         ensure!(again == *seen.outcome, "decided again, it is {again:?}");
         let settled = matches!(seen.outcome, Ok(decision) if !decision.facts.is_empty());
         if !settled {
-            ensure!(seen.new.is_empty() && seen.before == seen.after(), "the state changed without a fact");
-            let idle =
-                seen.outcome.is_err() || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
+            ensure!(
+                seen.new.is_empty() && seen.before == seen.after(),
+                "the state changed without a fact"
+            );
+            let idle = seen.outcome.is_err()
+                || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
             // A stop and a restore may have effects without a fact, for a session at rest or with a
             // Confirm still open.
             let told = matches!(seen.input, Input::Shutdown | Input::Restored { .. });
@@ -257,7 +299,13 @@ impl Property for Pure {
         let mut state = seen.after().clone();
         let body = Body::Delta(Delta::Text { item: ItemId(1), text: "x".to_owned() });
         let turn = state.turn().map(|turn| turn.id);
-        state.apply(&Arc::new(Event { seq: seen.bench.next, at: Timestamp(u64::MAX), turn, step: None, body }));
+        state.apply(&Arc::new(Event {
+            seq: seen.bench.next,
+            at: Timestamp(u64::MAX),
+            turn,
+            step: None,
+            body,
+        }));
         ensure!(state == *seen.after(), "a delta changed the state");
         Ok(())
     }
@@ -302,19 +350,34 @@ impl Property for TurnsAndPrompts {
             }
             self.steps += u32::from(matches!(fact, Fact::StepStarted));
             if event.turn.is_some() {
-                ensure!(event.turn == self.open.map(|(turn, _)| turn), "{fact:?} is of {:?}", event.turn);
+                ensure!(
+                    event.turn == self.open.map(|(turn, _)| turn),
+                    "{fact:?} is of {:?}",
+                    event.turn
+                );
                 let step = (self.steps > 0).then_some(self.steps);
-                ensure!(event.step == step, "{fact:?} is of step {:?}, open is {step:?}", event.step);
+                ensure!(
+                    event.step == step,
+                    "{fact:?} is of step {:?}, open is {step:?}",
+                    event.step
+                );
             }
             match fact {
-                Fact::TurnFinished { .. } => ensure!(self.open.take().is_some(), "a turn ended but none was open"),
+                Fact::TurnFinished { .. } => {
+                    ensure!(self.open.take().is_some(), "a turn ended but none was open")
+                }
                 Fact::PromptAccepted { prompt, text, .. } => {
-                    ensure!(*prompt == self.accepted.next(), "{prompt} came after {}", self.accepted);
+                    ensure!(
+                        *prompt == self.accepted.next(),
+                        "{prompt} came after {}",
+                        self.accepted
+                    );
                     self.accepted = *prompt;
                     self.waiting.push_back((*prompt, text.clone()));
                 }
                 Fact::PromptReturned { prompt, text } => {
-                    let at = self.waiting.iter().position(|waiting| *waiting == (*prompt, text.clone()));
+                    let at =
+                        self.waiting.iter().position(|waiting| *waiting == (*prompt, text.clone()));
                     ensure!(
                         at.and_then(|at| self.waiting.remove(at)).is_some(),
                         "{prompt} was returned but was not queued"
@@ -324,7 +387,11 @@ impl Property for TurnsAndPrompts {
                     let first = self.waiting.pop_front().map(|(prompt, _)| prompt);
                     ensure!(first == Some(*prompt), "{prompt} was delivered, first was {first:?}");
                     let iteration = matches!(self.open, Some((_, None)));
-                    ensure!(iteration && self.steps == 0, "{prompt} was delivered in {:?}", self.open);
+                    ensure!(
+                        iteration && self.steps == 0,
+                        "{prompt} was delivered in {:?}",
+                        self.open
+                    );
                 }
                 Fact::SessionClosed { .. } => {
                     ensure!(
@@ -337,12 +404,19 @@ impl Property for TurnsAndPrompts {
             }
         }
         let state = seen.after();
-        ensure!(state.turn().map(|turn| (turn.id, turn.prompt)) == self.open, "open is {:?}", self.open);
+        ensure!(
+            state.turn().map(|turn| (turn.id, turn.prompt)) == self.open,
+            "open is {:?}",
+            self.open
+        );
         let queue = state.snapshot(0, 0, None).queue;
         let queue = queue.into_iter().map(|queued| (queued.prompt, queued.text));
         ensure!(queue.eq(self.waiting.iter().cloned()), "waiting are {:?}", self.waiting);
         ensure!(self.waiting.len() <= ROOM, "{} wait", self.waiting.len());
-        if matches!(state.phase(), Phase::Idle) && *state.hold() == Hold::Off && state.run().is_none() {
+        if matches!(state.phase(), Phase::Idle)
+            && *state.hold() == Hold::Off
+            && state.run().is_none()
+        {
             ensure!(self.waiting.is_empty(), "idle, not held, and prompts wait");
         }
         Ok(())
@@ -370,29 +444,56 @@ impl Property for Jobs {
         for (event, fact) in seen.facts() {
             match fact {
                 Fact::JobStarted { job } => {
-                    let open = seen.before.turn().filter(|turn| turn.id == job.turn).map(|turn| turn.id);
+                    let open =
+                        seen.before.turn().filter(|turn| turn.id == job.turn).map(|turn| turn.id);
                     ensure!(event.turn == open, "{job:?} is of turn {:?}", event.turn);
                     let phase = seen.before.phase();
-                    ensure!(matches!(phase, Phase::Idle | Phase::Running(_)), "a job began in {phase:?}");
-                    ensure!(self.0.insert(job.id, job.turn).is_none(), "job {} began twice", job.id);
+                    ensure!(
+                        matches!(phase, Phase::Idle | Phase::Running(_)),
+                        "a job began in {phase:?}"
+                    );
+                    ensure!(
+                        self.0.insert(job.id, job.turn).is_none(),
+                        "job {} began twice",
+                        job.id
+                    );
                 }
                 Fact::JobEnded { job, .. } => {
                     ensure!(event.turn.is_none(), "the end of a job is of no turn");
                     ensure!(self.0.remove(job).is_some(), "job {job} ended twice, or never began");
                 }
-                Fact::TurnFinished { receipt: Some(receipt), .. } if receipt.processes.left.is_empty() => {
+                Fact::TurnFinished { receipt: Some(receipt), .. }
+                    if receipt.processes.left.is_empty() =>
+                {
                     cut = event.turn
                 }
-                Fact::SessionClosed { .. } => ensure!(self.0.is_empty(), "closed with {:?}", self.0),
+                Fact::SessionClosed { .. } => {
+                    ensure!(self.0.is_empty(), "closed with {:?}", self.0)
+                }
                 _ => {}
             }
         }
-        ensure!(!matches!(seen.input, Input::Restored { .. }) || self.0.is_empty(), "restored with {:?}", self.0);
-        if !matches!(seen.input, Input::Report { report: Report::Finished { outcome: Outcome::Panicked, .. }, .. }) {
-            ensure!(!self.0.values().any(|turn| Some(*turn) == cut), "{:?} still run after the cut of {cut:?}", self.0);
+        ensure!(
+            !matches!(seen.input, Input::Restored { .. }) || self.0.is_empty(),
+            "restored with {:?}",
+            self.0
+        );
+        if !matches!(
+            seen.input,
+            Input::Report { report: Report::Finished { outcome: Outcome::Panicked, .. }, .. }
+        ) {
+            ensure!(
+                !self.0.values().any(|turn| Some(*turn) == cut),
+                "{:?} still run after the cut of {cut:?}",
+                self.0
+            );
         }
         let shown = seen.after().snapshot(0, 0, None).jobs;
-        ensure!(shown.iter().map(|job| job.id).eq(self.0.keys().copied()) || shown.len() == self.0.len(), "{shown:?}");
+        ensure!(
+            shown.iter().map(|job| job.id).eq(self.0.keys().copied())
+                || shown.len() == self.0.len(),
+            "{shown:?}"
+        );
         ensure!(self.0.is_empty() || !seen.after().is_at_rest(), "at rest with {:?}", self.0);
         Ok(())
     }
@@ -448,7 +549,10 @@ impl Property for NothingAfterTheCut {
                     raised.insert(ask.id.clone(), ask.clone());
                 }
                 Fact::AskAnswered { ask, answer, .. } => {
-                    let Some(ask) = raised.get(ask).filter(|ask| ask.origin == AskOrigin::Policy) else { continue };
+                    let Some(ask) = raised.get(ask).filter(|ask| ask.origin == AskOrigin::Policy)
+                    else {
+                        continue;
+                    };
                     match answer {
                         Answer::Approve { always } => {
                             self.approved.insert(ask.call);
@@ -462,13 +566,20 @@ impl Property for NothingAfterTheCut {
                     ensure!(self.started.insert(*call), "{call} began twice");
                     ensure!(!self.denied.contains(call), "{call} began although it was denied");
                     let asks = seen.after().asks().iter();
-                    ensure!(asks.clone().all(|ask| ask.call != *call), "{call} began before it was confirmed");
+                    ensure!(
+                        asks.clone().all(|ask| ask.call != *call),
+                        "{call} began before it was confirmed"
+                    );
                     let Input::Gate { gate: Gate::Tool { clearance, .. }, .. } = seen.input else {
                         return Err(format!("{call} began by {:?}", seen.input));
                     };
                     if let Clearance::Ask(confirm) = clearance {
-                        let rule = confirm.always.as_ref().is_some_and(|rule| self.always.contains(rule));
-                        ensure!(rule || self.approved.contains(call), "{call} began without an approval");
+                        let rule =
+                            confirm.always.as_ref().is_some_and(|rule| self.always.contains(rule));
+                        ensure!(
+                            rule || self.approved.contains(call),
+                            "{call} began without an approval"
+                        );
                     }
                 }
                 Fact::SessionRestored { .. } => self.always.clear(),
@@ -479,11 +590,23 @@ impl Property for NothingAfterTheCut {
         if let (Input::Restored { .. }, Phase::Running(turn)) = (seen.input, seen.after().phase()) {
             starts.push(Effect::Start { turn: turn.id });
         }
-        let of = |wanted: fn(&Effect) -> bool| decision.effects.iter().filter(move |effect| wanted(effect)).cloned();
-        ensure!(of(|it| matches!(it, Effect::Cancel { .. })).eq(cancels), "wrong cancels: {:?}", decision.effects);
-        ensure!(of(|it| matches!(it, Effect::Start { .. })).eq(starts), "wrong starts: {:?}", decision.effects);
+        let of = |wanted: fn(&Effect) -> bool| {
+            decision.effects.iter().filter(move |effect| wanted(effect)).cloned()
+        };
+        ensure!(
+            of(|it| matches!(it, Effect::Cancel { .. })).eq(cancels),
+            "wrong cancels: {:?}",
+            decision.effects
+        );
+        ensure!(
+            of(|it| matches!(it, Effect::Start { .. })).eq(starts),
+            "wrong starts: {:?}",
+            decision.effects
+        );
         if let Reply::Gate(reply) = &decision.reply {
-            let begins = seen.facts().any(|(_, fact)| matches!(fact, Fact::StepStarted | Fact::ToolStarted { .. }));
+            let begins = seen
+                .facts()
+                .any(|(_, fact)| matches!(fact, Fact::StepStarted | Fact::ToolStarted { .. }));
             ensure!(begins == (*reply == GateReply::Go), "{reply:?} and a start: {begins}");
             ensure!(!self.cut || *reply == GateReply::Cut, "{reply:?} during the cut");
         }
@@ -513,12 +636,18 @@ impl Property for Receipts {
         for (_, fact) in seen.facts() {
             match fact {
                 Fact::TurnCut { cause } => drop(self.cut.get_or_insert_with(|| cause.clone())),
-                Fact::AskClosed { cause: AskCloseCause::CallEnded | AskCloseCause::TurnEnded, .. } => {}
+                Fact::AskClosed {
+                    cause: AskCloseCause::CallEnded | AskCloseCause::TurnEnded,
+                    ..
+                } => {}
                 Fact::AskClosed { ask, .. } => self.asks.push(ask.clone()),
                 Fact::PromptReturned { prompt, .. } => self.prompts.push(*prompt),
                 Fact::TurnFinished { outcome, cause, receipt, .. } => {
-                    let (cut, asks, prompts) =
-                        (self.cut.take(), std::mem::take(&mut self.asks), std::mem::take(&mut self.prompts));
+                    let (cut, asks, prompts) = (
+                        self.cut.take(),
+                        std::mem::take(&mut self.asks),
+                        std::mem::take(&mut self.prompts),
+                    );
                     if let Input::Restored { cause: restored, .. } = seen.input {
                         // A cut before the crash keeps its cause.
                         let expected = match restored {
@@ -533,30 +662,49 @@ impl Property for Receipts {
                         let begun = calls.iter().filter(|(_, stage)| *stage == CallStage::Started);
                         let begun = begun.map(|(call, _)| (call.id, StopHow::Lost));
                         let lost = receipt.iter().flat_map(|receipt| &receipt.tools);
-                        ensure!(lost.map(|tool| (tool.call, tool.how)).eq(begun), "{fact:?} of {calls:?}");
+                        ensure!(
+                            lost.map(|tool| (tool.call, tool.how)).eq(begun),
+                            "{fact:?} of {calls:?}"
+                        );
                     } else {
                         ensure!(*cause == cut, "cut by {cut:?}, {fact:?}");
                         ensure!(receipt.is_some() == cut.is_some(), "cut by {cut:?}, {fact:?}");
-                        ensure!(cut.is_none() || *outcome == Outcome::Interrupted, "cut by {cut:?}, {fact:?}");
+                        ensure!(
+                            cut.is_none() || *outcome == Outcome::Interrupted,
+                            "cut by {cut:?}, {fact:?}"
+                        );
                     }
                     if let Some(receipt) = receipt {
-                        ensure!(receipt.asks == asks, "released {asks:?}, the receipt says {:?}", receipt.asks);
+                        ensure!(
+                            receipt.asks == asks,
+                            "released {asks:?}, the receipt says {:?}",
+                            receipt.asks
+                        );
                         ensure!(
                             receipt.prompts == prompts,
                             "returned {prompts:?}, the receipt says {:?}",
                             receipt.prompts
                         );
                     } else {
-                        ensure!(asks.is_empty() && prompts.is_empty(), "{asks:?} {prompts:?} and no receipt");
+                        ensure!(
+                            asks.is_empty() && prompts.is_empty(),
+                            "{asks:?} {prompts:?} and no receipt"
+                        );
                     }
                 }
                 // Between two turns of a run there is no receipt either.
-                Fact::RunFinished { .. } if matches!(seen.before.phase(), Phase::Idle) => self.prompts.clear(),
+                Fact::RunFinished { .. } if matches!(seen.before.phase(), Phase::Idle) => {
+                    self.prompts.clear()
+                }
                 Fact::SessionClosed { .. } => {
                     // Closed while idle: the prompts were handed back, and no turn could have a
                     // receipt.
                     let idle = matches!(seen.before.phase(), Phase::Idle);
-                    ensure!(idle || self.prompts.is_empty(), "{:?} were returned after the receipt", self.prompts);
+                    ensure!(
+                        idle || self.prompts.is_empty(),
+                        "{:?} were returned after the receipt",
+                        self.prompts
+                    );
                     self.prompts.clear();
                 }
                 _ => {}
@@ -593,14 +741,29 @@ impl Property for Interrupts {
                     Phase::Idle | Phase::Interrupting(..) | Phase::Closed => false,
                 };
                 ensure!(cuts == usize::from(hit), "{cuts} cuts");
-                let ends_run = matches!(seen.outcome, Ok(decision) if decision.reply == Reply::RunInterrupted);
-                let between = matches!(seen.before.phase(), Phase::Idle) && seen.before.run().is_some();
-                ensure!(ends_run == (between && turn.is_none()), "between two turns of a run: {between}");
-                ensure!(hit || ends_run || seen.new.is_empty(), "an interrupt without a target had an effect");
+                let ends_run =
+                    matches!(seen.outcome, Ok(decision) if decision.reply == Reply::RunInterrupted);
+                let between =
+                    matches!(seen.before.phase(), Phase::Idle) && seen.before.run().is_some();
+                ensure!(
+                    ends_run == (between && turn.is_none()),
+                    "between two turns of a run: {between}"
+                );
+                ensure!(
+                    hit || ends_run || seen.new.is_empty(),
+                    "an interrupt without a target had an effect"
+                );
                 if hit {
-                    ensure!(seen.after().snapshot(0, 0, None).queue.is_empty(), "prompts were not handed back");
+                    ensure!(
+                        seen.after().snapshot(0, 0, None).queue.is_empty(),
+                        "prompts were not handed back"
+                    );
                     ensure!(*seen.after().hold() == Hold::Off, "the hold was not cleared");
-                    ensure!(seen.after().status() == SessionStatus::Interrupted, "{}", seen.after().status());
+                    ensure!(
+                        seen.after().status() == SessionStatus::Interrupted,
+                        "{}",
+                        seen.after().status()
+                    );
                 }
             }
             Input::Close { .. } | Input::Shutdown => ensure!(cuts <= 1, "{cuts} cuts"),
@@ -626,12 +789,16 @@ impl Property for Closes {
     }
 
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
-        let stops = matches!(seen.outcome, Ok(decision) if decision.effects.contains(&Effect::Stop));
+        let stops =
+            matches!(seen.outcome, Ok(decision) if decision.effects.contains(&Effect::Stop));
         let closed = seen.facts().any(|(_, fact)| matches!(fact, Fact::SessionClosed { .. }));
-        let stopping = matches!(seen.before.phase(), Phase::Interrupting(_, Cut { stopping: true, .. }));
+        let stopping =
+            matches!(seen.before.phase(), Phase::Interrupting(_, Cut { stopping: true, .. }));
         let shut = matches!(seen.input, Input::Shutdown) || stopping;
         ensure!(stops == closed || stops && shut, "stops: {stops}, closed: {closed}");
-        let closes = seen.facts().filter(|(_, fact)| matches!(fact, Fact::TurnCut { cause: CutCause::Close { .. } }));
+        let closes = seen
+            .facts()
+            .filter(|(_, fact)| matches!(fact, Fact::TurnCut { cause: CutCause::Close { .. } }));
         match (closes.count(), self.asked) {
             (0, _) => {}
             (1, None) => self.asked = Some(0),
@@ -679,11 +846,14 @@ impl Property for Holds {
             let boundary = match seen.input {
                 Input::Hold { .. } | Input::Toggle { .. } => matches!(before.phase(), Phase::Idle),
                 Input::Gate { gate: Gate::Step, .. } => {
-                    let spent =
-                        before.run().is_some_and(|run| run.limit_within_iteration(Timestamp(seen.bench.now)).is_some());
+                    let spent = before.run().is_some_and(|run| {
+                        run.limit_within_iteration(Timestamp(seen.bench.now)).is_some()
+                    });
                     spent || before.turn().is_some_and(|turn| turn.step > 0)
                 }
-                Input::Report { .. } => !after.snapshot(0, 0, None).queue.is_empty() || after.run().is_some(),
+                Input::Report { .. } => {
+                    !after.snapshot(0, 0, None).queue.is_empty() || after.run().is_some()
+                }
                 Input::Restored { .. } | Input::Shutdown => *cause == HoldCause::Restored,
                 Input::Prompt { .. }
                 | Input::Answer { .. }
@@ -710,24 +880,38 @@ impl Property for Holds {
                 ensure!(cause == requested, "{requested}, but the fact says {cause}");
             }
         }
-        ensure!(!matches!((after.phase(), is), (Phase::Idle, HoldShown::Requested)), "idle, but a hold is requested");
+        ensure!(
+            !matches!((after.phase(), is), (Phase::Idle, HoldShown::Requested)),
+            "idle, but a hold is requested"
+        );
         if was == HoldShown::Standing && is == HoldShown::Standing {
             let began = seen.facts().find(|(_, fact)| {
-                matches!(fact, Fact::TurnStarted { .. } | Fact::IterationStarted { .. } | Fact::StepStarted)
+                matches!(
+                    fact,
+                    Fact::TurnStarted { .. } | Fact::IterationStarted { .. } | Fact::StepStarted
+                )
             });
             ensure!(began.is_none(), "{began:?} while held");
         }
         if let Input::Toggle { shown, .. } = seen.input {
             ensure!(*shown == was || seen.new.is_empty(), "an outdated toggle had an effect");
-            let closed = matches!(before.phase(), Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }));
+            let closed = matches!(
+                before.phase(),
+                Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. })
+            );
             // A released run may be held by its next limit.
-            let limit = matches!(after.hold(), Hold::Standing { cause: HoldCause::Limit { .. }, .. });
+            let limit =
+                matches!(after.hold(), Hold::Standing { cause: HoldCause::Limit { .. }, .. });
             ensure!(*shown != was || closed || is != was || limit, "a toggle had no effect");
         }
         if matches!(seen.input, Input::Hold { .. } | Input::Release | Input::Toggle { .. }) {
             ensure!(before.asks() == after.asks(), "a hold answered an ask");
             if let Ok(decision) = seen.outcome {
-                ensure!(decision.reply == Reply::Hold(after.hold().clone()), "the reply is {:?}", decision.reply);
+                ensure!(
+                    decision.reply == Reply::Hold(after.hold().clone()),
+                    "the reply is {:?}",
+                    decision.reply
+                );
             }
         }
         Ok(())
@@ -758,17 +942,30 @@ pub(super) fn strict(messages: &[Message]) -> Result<(), String> {
     for (at, message) in messages.iter().enumerate() {
         match message {
             Message::User(_) => {
-                ensure!(!matches!(before, Some(Message::User(_))), "message {at}: two user messages in a row");
+                ensure!(
+                    !matches!(before, Some(Message::User(_))),
+                    "message {at}: two user messages in a row"
+                );
                 ensure!(owed.is_empty(), "message {at}: {owed:?} have no result");
             }
             Message::Assistant(answer) => {
-                ensure!(matches!(before, Some(Message::User(_) | Message::Tool(_))), "message {at} answers nothing");
+                ensure!(
+                    matches!(before, Some(Message::User(_) | Message::Tool(_))),
+                    "message {at} answers nothing"
+                );
                 ensure!(owed.is_empty(), "message {at}: {owed:?} have no result");
-                ensure!(!answer.calls.is_empty() || !answer.text().trim().is_empty(), "message {at} is empty");
+                ensure!(
+                    !answer.calls.is_empty() || !answer.text().trim().is_empty(),
+                    "message {at} is empty"
+                );
                 owed.extend(answer.calls.iter().map(|call| call.id));
             }
             Message::Tool(result) => {
-                ensure!(owed.pop_front() == Some(result.call), "message {at}: unexpected result of {}", result.call);
+                ensure!(
+                    owed.pop_front() == Some(result.call),
+                    "message {at}: unexpected result of {}",
+                    result.call
+                );
             }
         }
         before = Some(message);
@@ -805,15 +1002,21 @@ impl Property for Conversation {
                 }
                 Fact::TurnFinished { usage, .. } => {
                     ensure!(self.open.is_empty(), "{:?} have no result", self.open);
-                    ensure!(*usage == std::mem::take(&mut self.turn), "the steps used another amount: {usage:?}");
+                    ensure!(
+                        *usage == std::mem::take(&mut self.turn),
+                        "the steps used another amount: {usage:?}"
+                    );
                 }
                 _ => {}
             }
         }
         ensure!(seen.after().snapshot(0, 0, None).usage == self.all, "all used {:?}", self.all);
         let state = seen.after();
-        let calls: BTreeSet<_> =
-            state.turn().iter().flat_map(|turn| turn.calls.iter().map(|(call, _)| call.id)).collect();
+        let calls: BTreeSet<_> = state
+            .turn()
+            .iter()
+            .flat_map(|turn| turn.calls.iter().map(|(call, _)| call.id))
+            .collect();
         ensure!(calls == self.open, "open are {:?}, the state has {calls:?}", self.open);
         let grew = seen.before.history().events().len() != state.history().events().len();
         if seen.orderly && self.open.is_empty() && grew {
@@ -847,10 +1050,16 @@ impl Property for Refolded {
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for event in seen.new {
             // The round trip through JSON takes most of the time, so one fact in eight makes it.
-            let read = if event.seq % 8 == 0 { read_back(event) } else { Arc::new((**event).clone()) };
+            let read =
+                if event.seq % 8 == 0 { read_back(event) } else { Arc::new((**event).clone()) };
             self.0.apply(&read);
         }
-        ensure!(self.0 == *seen.after(), "folded from the log it is\n{:?}\nlive\n{:?}", self.0, seen.after());
+        ensure!(
+            self.0 == *seen.after(),
+            "folded from the log it is\n{:?}\nlive\n{:?}",
+            self.0,
+            seen.after()
+        );
         Ok(())
     }
 
@@ -883,12 +1092,23 @@ fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (St
     for (n, fact) in decision.facts.iter().enumerate() {
         let (turn, step) = state.turn_and_step(fact);
         let body = Body::Fact(fact.clone());
-        state.apply(&Arc::new(Event { seq: moment.next + n as u64, at: moment.now, turn, step, body }));
+        state.apply(&Arc::new(Event {
+            seq: moment.next + n as u64,
+            at: moment.now,
+            turn,
+            step,
+            body,
+        }));
     }
     (state, decision)
 }
 
-fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) -> Result<(), String> {
+fn settled(
+    before: &State,
+    after: &State,
+    cause: RestoreCause,
+    orderly: bool,
+) -> Result<(), String> {
     let snapshot = after.snapshot(0, 0, None);
     if matches!(before.phase(), Phase::Interrupting(_, Cut { closing: Some(_), .. })) {
         // An accepted close is not forgotten.
@@ -910,17 +1130,26 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
             // A11: the Confirm is open under its id, and the rest of the turn is gone.
             ensure!(turn.calls.iter().all(stands), "{:?} go on", turn.calls);
             let policy = |ask: &&holdpoint_common::Ask| ask.origin == AskOrigin::Policy;
-            ensure!(after.asks().iter().eq(before.asks().iter().filter(policy)), "standing are {:?}", after.asks());
+            ensure!(
+                after.asks().iter().eq(before.asks().iter().filter(policy)),
+                "standing are {:?}",
+                after.asks()
+            );
             ensure!((turn.id, turn.step) == (kept.id, kept.step), "{turn:?} is another turn");
         }
         (Some(_), phase) => return Err(format!("restored, it is {phase:?}")),
     }
-    ensure!(snapshot.queue == before.snapshot(0, 0, None).queue, "the queue is now {:?}", snapshot.queue);
+    ensure!(
+        snapshot.queue == before.snapshot(0, 0, None).queue,
+        "the queue is now {:?}",
+        snapshot.queue
+    );
     let held = matches!(&snapshot.hold, Hold::Standing { cause: HoldCause::Restored, .. });
     let waits = !snapshot.queue.is_empty() || snapshot.run.is_some();
     ensure!(held == waits, "{:?} with {} waiting", snapshot.hold, snapshot.queue.len());
     ensure!(held || kept.is_some() || after.is_at_rest(), "not held, and not at rest");
-    let over = |turn: &Turn| turn.calls.iter().filter(|call| kept.is_none() || !stands(call)).count();
+    let over =
+        |turn: &Turn| turn.calls.iter().filter(|call| kept.is_none() || !stands(call)).count();
     let open = before.turn().map(over).unwrap_or_default();
     let results = |state: &State| {
         let is_result = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::ToolFinished(_)));
@@ -928,7 +1157,11 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
     };
     ensure!(results(after) == results(before) + open, "a call has no result");
     if let Some(turn) = before.turn().filter(|_| kept.is_none()) {
-        ensure!(snapshot.last_turn.is_some_and(|last| last.turn == turn.id), "{} did not end", turn.id);
+        ensure!(
+            snapshot.last_turn.is_some_and(|last| last.turn == turn.id),
+            "{} did not end",
+            turn.id
+        );
     }
     if orderly { valid(after) } else { Ok(()) }
 }
@@ -1003,9 +1236,16 @@ fn m_a3_always_does_not_outlive_a_restore() {
 
 #[test]
 fn m_a2_replies_come_in_the_order_of_the_questions() {
-    let question =
-        |id: &str| Question { id: id.to_owned(), header: String::new(), question: "?".to_owned(), options: vec![] };
-    let request = QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question("b"), question("a")] };
+    let question = |id: &str| Question {
+        id: id.to_owned(),
+        header: String::new(),
+        question: "?".to_owned(),
+        options: vec![],
+    };
+    let request = QuestionRequest {
+        tool_name: "ask_user".to_owned(),
+        questions: vec![question("b"), question("a")],
+    };
     let mut bench = Bench::open(AsksMode::Wait, 1).with([
         prompt("one"),
         gate(1, Gate::Step),
@@ -1016,7 +1256,8 @@ fn m_a2_replies_come_in_the_order_of_the_questions() {
     let reply = |id: &str| QuestionReply { id: id.to_owned(), answer: Some(format!("{id}!")) };
     let answer = Answer::Reply { answers: vec![reply("a"), reply("b")] };
     let id = bench.last_ask().expect("an ask");
-    let decision = bench.take(Input::Answer { ask: id.clone(), answer, by: ann() }).expect("not refused");
+    let decision =
+        bench.take(Input::Answer { ask: id.clone(), answer, by: ann() }).expect("not refused");
     let replies = vec![reply("b"), reply("a")];
     let reply = AskReply::Question(QuestionResponse::Replied { replies });
     assert_eq!(decision.effects, [Effect::Wake { ask: id, reply }]);
@@ -1028,7 +1269,11 @@ fn m_b9_the_summary_follows_from_the_facts() {
     let mut result = ToolResult::not_run(CallId(2), ToolStatus::Ok, "fine");
     result.wrote = vec![wrote("b"), wrote("a"), wrote("b")];
     let bench = Bench::open(AsksMode::Wait, 1);
-    assert_eq!(bench.state.snapshot(0, 0, None).title, "bench", "the title is the name until the first prompt");
+    assert_eq!(
+        bench.state.snapshot(0, 0, None).title,
+        "bench",
+        "the title is the name until the first prompt"
+    );
     let bench = bench.with([
         prompt("\n  first line \nsecond line"),
         gate(1, Gate::Step),
@@ -1091,31 +1336,41 @@ fn m_b7_a_confirm_that_changed_over_a_restart_is_refused() {
     };
     let other = || match confirm(2, None) {
         Gate::Tool { call, clearance: Clearance::Ask(confirm) } => {
-            let confirm = holdpoint_session::state::Confirm { details: Some("another diff".to_owned()), ..confirm };
+            let confirm = holdpoint_session::state::Confirm {
+                details: Some("another diff".to_owned()),
+                ..confirm
+            };
             gate(1, Gate::Tool { call, clearance: Clearance::Ask(confirm) })
         }
         _ => unreachable!(),
     };
-    let denied =
-        |reply: &Reply| matches!(reply, Reply::Gate(GateReply::Denied { reason }) if reason.contains("changed"));
+    let denied = |reply: &Reply| matches!(reply, Reply::Gate(GateReply::Denied { reason }) if reason.contains("changed"));
     // The new runner sees the change before the answer: the ask closes.
     let mut bench = standing();
     let ask = bench.last_ask().expect("an ask");
     assert!(denied(&bench.take(other()).expect("not refused").reply));
-    let late = bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() });
-    assert!(matches!(late, Err(Refused::Answer(AnswerError::Closed { cause: AskCloseCause::Restart, .. }))));
+    let late =
+        bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() });
+    assert!(matches!(
+        late,
+        Err(Refused::Answer(AnswerError::Closed { cause: AskCloseCause::Restart, .. }))
+    ));
     // The new runner sees the change after the answer: the call does not run either.
     let mut bench = standing();
     let ask = bench.last_ask().expect("an ask");
     let mut bench = {
-        bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() }).expect("it counts");
+        bench
+            .take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() })
+            .expect("it counts");
         bench
     };
     assert!(denied(&bench.take(other()).expect("not refused").reply));
     // An unchanged call runs.
     let mut bench = standing();
     let ask = bench.last_ask().expect("an ask");
-    bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() }).expect("it counts");
+    bench
+        .take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() })
+        .expect("it counts");
     let reply = bench.take(gate(1, confirm(2, None))).expect("not refused").reply;
     assert_eq!(reply, Reply::Gate(GateReply::Go));
 }

@@ -20,7 +20,10 @@ fn calls(wire: Wire, id: Option<&str>) -> Reply {
             let block = json!({"type": "tool_use", "id": id, "name": "shell", "input": input});
             let open = json!({"type": "content_block_start", "index": 0, "content_block": block});
             let stop = json!({"type": "content_block_stop", "index": 0});
-            begun.event(&anthropic::start().to_string()).event(&open.to_string()).event(&stop.to_string())
+            begun
+                .event(&anthropic::start().to_string())
+                .event(&open.to_string())
+                .event(&stop.to_string())
         }
         Wire::Gemini => {
             let call = json!({"functionCall": {"id": id, "name": "shell", "args": input}});
@@ -28,7 +31,10 @@ fn calls(wire: Wire, id: Option<&str>) -> Reply {
         }
         Wire::Ollama => {
             let call = json!({"id": id, "function": {"name": "shell", "arguments": input}});
-            begun.event(&ollama::record(&json!({"role": "assistant", "content": "", "tool_calls": [call]})).to_string())
+            begun.event(
+                &ollama::record(&json!({"role": "assistant", "content": "", "tool_calls": [call]}))
+                    .to_string(),
+            )
         }
     };
     reply.finish("tool_calls")
@@ -39,10 +45,12 @@ fn ids(wire: Wire, request: &Request) -> (Vec<String>, Vec<String>) {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let messages = list(&request.body[if wire == Wire::Gemini { "contents" } else { "messages" }]);
-    let parts = |key: &str| messages.iter().flat_map(|message| list(&message[key])).collect::<Vec<_>>();
+    let parts =
+        |key: &str| messages.iter().flat_map(|message| list(&message[key])).collect::<Vec<_>>();
     match wire {
         Wire::OpenAi | Wire::Ollama => {
-            let results = messages.iter().filter_map(|message| text(&message["tool_call_id"])).collect();
+            let results =
+                messages.iter().filter_map(|message| text(&message["tool_call_id"])).collect();
             (parts("tool_calls").iter().filter_map(|call| text(&call["id"])).collect(), results)
         }
         Wire::Anthropic => {
@@ -53,14 +61,21 @@ fn ids(wire: Wire, request: &Request) -> (Vec<String>, Vec<String>) {
             (of("tool_use", "id"), of("tool_result", "tool_use_id"))
         }
         Wire::Gemini => {
-            let of = |key: &str| parts("parts").iter().filter_map(|part| text(&part[key]["id"])).collect();
+            let of = |key: &str| {
+                parts("parts").iter().filter_map(|part| text(&part[key]["id"])).collect()
+            };
             (of("functionCall"), of("functionResponse"))
         }
     }
 }
 
 /// Makes the model call the shell once for each of these ids. Returns the ids in the last request.
-async fn sent(world: &TestEngine, wire: Wire, names: &[Option<&str>], talk: &mut TestSession) -> Vec<String> {
+async fn sent(
+    world: &TestEngine,
+    wire: Wire,
+    names: &[Option<&str>],
+    talk: &mut TestSession,
+) -> Vec<String> {
     for name in names {
         world.server.reply(calls(wire, *name));
     }
@@ -86,10 +101,21 @@ async fn m_e6_a_call_is_sent_back_under_its_models_id() {
         // An id that is missing, empty or repeated is replaced, and so is one that looks like ours.
         let long = "toolu_".repeat(40);
         let odd = "functions.shell:0";
-        let names = [Some("abcDEF123"), Some(""), None, Some("abcDEF123"), Some("c00000001"), Some(&*long), Some(odd)];
+        let names = [
+            Some("abcDEF123"),
+            Some(""),
+            None,
+            Some("abcDEF123"),
+            Some("c00000001"),
+            Some(&*long),
+            Some(odd),
+        ];
         let sent = sent(&world, wire, &names, &mut talk).await;
         assert_eq!(sent[0], "abcDEF123", "{wire:?}");
-        assert!(sent[1..5].iter().all(|name| is_short(name)) && sent[4] != "c00000001", "{wire:?}: {sent:?}");
+        assert!(
+            sent[1..5].iter().all(|name| is_short(name)) && sent[4] != "c00000001",
+            "{wire:?}: {sent:?}"
+        );
         // Anthropic refuses such ids, which a gateway in its protocol may give.
         match wire {
             Wire::Anthropic => assert!(sent[5..].iter().all(|name| is_short(name)), "{sent:?}"),
@@ -102,7 +128,10 @@ async fn m_e6_a_call_is_sent_back_under_its_models_id() {
 async fn m_e6_another_model_gets_ids_that_every_provider_accepts() {
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
-    assert_eq!(sent(&world, Wire::OpenAi, &[Some("functions.shell:0")], &mut talk).await, ["functions.shell:0"]);
+    assert_eq!(
+        sent(&world, Wire::OpenAi, &[Some("functions.shell:0")], &mut talk).await,
+        ["functions.shell:0"]
+    );
     talk.session.change_model("openai/strict").await.unwrap();
     let names = sent(&world, Wire::OpenAi, &[Some("theirs")], &mut talk).await;
     assert!(is_short(&names[0]) && names[1] == "theirs", "{names:?}");

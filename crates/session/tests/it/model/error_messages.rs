@@ -14,21 +14,26 @@ use serde_json::{Value, json};
 
 /// A chunk that ends an answer with this error beside its choices, as routers send it.
 fn beside(error: &Value) -> String {
-    let mut chunk = openai::chunk(&json!([{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]));
+    let mut chunk =
+        openai::chunk(&json!([{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]));
     chunk["error"] = error.clone();
     chunk.to_string()
 }
 
 /// The same with the error inside the choice.
 fn inside(error: &Value) -> String {
-    let choice = json!({"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": error});
+    let choice =
+        json!({"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": error});
     openai::chunk(&json!([choice])).to_string()
 }
 
 async fn fault(wire: Wire, reply: Reply) -> ModelError {
     let events = play(wire, reply).await;
     let (last, before) = events.split_last().unwrap();
-    assert!(before.is_empty() || *before == [text("a")], "{wire:?}: the text before the fault is reported: {events:?}");
+    assert!(
+        before.is_empty() || *before == [text("a")],
+        "{wire:?}: the text before the fault is reported: {events:?}"
+    );
     last.clone().unwrap_err()
 }
 
@@ -48,7 +53,11 @@ async fn t_l2_an_error_in_a_choice_or_beside_it_says_why_and_whether_it_passes()
             ModelError::Unavailable { message: "later".into() },
             true,
         ),
-        (json!({"code": 1302, "message": "odd"}), ModelError::Failed { message: "odd".into() }, false),
+        (
+            json!({"code": 1302, "message": "odd"}),
+            ModelError::Failed { message: "odd".into() },
+            false,
+        ),
         (json!("just words"), ModelError::Failed { message: "just words".into() }, false),
     ] {
         for form in [beside(&error), inside(&error), json!({"error": error}).to_string()] {
@@ -77,14 +86,23 @@ async fn t_l2_an_error_in_the_stream_of_any_provider_says_why_and_whether_it_pas
     }
     for wire in [Wire::OpenAi, Wire::Anthropic, Wire::Gemini] {
         for (data, expected) in [
-            (r#"{"message":"busy","code":"rate_limit_exceeded"}"#, ModelError::Unavailable { message: "busy".into() }),
+            (
+                r#"{"message":"busy","code":"rate_limit_exceeded"}"#,
+                ModelError::Unavailable { message: "busy".into() },
+            ),
             (r#"{"message":"no","code":"invalid"}"#, ModelError::Failed { message: "no".into() }),
-            (r#"[{"error":{"message":"no","code":"invalid"}}]"#, ModelError::Failed { message: "no".into() }),
+            (
+                r#"[{"error":{"message":"no","code":"invalid"}}]"#,
+                ModelError::Failed { message: "no".into() },
+            ),
             (r#"[{"message":"no"}]"#, ModelError::Failed { message: "no".into() }),
             (r#"{"detail":"broken"}"#, ModelError::Failed { message: "broken".into() }),
             ("upstream is gone", ModelError::Failed { message: "upstream is gone".into() }),
         ] {
-            let told = fault(wire, Reply::stream().say("a").bytes(format!("event: error\ndata: {data}\n\n")).end());
+            let told = fault(
+                wire,
+                Reply::stream().say("a").bytes(format!("event: error\ndata: {data}\n\n")).end(),
+            );
             assert_eq!(told.await, expected, "{wire:?} {data}");
         }
     }
@@ -95,7 +113,11 @@ async fn m_e6_text_that_looks_like_an_error_is_passed_on() {
     for wire in Wire::ALL {
         let words = r#"{"error": {"message": "an example"}} "message""#;
         let arguments = json!({"error": {"code": 500}, "message": "x"}).to_string();
-        let events = play(wire, Reply::stream().say(words).call(0, "probe", &arguments).finish("tool_calls")).await;
+        let events = play(
+            wire,
+            Reply::stream().say(words).call(0, "probe", &arguments).finish("tool_calls"),
+        )
+        .await;
         assert_eq!(events[0], text(words), "{wire:?}");
         assert_eq!(events[1], holdpoint_tests::model_answer::call("probe", &arguments), "{wire:?}");
     }
@@ -114,8 +136,14 @@ fn no_answers() -> Vec<(Reply, &'static str)> {
         (Reply::status(200, &[], ""), "it is empty (HTTP 200)"),
         (Reply::status(200, &[("content-type", "application/x-ndjson")], ""), "(HTTP 200)"),
         (Reply::stream().end(), "it is empty (HTTP 200)"),
-        (Reply::status(200, &squeezed, "\u{1f}\u{8b}"), "encoded as `gzip`, which was not requested"),
-        (Reply::status(401, &squeezed, "\u{1f}\u{8b}"), "encoded as `gzip`, which was not requested"),
+        (
+            Reply::status(200, &squeezed, "\u{1f}\u{8b}"),
+            "encoded as `gzip`, which was not requested",
+        ),
+        (
+            Reply::status(401, &squeezed, "\u{1f}\u{8b}"),
+            "encoded as `gzip`, which was not requested",
+        ),
     ]
 }
 
@@ -135,8 +163,11 @@ async fn m_e6_a_reply_that_is_not_an_answer_is_described() {
         }
     }
     // Some servers answer with the status 201.
-    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
-    let events = play(Wire::OpenAi, Reply::status(201, &[("content-type", "text/event-stream")], body)).await;
+    let body =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let events =
+        play(Wire::OpenAi, Reply::status(201, &[("content-type", "text/event-stream")], body))
+            .await;
     assert_eq!(events[0], text("a"));
 }
 
@@ -160,12 +191,19 @@ async fn t_l2_a_fault_in_the_stream_is_retried_by_its_code() {
 
 #[tokio::test]
 async fn t_l2_a_refusal_is_one_plain_line_whatever_its_body_is() {
-    let page =
-        "<!DOCTYPE html>\n<html><head>\n<title>502 Bad\n Gateway</title></head><body><h1>nginx</h1></body></html>";
+    let page = "<!DOCTYPE html>\n<html><head>\n<title>502 Bad\n Gateway</title></head><body><h1>nginx</h1></body></html>";
     for (status, body, expected) in [
-        (400, r#"[{"error":{"code":400,"message":"no such model","status":"INVALID_ARGUMENT"}}]"#, "no such model"),
+        (
+            400,
+            r#"[{"error":{"code":400,"message":"no such model","status":"INVALID_ARGUMENT"}}]"#,
+            "no such model",
+        ),
         (400, r#"{"error":{"message":"two\nlines\r\n  here"}}"#, "two lines here"),
-        (422, r#"{"detail":[{"loc":["body","messages",1],"msg":"Field required"}]}"#, "Field required"),
+        (
+            422,
+            r#"{"detail":[{"loc":["body","messages",1],"msg":"Field required"}]}"#,
+            "Field required",
+        ),
         (
             400,
             r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"Unexpected role\"}"}}}"#,
@@ -173,7 +211,11 @@ async fn t_l2_a_refusal_is_one_plain_line_whatever_its_body_is() {
         ),
         (400, r#"{"odd":[1]}"#, r#"{"odd":[1]}"#),
         (502, page, "502 Bad Gateway"),
-        (502, "<html><body><h1>Not\nhere</h1><p>Ask later.</p></body></html>", "Not here Ask later."),
+        (
+            502,
+            "<html><body><h1>Not\nhere</h1><p>Ask later.</p></body></html>",
+            "Not here Ask later.",
+        ),
         (502, "", "Bad Gateway"),
         (502, " \r\n", "Bad Gateway"),
         (599, "", "no reason given"),
@@ -190,7 +232,11 @@ async fn t_l2_a_refusal_is_one_plain_line_whatever_its_body_is() {
         (403, "null", "Forbidden"),
         (404, r#"{"error":null}"#, "Not Found"),
         (404, r#"[{"error":{"message":" ","details":[]}}]"#, "Not Found"),
-        (401, r#"{"errors":[{"message":"no such token","code":7}],"success":false}"#, "no such token"),
+        (
+            401,
+            r#"{"errors":[{"message":"no such token","code":7}],"success":false}"#,
+            "no such token",
+        ),
         (401, r#"{"errors":["no such token"]}"#, "no such token"),
         (401, r#"{"error_msg":"auth failed","error_code":17}"#, "auth failed"),
         (401, r#"{"code":7,"msg":"auth failed"}"#, "auth failed"),
@@ -221,7 +267,11 @@ async fn t_l3_a_refusal_of_the_account_is_not_retried() {
         (Wire::OpenAi, 429, openai("AccountQuotaExceeded")),
         (Wire::OpenAi, 429, json!({"code": "1113", "message": "您的账户已欠费，请充值后重试。"})),
         (Wire::OpenAi, 429, json!({"code": "1113", "message": "余额不足或无可用资源包,请充值。"})),
-        (Wire::OpenAi, 429, json!({"code": 30001, "message": "Sorry, your account balance is insufficient"})),
+        (
+            Wire::OpenAi,
+            429,
+            json!({"code": 30001, "message": "Sorry, your account balance is insufficient"}),
+        ),
         (Wire::OpenAi, 429, json!({"error": {"message": "Key limit exceeded", "code": 429}})),
         (
             Wire::OpenAi,
@@ -253,14 +303,22 @@ async fn t_l3_a_refusal_of_the_account_is_not_retried() {
             .reply(Reply::text(["done"]));
         talk.session.prompt("first words").await.unwrap();
         let error = talk.events.turn_finished().await.error.unwrap();
-        assert!(error.contains("refuses all requests") && error.contains("hint: check the key"), "{error}");
+        assert!(
+            error.contains("refuses all requests") && error.contains("hint: check the key"),
+            "{error}"
+        );
         assert_eq!(world.server.requests().len(), 1, "{body}: the request is not repeated");
         talk.session.prompt("and now?").await.unwrap();
         assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
-        assert!(world.server.request(1).body.to_string().contains("first words"), "{body}: nothing is left out");
+        assert!(
+            world.server.request(1).body.to_string().contains("first words"),
+            "{body}: nothing is left out"
+        );
     }
     // Any other refusal with that status may pass.
-    let busy = fault(Wire::OpenAi, Reply::status(429, &[], &openai("rate_limit_exceeded").to_string())).await;
+    let busy =
+        fault(Wire::OpenAi, Reply::status(429, &[], &openai("rate_limit_exceeded").to_string()))
+            .await;
     assert!(busy.is_temporary(), "{busy}");
 }
 
@@ -277,7 +335,8 @@ async fn t_l3_a_refusal_of_the_account_in_a_stream_is_not_retried() {
             world.server.reply(reply).reply(Reply::text(["done"]));
             talk.session.prompt("go").await.unwrap();
             let error = talk.events.turn_finished().await.error.unwrap();
-            let expected = "the model's provider refuses all requests: see to it (hint: check the key";
+            let expected =
+                "the model's provider refuses all requests: see to it (hint: check the key";
             assert!(error.contains(expected), "{wire:?}: {error}");
             assert_eq!(world.server.requests().len(), 1, "{wire:?}: the request is not repeated");
         }
@@ -296,10 +355,15 @@ async fn t_l3_a_server_that_is_not_trusted_or_speaks_no_tls_is_not_tried_again()
         // Until the client hangs up.
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    for (address, words) in
-        [(tls.address, ["UnknownIssuer", "SSL_CERT_FILE"]), (plain_address, ["InvalidContentType", "http://"])]
-    {
-        let access = Access { key: KEY.into(), base_url: format!("https://{address}/v1"), ..Access::default() };
+    for (address, words) in [
+        (tls.address, ["UnknownIssuer", "SSL_CERT_FILE"]),
+        (plain_address, ["InvalidContentType", "http://"]),
+    ] {
+        let access = Access {
+            key: KEY.into(),
+            base_url: format!("https://{address}/v1"),
+            ..Access::default()
+        };
         let model = Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap();
         let events = ask(&*model, hello()).await;
         let [Err(error)] = &events[..] else { panic!("{events:?}") };

@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus, Usage};
+use holdpoint_common::{
+    AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus, Usage,
+};
 use holdpoint_session::history::CONTINUE;
 use holdpoint_session::testing::{Finished, Recorder};
 use holdpoint_tests::model_server::{Reply, Request, Wire};
@@ -49,7 +51,11 @@ async fn t_l2_transient_faults_are_retried_and_reported() {
         let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         for status in [429, 500, 502, 529] {
-            world.server.reply(Reply::status(status, &[("retry-after", "0")], r#"{"error":{"message":"busy"}}"#));
+            world.server.reply(Reply::status(
+                status,
+                &[("retry-after", "0")],
+                r#"{"error":{"message":"busy"}}"#,
+            ));
         }
         world.server.reply(Reply::text(["done"]));
         let end = turn(&mut talk, "go").await;
@@ -58,14 +64,25 @@ async fn t_l2_transient_faults_are_retried_and_reported() {
         assert_eq!(told.iter().map(|(next, _)| *next).collect::<Vec<_>>(), [2, 3, 4, 5]);
         assert!(told.iter().all(|(_, reason)| reason.contains("busy")), "{told:?}");
         let requests = world.server.requests();
-        assert!(requests.iter().all(|request| request.body == requests[0].body), "every retry sends the same request");
+        assert!(
+            requests.iter().all(|request| request.body == requests[0].body),
+            "every retry sends the same request"
+        );
 
         // The connection breaks before any data arrived: closed, or reset.
         world.server.reply(Reply::refuse()).reply(Reply::stream().cut());
-        world.server.reply(Reply::default().reset()).reply(Reply::stream().reset()).reply(Reply::text(["done"]));
+        world
+            .server
+            .reply(Reply::default().reset())
+            .reply(Reply::stream().reset())
+            .reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
         let told = retries(&talk.events).split_off(4);
-        assert_eq!(told.iter().map(|(next, _)| *next).collect::<Vec<_>>(), [2, 3, 4, 5], "{wire:?}");
+        assert_eq!(
+            told.iter().map(|(next, _)| *next).collect::<Vec<_>>(),
+            [2, 3, 4, 5],
+            "{wire:?}"
+        );
         assert!(told[2..].iter().all(|(_, reason)| reason.contains("reset")), "{wire:?}: {told:?}");
         world.server.assert_no_violations();
     }
@@ -79,7 +96,10 @@ async fn t_l2_the_number_of_tries_is_limited() {
     let end = turn(&mut talk, "go").await;
     let error = end.error.unwrap();
     assert_eq!(end.outcome, Outcome::Failed);
-    assert!(error.contains("HTTP 503") && error.contains("busy") && error.contains("tried 5 times"), "{error}");
+    assert!(
+        error.contains("HTTP 503") && error.contains("busy") && error.contains("tried 5 times"),
+        "{error}"
+    );
     assert_eq!(world.server.requests().len(), 5);
     assert_eq!(end.usage, Usage::default(), "no usage");
     world.server.answer(|_| Reply::text(["done"]));
@@ -91,7 +111,11 @@ async fn t_l2_the_number_of_tries_is_limited() {
 async fn t_l1_a_long_retry_after_ends_the_turn() {
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
-    world.server.reply(Reply::status(429, &[("retry-after", "3600")], r#"{"error":{"message":"quota"}}"#));
+    world.server.reply(Reply::status(
+        429,
+        &[("retry-after", "3600")],
+        r#"{"error":{"message":"quota"}}"#,
+    ));
     let error = turn(&mut talk, "go").await.error.unwrap();
     assert!(error.contains("quota") && error.contains("3600 s"), "{error}");
     assert_eq!(world.server.requests().len(), 1);
@@ -102,7 +126,11 @@ async fn t_l1_a_retry_respects_retry_after() {
     let world = TestEngine::start(Wire::Anthropic);
     let mut talk = world.open().await;
     for wait in ["0", "1"] {
-        world.server.reply(Reply::status(429, &[("retry-after", wait)], r#"{"error":{"message":"busy"}}"#));
+        world.server.reply(Reply::status(
+            429,
+            &[("retry-after", wait)],
+            r#"{"error":{"message":"busy"}}"#,
+        ));
     }
     world.server.reply(Reply::text(["done"]));
     assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
@@ -119,7 +147,9 @@ async fn t_l1_a_wait_can_be_interrupted() {
     let mut talk = world.open().await;
     world.server.reply(Reply::status(429, &[("retry-after", "300")], "{}"));
     talk.session.prompt("go").await.unwrap();
-    talk.events.until("the wait", |event| matches!(event.delta()?, Delta::Retrying { .. }).then_some(())).await;
+    talk.events
+        .until("the wait", |event| matches!(event.delta()?, Delta::Retrying { .. }).then_some(()))
+        .await;
     talk.session.interrupt(None).await.unwrap();
     assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Interrupted);
     assert_eq!(world.server.requests().len(), 1);
@@ -151,7 +181,10 @@ async fn t_l4_a_broken_answer_is_kept_and_continued_once() {
             let at = fastrand::usize(..=whole);
             let world = TestEngine::start(wire);
             let mut talk = world.open().await;
-            world.server.reply(broken.clone().cut_after(at).cut()).reply(Reply::text(["the second."]));
+            world
+                .server
+                .reply(broken.clone().cut_after(at).cut())
+                .reply(Reply::text(["the second."]));
             let end = turn(&mut talk, "go").await;
             assert_eq!(end.outcome, Outcome::Done, "{wire:?} cut after {at}: {:?}", end.error);
             world.server.assert_no_violations();
@@ -220,7 +253,8 @@ async fn t_l5_silence_ends_at_its_limit() {
 async fn t_l5_silence_is_interrupted_without_waiting_for_its_limit() {
     for (wire, silent) in silences() {
         // The limit is beyond all patience, so only the interrupt can end the turn.
-        let world = TestEngine::with(wire, "", |limits| Limits { model_silence_s: 86_400, ..limits });
+        let world =
+            TestEngine::with(wire, "", |limits| Limits { model_silence_s: 86_400, ..limits });
         let mut talk = world.open().await;
         world.server.reply(silent).reply(Reply::text(["done"]));
         talk.session.prompt("go").await.unwrap();
@@ -303,7 +337,11 @@ async fn t_l7_bad_arguments_are_answered_to_the_model_and_never_run() {
 #[tokio::test]
 async fn t_l7_a_megabyte_of_arguments_is_whole_or_refused() {
     for wire in Wire::ALL {
-        let long = |limits| Limits { max_history_tokens: 10_000_000, max_history_lines: 1_000_000, ..limits };
+        let long = |limits| Limits {
+            max_history_tokens: 10_000_000,
+            max_history_lines: 1_000_000,
+            ..limits
+        };
         let world = TestEngine::with(wire, "", long);
         let mut talk = world.open().await;
         let content = format!("{}\n", "x".repeat(1023)).repeat(1024);
@@ -311,12 +349,23 @@ async fn t_l7_a_megabyte_of_arguments_is_whole_or_refused() {
         let mut wrong = whole.clone();
         wrong["path"] = json!(7);
         let calls = [("write_file", whole.to_string()), ("write_file", wrong.to_string())];
-        world.server.reply(Reply::calls(calls)).reply(Reply::text(["done"])).reply(Reply::text(["done"]));
+        world
+            .server
+            .reply(Reply::calls(calls))
+            .reply(Reply::text(["done"]))
+            .reply(Reply::text(["done"]));
         let end = turn(&mut talk, "go").await;
         assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
         assert!(world.file("large") == content, "{wire:?}: the file is written whole");
-        let refused = results(&talk.events).into_iter().find(|result| result.status == ToolStatus::Error).unwrap();
-        assert!(refused.result.contains("`path` is not of type \"string\""), "{wire:?}: {}", refused.result);
+        let refused = results(&talk.events)
+            .into_iter()
+            .find(|result| result.status == ToolStatus::Error)
+            .unwrap();
+        assert!(
+            refused.result.contains("`path` is not of type \"string\""),
+            "{wire:?}: {}",
+            refused.result
+        );
         assert_eq!(turn(&mut talk, "and then?").await.outcome, Outcome::Done, "{wire:?}");
         world.server.assert_no_violations();
     }
@@ -328,7 +377,11 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
         let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         // All three have the same id from the provider.
-        let reply = Reply::stream().call(0, "shell", CALL).call(0, "sheel", "{}").call(0, "shell", r#"{"command":1}"#);
+        let reply = Reply::stream().call(0, "shell", CALL).call(0, "sheel", "{}").call(
+            0,
+            "shell",
+            r#"{"command":1}"#,
+        );
         let reply = if wire == Wire::OpenAi {
             let call = |id: &str, name: &str, arguments: &str| json!({"index": 0, "id": id, "function": {"name": name, "arguments": arguments}});
             let calls = json!({"tool_calls": [call("x", "shell", CALL)]});
@@ -342,7 +395,8 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
         let mut results = results(&talk.events);
         results.sort_by_key(|result| result.call);
-        let told: Vec<_> = results.iter().map(|result| (result.status, result.result.as_str())).collect();
+        let told: Vec<_> =
+            results.iter().map(|result| (result.status, result.result.as_str())).collect();
         assert_eq!(told.len(), 3, "{wire:?}: {told:?}");
         assert_eq!(told[0].0, ToolStatus::Ok, "{wire:?}: {told:?}");
         assert!(told[1].1.contains("unknown tool `sheel`"), "{wire:?}: {told:?}");
@@ -373,11 +427,14 @@ async fn t_l9_interrupted_in_any_phase_the_next_request_is_valid() {
         ];
         // In the middle of a call, on the wires that send calls in pieces.
         if wire.has_pieces() {
-            let half = Reply::stream().say("half").begin_call(0, "shell").write_call(0, r#"{"comm"#);
+            let half =
+                Reply::stream().say("half").begin_call(0, "shell").write_call(0, r#"{"comm"#);
             phases.push(("calling", half.hang()));
         }
-        let running =
-            Reply::calls([("shell", r#"{"command":"echo begun; sleep 60"}"#), ("read_file", r#"{"path":"none"}"#)]);
+        let running = Reply::calls([
+            ("shell", r#"{"command":"echo begun; sleep 60"}"#),
+            ("read_file", r#"{"path":"none"}"#),
+        ]);
         phases.push(("running", running));
         for (phase, reply) in phases {
             let n = world.server.requests().len();
@@ -385,24 +442,31 @@ async fn t_l9_interrupted_in_any_phase_the_next_request_is_valid() {
             talk.session.prompt(format!("go: {phase}")).await.unwrap();
             match phase {
                 "thinking" | "signed" => {
-                    let thought =
-                        |event: &holdpoint_common::Event| matches!(event.delta()?, Delta::Thought { .. }).then_some(());
+                    let thought = |event: &holdpoint_common::Event| {
+                        matches!(event.delta()?, Delta::Thought { .. }).then_some(())
+                    };
                     talk.events.until_new("a thought", thought).await;
                 }
                 "speaking" | "called" | "calling" => {
-                    let text =
-                        |event: &holdpoint_common::Event| matches!(event.delta()?, Delta::Text { .. }).then_some(());
+                    let text = |event: &holdpoint_common::Event| {
+                        matches!(event.delta()?, Delta::Text { .. }).then_some(())
+                    };
                     talk.events.until_new("text", text).await;
                 }
                 "running" => {
-                    let begun =
-                        |event: &holdpoint_common::Event| matches!(event.delta()?, Delta::Output { .. }).then_some(());
+                    let begun = |event: &holdpoint_common::Event| {
+                        matches!(event.delta()?, Delta::Output { .. }).then_some(())
+                    };
                     talk.events.until_new("output", begun).await;
                 }
                 _ => drop(request(&world, n).await),
             }
             talk.session.interrupt(None).await.unwrap();
-            assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Interrupted, "{wire:?} {phase}");
+            assert_eq!(
+                talk.events.turn_finished().await.outcome,
+                Outcome::Interrupted,
+                "{wire:?} {phase}"
+            );
             world.server.reply(Reply::text(["done"]));
             let end = turn(&mut talk, "next").await;
             assert_eq!(end.outcome, Outcome::Done, "{wire:?} after {phase}: {:?}", end.error);
@@ -463,13 +527,19 @@ async fn m_e6_two_hundred_calls_at_once_get_results_in_order() {
         let world = TestEngine::start(wire);
         let mut talk = world.open().await;
         let names: Vec<_> = (0..200).map(|n| format!(r#"{{"path":"none-{n}"}}"#)).collect();
-        world.server.reply(Reply::calls(names.iter().map(|input| ("read_file", input)))).reply(Reply::text(["done"]));
+        world
+            .server
+            .reply(Reply::calls(names.iter().map(|input| ("read_file", input))))
+            .reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
         assert_eq!(results(&talk.events).len(), 200);
         world.server.assert_no_violations();
         let answered = result_ids(&world.server.request(1).body);
         assert_eq!(answered.len(), 200, "{wire:?}");
-        assert!(answered.is_sorted(), "{wire:?}: results are in the order of the calls: {answered:?}");
+        assert!(
+            answered.is_sorted(),
+            "{wire:?}: results are in the order of the calls: {answered:?}"
+        );
     }
 }
 
@@ -477,14 +547,18 @@ async fn m_e6_two_hundred_calls_at_once_get_results_in_order() {
 fn result_ids(body: &Value) -> Vec<u64> {
     // Ollama's calls have no ids in the script and get ours.
     let id = |value: &Value| {
-        let (theirs, ours) = (value.as_str()?.strip_prefix("provider_"), value.as_str()?.strip_prefix('c'));
+        let (theirs, ours) =
+            (value.as_str()?.strip_prefix("provider_"), value.as_str()?.strip_prefix('c'));
         theirs.map_or_else(|| u64::from_str_radix(ours?, 36).ok(), |number| number.parse().ok())
     };
     match body {
         Value::Array(values) => values.iter().flat_map(result_ids).collect(),
         Value::Object(map) => {
             let response = map.get("functionResponse").map(|response| &response["id"]);
-            let own = [map.get("tool_call_id"), map.get("tool_use_id"), response].into_iter().flatten().filter_map(id);
+            let own = [map.get("tool_call_id"), map.get("tool_use_id"), response]
+                .into_iter()
+                .flatten()
+                .filter_map(id);
             own.chain(map.values().flat_map(result_ids)).collect()
         }
         _ => vec![],
@@ -493,11 +567,16 @@ fn result_ids(body: &Value) -> Vec<u64> {
 
 #[tokio::test]
 async fn m_e6_the_cost_of_a_turn_is_reported() {
-    let config = "[models.'anthropic/scripted']\nprice = { input = 3.0, cached = 0.3, output = 15.0 }";
+    let config =
+        "[models.'anthropic/scripted']\nprice = { input = 3.0, cached = 0.3, output = 15.0 }";
     let world = TestEngine::with(Wire::Anthropic, config, |limits| limits);
     let mut talk = world.open().await;
     world.server.answer(|_| Reply::text(["done"]));
-    assert_eq!(turn(&mut talk, "go").await.usage.cost, Some(8 * 3 + 1 + 7 * 15), "3 cached tokens cost 0.9");
+    assert_eq!(
+        turn(&mut talk, "go").await.usage.cost,
+        Some(8 * 3 + 1 + 7 * 15),
+        "3 cached tokens cost 0.9"
+    );
     turn(&mut talk, "again").await;
     assert_eq!(talk.session.snapshot().usage.cost, Some(2 * (8 * 3 + 1 + 7 * 15)));
 }
@@ -506,12 +585,19 @@ async fn m_e6_the_cost_of_a_turn_is_reported() {
 async fn t_l2_a_refusal_with_a_stalled_body_is_still_a_refusal() {
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
-    let stalled = Reply::status(429, &[("content-length", "1000"), ("content-type", "text/plain")], "slow down");
+    let stalled = Reply::status(
+        429,
+        &[("content-length", "1000"), ("content-type", "text/plain")],
+        "slow down",
+    );
     world.server.reply(stalled.hang()).reply(Reply::text(["done"]));
     let end = turn(&mut talk, "go").await;
     assert_eq!(end.outcome, Outcome::Done, "{:?}", end.error);
     let told = retries(&talk.events);
-    assert!(matches!(&told[..], [(2, reason)] if reason.contains("429") && reason.contains("slow down")), "{told:?}");
+    assert!(
+        matches!(&told[..], [(2, reason)] if reason.contains("429") && reason.contains("slow down")),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -528,7 +614,8 @@ async fn t_h1_not_even_a_part_of_a_key_is_reported() {
 
 #[tokio::test]
 async fn m_e3_a_request_and_the_answer_it_allows_fit_into_the_window() {
-    for (settings, most) in [("window = 40000\nthinking = 16000", 20_000), ("window = 40000\nthinking = 30000", 31_024)]
+    for (settings, most) in
+        [("window = 40000\nthinking = 16000", 20_000), ("window = 40000\nthinking = 30000", 31_024)]
     {
         let config = format!("[models.'anthropic/scripted']\n{settings}");
         let world = TestEngine::with(Wire::Anthropic, &config, |limits| limits);

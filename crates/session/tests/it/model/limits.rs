@@ -4,7 +4,8 @@
 use std::num::NonZeroU64;
 
 use holdpoint_common::{
-    Event, Fact, HistoryLimit, Hold, HoldCause, Limits, Outcome, RunEnd, RunLimit, RunLimits, SessionStatus,
+    Event, Fact, HistoryLimit, Hold, HoldCause, Limits, Outcome, RunEnd, RunLimit, RunLimits,
+    SessionStatus,
 };
 use holdpoint_session::RunRequest;
 use holdpoint_session::testing::Finished;
@@ -38,8 +39,15 @@ async fn t_l13_no_request_begins_once_the_cap_on_tokens_is_reached() {
             endless(&world);
             for turns in 1..3 {
                 let end = turn(&mut talk, "go").await;
-                assert_eq!((end.outcome, end.usage.total()), (Outcome::Limit, 3 * EACH), "{wire:?}");
-                assert_eq!(end.error.unwrap(), format!("the limit of {cap} tokens is reached: 54 used"));
+                assert_eq!(
+                    (end.outcome, end.usage.total()),
+                    (Outcome::Limit, 3 * EACH),
+                    "{wire:?}"
+                );
+                assert_eq!(
+                    end.error.unwrap(),
+                    format!("the limit of {cap} tokens is reached: 54 used")
+                );
                 assert_eq!(requests(&world), 3 * turns, "{wire:?}: each turn has its own limit");
             }
             world.server.assert_no_violations();
@@ -52,7 +60,9 @@ async fn t_l13_tokens_that_the_provider_does_not_count_are_estimated() {
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open_with(|open| open.max_turn_tokens(1)).await;
     let call = || Reply::stream().call(0, "shell", r#"{"command":"true"}"#);
-    world.server.answer(move |_| call().event(&openai::finish("tool_calls").to_string()).event("[DONE]").end());
+    world.server.answer(move |_| {
+        call().event(&openai::finish("tool_calls").to_string()).event("[DONE]").end()
+    });
     let end = turn(&mut talk, "go").await;
     assert_eq!((end.outcome, end.usage.estimated, requests(&world)), (Outcome::Limit, true, 1));
 }
@@ -108,11 +118,21 @@ async fn t_l13_m_d5_a_run_is_held_before_the_request_beyond_its_tokens_and_loses
     talk.session.start_run(RunRequest { limits, ..RunRequest::new("the goal") }).await.unwrap();
     for granted in 1..4 {
         let count = granted * 2 * EACH;
-        assert_eq!(wait_held(&mut talk).await, HoldCause::Limit { reached: RunLimit::Tokens { count } });
+        assert_eq!(
+            wait_held(&mut talk).await,
+            HoldCause::Limit { reached: RunLimit::Tokens { count } }
+        );
         let snapshot = talk.session.snapshot();
         assert_eq!(snapshot.status, SessionStatus::Paused);
-        assert_eq!((snapshot.turn.map(|turn| turn.0), snapshot.step), (Some(1), u32::try_from(2 * granted).ok()));
-        assert_eq!(requests(&world) as u64, 2 * granted, "no request is sent while the run is held");
+        assert_eq!(
+            (snapshot.turn.map(|turn| turn.0), snapshot.step),
+            (Some(1), u32::try_from(2 * granted).ok())
+        );
+        assert_eq!(
+            requests(&world) as u64,
+            2 * granted,
+            "no request is sent while the run is held"
+        );
         talk.session.release().await.unwrap();
     }
     wait_held(&mut talk).await;
@@ -134,16 +154,25 @@ async fn t_l13_m_d5_a_release_grants_the_limit_until_it_exceeds_the_usage() {
     endless(&world);
     let limits = RunLimits { tokens: NonZeroU64::new(5), ..RunLimits::default() };
     talk.session.start_run(RunRequest { limits, ..RunRequest::new("the goal") }).await.unwrap();
-    assert_eq!(wait_held(&mut talk).await, HoldCause::Limit { reached: RunLimit::Tokens { count: 5 } });
+    assert_eq!(
+        wait_held(&mut talk).await,
+        HoldCause::Limit { reached: RunLimit::Tokens { count: 5 } }
+    );
     talk.session.release().await.unwrap();
-    assert_eq!(wait_held(&mut talk).await, HoldCause::Limit { reached: RunLimit::Tokens { count: 20 } });
+    assert_eq!(
+        wait_held(&mut talk).await,
+        HoldCause::Limit { reached: RunLimit::Tokens { count: 20 } }
+    );
     assert_eq!(requests(&world), 2, "the run continued meanwhile");
     talk.session.close().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_cut_names_the_window_of_the_model_where_that_was_reached() {
-    let world = TestEngine::with(Wire::OpenAi, "[models.'openai/scripted']\nwindow = 12000", |limits| limits);
+    let world =
+        TestEngine::with(Wire::OpenAi, "[models.'openai/scripted']\nwindow = 12000", |limits| {
+            limits
+        });
     let mut talk = world.open().await;
     world.server.answer(|_| Reply::text(["Yes."]));
     let words = "a line of words\n".repeat(900);

@@ -85,7 +85,11 @@ async fn m_e2_a_client_trusts_the_authorities_it_names_and_no_others() {
     let place = TlsSetup::new(&["127.0.0.1"]);
     let (ours, theirs) = (place.ca.pem(), Authority::new("theirs").pem());
     fs::write(place.path("theirs.pem"), &theirs).unwrap();
-    fs::write(place.path("bundle.pem"), format!("# Two authorities\n{theirs}\nWords between them.\n{ours}")).unwrap();
+    fs::write(
+        place.path("bundle.pem"),
+        format!("# Two authorities\n{theirs}\nWords between them.\n{ours}"),
+    )
+    .unwrap();
     let folder = |name: &str, pems: &[(&str, &str)]| {
         let folder = place.path(name);
         fs::create_dir(&folder).unwrap();
@@ -97,13 +101,20 @@ async fn m_e2_a_client_trusts_the_authorities_it_names_and_no_others() {
         fs::create_dir(Path::new(&folder).join("private")).unwrap();
         folder
     };
-    let both = folder("both", &[("theirs.pem", &theirs), ("README", "nothing"), ("ours.pem", &ours)]);
+    let both =
+        folder("both", &[("theirs.pem", &theirs), ("README", "nothing"), ("ours.pem", &ours)]);
     let other = folder("other", &[("theirs.pem", &theirs)]);
     let several = format!("{}:{other}:{both}", place.path("missing"));
     let beside = Certificates { dir: Some(both.clone()), ..file(&place.path("theirs.pem")) };
     let without_folder = Certificates { dir: Some(place.path("missing")), ..place.trusting() };
-    for trusts in [place.trusting(), file(&place.path("bundle.pem")), dir(&both), dir(&several), beside, without_folder]
-    {
+    for trusts in [
+        place.trusting(),
+        file(&place.path("bundle.pem")),
+        dir(&both),
+        dir(&several),
+        beside,
+        without_folder,
+    ] {
         answered(&ask(&*place.local(&trusts), hello()).await);
     }
     let asked = place.server.requests().len();
@@ -182,25 +193,40 @@ async fn m_e2_https_goes_through_a_proxy_that_tunnels() {
     });
     answered(&ask(&*model(base, &trusting, &of("", &open)), hello()).await);
     answered(&ask(&*model(base, &trusting, &all(open.address.to_string())), hello()).await);
-    assert_eq!(open.asked(), [asked("models.invalid:443", None), asked("models.invalid:443", None)]);
+    assert_eq!(
+        open.asked(),
+        [asked("models.invalid:443", None), asked("models.invalid:443", None)]
+    );
     answered(&ask(&*model(base, &trusting, &of("me:p%40ss%2Fw%C3%B6rd@", &locked)), hello()).await);
     assert_eq!(locked.asked(), [asked("models.invalid:443", Some("me:p@ss/wörd"))]);
     for login in ["", "me:hunter2@"] {
         let said = setup(&ask(&*model(base, &trusting, &of(login, &locked)), hello()).await);
-        assert!(said.contains(&format!("the proxy http://{} (https_proxy)", locked.address)), "{said}");
+        assert!(
+            said.contains(&format!("the proxy http://{} (https_proxy)", locked.address)),
+            "{said}"
+        );
         assert!(!said.contains("hunter2"), "{said}");
     }
     // A TLS fault behind the proxy names it, too.
-    let said = setup(&ask(&*model(base, &Certificates::default(), &of("me:hunter2@", &open)), hello()).await);
-    assert!(said.contains("UnknownIssuer") && said.contains(&format!("http://{}", open.address)), "{said}");
+    let said = setup(
+        &ask(&*model(base, &Certificates::default(), &of("me:hunter2@", &open)), hello()).await,
+    );
+    assert!(
+        said.contains("UnknownIssuer") && said.contains(&format!("http://{}", open.address)),
+        "{said}"
+    );
     assert!(!said.contains("hunter2"), "{said}");
     // A proxy that does not run.
     let gone = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    let proxies = Proxies { https: Some(format!("http://me:hunter2@{gone}")), ..Proxies::default() };
+    let proxies =
+        Proxies { https: Some(format!("http://me:hunter2@{gone}")), ..Proxies::default() };
     let said = ask(&*model(base, &trusting, &proxies), hello()).await;
     let [Err(error @ ModelError::Connection { message })] = &said[..] else { panic!("{said:?}") };
     assert!(error.is_temporary() && message.contains("refused"), "{message}");
-    assert!(message.contains(&format!("models.invalid, through the proxy http://{gone} (https_proxy)")), "{message}");
+    assert!(
+        message.contains(&format!("models.invalid, through the proxy http://{gone} (https_proxy)")),
+        "{message}"
+    );
     assert!(!message.contains("hunter2"), "{message}");
 }
 
@@ -218,13 +244,18 @@ async fn m_e2_no_proxy_respects_ports() {
         ("*", false),
     ] {
         let before = proxy.asked().len();
-        let proxies = Proxies { no: Some(no.to_owned()), ..all(format!("http://{}", proxy.address)) };
-        let said = ask(&*model("https://models.invalid:8443/v1", &place.trusting(), &proxies), hello()).await;
+        let proxies =
+            Proxies { no: Some(no.to_owned()), ..all(format!("http://{}", proxy.address)) };
+        let said =
+            ask(&*model("https://models.invalid:8443/v1", &place.trusting(), &proxies), hello())
+                .await;
         if goes_through {
             answered(&said);
             assert_eq!(proxy.asked()[before..], [asked("models.invalid:8443", None)], "{no}");
         } else {
-            let [Err(ModelError::Connection { message })] = &said[..] else { panic!("{no}: {said:?}") };
+            let [Err(ModelError::Connection { message })] = &said[..] else {
+                panic!("{no}: {said:?}")
+            };
             assert!(message.contains("dns error") && !message.contains("proxy"), "{no}: {message}");
             assert_eq!(proxy.asked().len(), before, "{no}");
         }
@@ -254,7 +285,11 @@ async fn m_e2_plain_http_is_forwarded_by_a_proxy_also_over_tls() {
     }
     place.server.reply(Reply::status(407, &[], "not hunter2"));
     let said = setup(&ask(&*model(base, &place.trusting(), &plain), hello()).await);
-    assert!(said.contains(&format!("the proxy http://{server} (http_proxy)")) && !said.contains("hunter2"), "{said}");
+    assert!(
+        said.contains(&format!("the proxy http://{server} (http_proxy)"))
+            && !said.contains("hunter2"),
+        "{said}"
+    );
     place.server.reply(Reply::status(403, &[], "hunter2 may not"));
     let said = ask(&*model(base, &place.trusting(), &plain), hello()).await;
     assert!(!format!("{said:?}").contains("hunter2"), "{said:?}");
@@ -266,7 +301,9 @@ async fn m_e2_socks_resolves_names_here_or_there() {
     let trusting = place.trusting();
     let (name, address) = ("https://models.invalid/v1", "https://192.0.2.1:8443/v1");
     let proxy = ProxyServer::start(Kind::Socks5, place.tls.address);
-    let through = |scheme: &str, login: &str, proxy: &ProxyServer| all(format!("{scheme}://{login}{}", proxy.address));
+    let through = |scheme: &str, login: &str, proxy: &ProxyServer| {
+        all(format!("{scheme}://{login}{}", proxy.address))
+    };
     answered(&ask(&*model(name, &trusting, &through("socks5h", "", &proxy)), hello()).await);
     answered(&ask(&*model(address, &trusting, &through("socks5", "", &proxy)), hello()).await);
     let both = [asked("models.invalid:443", None), asked("192.0.2.1:8443", None)];
@@ -274,16 +311,24 @@ async fn m_e2_socks_resolves_names_here_or_there() {
     // A name that can't be resolved here never reaches the proxy.
     let said = ask(&*model(name, &trusting, &through("socks5", "", &proxy)), hello()).await;
     let [Err(ModelError::Connection { message })] = &said[..] else { panic!("{said:?}") };
-    assert!(message.contains(&format!("through the proxy socks5://{} (all_proxy)", proxy.address)), "{message}");
+    assert!(
+        message.contains(&format!("through the proxy socks5://{} (all_proxy)", proxy.address)),
+        "{message}"
+    );
     assert_eq!(proxy.asked(), both);
 
     let locked = ProxyServer::locked(Kind::Socks5, place.server.address(), "me:hunter2");
     let plain = "http://models.invalid/v1";
-    answered(&ask(&*model(plain, &trusting, &through("socks5h", "me:hunter%32@", &locked)), hello()).await);
+    answered(
+        &ask(&*model(plain, &trusting, &through("socks5h", "me:hunter%32@", &locked)), hello())
+            .await,
+    );
     assert_eq!(locked.asked(), [asked("models.invalid:80", Some("me:hunter2"))]);
     assert_eq!(place.server.requests().pop().unwrap().path, "/v1/chat/completions");
     for login in ["", "me:hunter3@"] {
-        let said = setup(&ask(&*model(plain, &trusting, &through("socks5h", login, &locked)), hello()).await);
+        let said = setup(
+            &ask(&*model(plain, &trusting, &through("socks5h", login, &locked)), hello()).await,
+        );
         assert!(said.contains(&format!("socks5h://{} (all_proxy)", locked.address)), "{said}");
         assert!(!said.contains("hunter3"), "{said}");
     }

@@ -14,8 +14,9 @@ fn model_with_settings(
     url: &str,
 ) -> Result<std::sync::Arc<dyn holdpoint_session::model::Model>, ModelError> {
     let provider = wire.provider();
-    let config =
-        format!("[models.'{provider}/{name}']\n{settings}\n[providers.{provider}]\napi_key = 'k'\nbase_url = '{url}'");
+    let config = format!(
+        "[models.'{provider}/{name}']\n{settings}\n[providers.{provider}]\napi_key = 'k'\nbase_url = '{url}'"
+    );
     Catalog::new(&Config::parse(&config).unwrap(), |_| None).get(&format!("{provider}/{name}"))
 }
 
@@ -23,7 +24,8 @@ fn model_with_settings(
 async fn body(wire: Wire, settings: &str) -> Value {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
-    ask(&*model_with_settings(wire, "scripted", settings, &server.url(wire)).unwrap(), hello()).await;
+    ask(&*model_with_settings(wire, "scripted", settings, &server.url(wire)).unwrap(), hello())
+        .await;
     server.assert_no_violations();
     server.request(0).body
 }
@@ -31,10 +33,16 @@ async fn body(wire: Wire, settings: &str) -> Value {
 #[tokio::test]
 async fn m_e6_settings_of_a_model_are_sent() {
     let thinking = "window = 8192\nmax_output = 4000\nthinking = 2000";
-    let extra = "extra_body = { top_p = 0.5, options = { seed = 7 }, generationConfig = { topK = 3 } }";
+    let extra =
+        "extra_body = { top_p = 0.5, options = { seed = 7 }, generationConfig = { topK = 3 } }";
     for (wire, settings, path, value) in [
         (Wire::OpenAi, "max_output = 4000", "/max_tokens", json!(4000)),
-        (Wire::OpenAi, "max_output = 4000\nmax_tokens_field = 'max_completion_tokens'", "/max_tokens", json!(null)),
+        (
+            Wire::OpenAi,
+            "max_output = 4000\nmax_tokens_field = 'max_completion_tokens'",
+            "/max_tokens",
+            json!(null),
+        ),
         (
             Wire::OpenAi,
             "max_output = 4000\nmax_tokens_field = 'max_completion_tokens'",
@@ -86,7 +94,11 @@ async fn m_e6_settings_of_a_model_are_sent() {
         (Wire::Ollama, extra, "/options/seed", json!(7)),
     ] {
         let body = body(wire, settings).await;
-        assert_eq!(body.pointer(path).unwrap_or(&Value::Null), &value, "{wire:?} {settings} {path}: {body}");
+        assert_eq!(
+            body.pointer(path).unwrap_or(&Value::Null),
+            &value,
+            "{wire:?} {settings} {path}: {body}"
+        );
     }
 }
 
@@ -95,34 +107,74 @@ fn m_e6_a_setting_that_the_provider_lacks_is_a_setup_error() {
     for (wire, settings, words) in [
         (Wire::OpenAi, "thinking = 2000", "chat completions do not support `thinking`"),
         (Wire::OpenAi, "max_tokens_field = 'max_tokens'", "no effect without `max_output`"),
-        (Wire::Anthropic, "thinking = 9000\nmax_output = 4000", "`thinking` leaves nothing of `max_output`"),
-        (Wire::Anthropic, "thinking = 4000\nmax_output = 4000", "`thinking` leaves nothing of `max_output`"),
+        (
+            Wire::Anthropic,
+            "thinking = 9000\nmax_output = 4000",
+            "`thinking` leaves nothing of `max_output`",
+        ),
+        (
+            Wire::Anthropic,
+            "thinking = 4000\nmax_output = 4000",
+            "`thinking` leaves nothing of `max_output`",
+        ),
         (Wire::Anthropic, "stream_options = false", "only openai/… supports `stream_options`"),
-        (Wire::Gemini, "max_tokens_field = 'max_tokens'", "only openai/… supports `max_tokens_field`"),
-        (Wire::Ollama, "max_tokens_field = 'max_tokens'", "only openai/… supports `max_tokens_field`"),
-        (Wire::Gemini, "thinking = 1\neffort = 'low'", "`thinking` and `effort` exclude each other"),
-        (Wire::Ollama, "thinking = 1\neffort = 'low'", "`thinking` and `effort` exclude each other"),
+        (
+            Wire::Gemini,
+            "max_tokens_field = 'max_tokens'",
+            "only openai/… supports `max_tokens_field`",
+        ),
+        (
+            Wire::Ollama,
+            "max_tokens_field = 'max_tokens'",
+            "only openai/… supports `max_tokens_field`",
+        ),
+        (
+            Wire::Gemini,
+            "thinking = 1\neffort = 'low'",
+            "`thinking` and `effort` exclude each other",
+        ),
+        (
+            Wire::Ollama,
+            "thinking = 1\neffort = 'low'",
+            "`thinking` and `effort` exclude each other",
+        ),
     ] {
         refused(wire, "scripted", settings, words);
     }
-    refused(Wire::Gemini, "gemini-2.0-flash", "thinking = 1", "models before 2.5 do not support `thinking`");
-    refused(Wire::Gemini, "gemini-2.5-pro", "effort = 'low'", "models before 3 do not support `effort`");
+    refused(
+        Wire::Gemini,
+        "gemini-2.0-flash",
+        "thinking = 1",
+        "models before 2.5 do not support `thinking`",
+    );
+    refused(
+        Wire::Gemini,
+        "gemini-2.5-pro",
+        "effort = 'low'",
+        "models before 3 do not support `effort`",
+    );
 }
 
 #[track_caller]
 fn refused(wire: Wire, name: &str, settings: &str, words: &str) {
     {
-        let Err(ModelError::Setup { message, hint }) = model_with_settings(wire, name, settings, "http://127.0.0.1:9")
+        let Err(ModelError::Setup { message, hint }) =
+            model_with_settings(wire, name, settings, "http://127.0.0.1:9")
         else {
             panic!("{wire:?} {settings} is accepted");
         };
-        assert!(message.contains(words) && message.contains("[models.") && !hint.is_empty(), "{message} ({hint})");
+        assert!(
+            message.contains(words) && message.contains("[models.") && !hint.is_empty(),
+            "{message} ({hint})"
+        );
     }
 }
 
 #[test]
 fn m_e6_an_unknown_setting_is_a_configuration_error() {
-    for settings in ["max_tokens_field = 'tokens'", "tool_ids = 'mine'", "extra_body = 5", "effort = 5"] {
+    for settings in
+        ["max_tokens_field = 'tokens'", "tool_ids = 'mine'", "extra_body = 5", "effort = 5"]
+    {
         let config = format!("[models.'openai/x']\n{settings}");
         assert!(Config::parse(&config).is_err(), "{settings}");
     }

@@ -68,11 +68,18 @@ const BETWEEN: [&str; 16] = [
 ];
 
 fn said() -> impl Strategy<Value = Said> {
-    let calls = [("list_dir", "{}"), ("glob", r#"{"pattern":"*"}"#), ("glob", "{"), ("nothing", "{}"), ("", "[]")];
+    let calls = [
+        ("list_dir", "{}"),
+        ("glob", r#"{"pattern":"*"}"#),
+        ("glob", "{"),
+        ("nothing", "{}"),
+        ("", "[]"),
+    ];
     prop_oneof![
         "\\PC{0,12}".prop_map(Said::Text),
         "\\PC{0,12}".prop_map(Said::Thought),
-        prop::sample::select(calls.to_vec()).prop_map(|(tool, arguments)| Said::Call(tool, arguments)),
+        prop::sample::select(calls.to_vec())
+            .prop_map(|(tool, arguments)| Said::Call(tool, arguments)),
     ]
 }
 
@@ -83,7 +90,8 @@ fn slip() -> impl Strategy<Value = Slip> {
         at().prop_map(Slip::Twice),
         (at(), at()).prop_map(|(one, other)| Slip::Swapped(one, other)),
         (at(), any::<u8>()).prop_map(|(at, byte)| Slip::Byte(at, byte)),
-        (at(), prop::sample::select(BETWEEN.to_vec())).prop_map(|(at, what)| Slip::Between(at, what)),
+        (at(), prop::sample::select(BETWEEN.to_vec()))
+            .prop_map(|(at, what)| Slip::Between(at, what)),
     ]
 }
 
@@ -106,7 +114,9 @@ impl Stream {
             Said::Text(text) => (reply.say(text), calls),
             Said::Thought(text) => (reply.think(text), calls),
             // Not every wire can carry invalid JSON.
-            Said::Call(tool, "{") if !wire.has_pieces() => (reply.call(calls, tool, "{}"), calls + 1),
+            Said::Call(tool, "{") if !wire.has_pieces() => {
+                (reply.call(calls, tool, "{}"), calls + 1)
+            }
             Said::Call(tool, arguments) => (reply.call(calls, tool, arguments), calls + 1),
         };
         let (meant, _) = self.said.iter().fold((Reply::stream(), 0), part);
@@ -130,7 +140,8 @@ impl Slip {
         if body.is_empty() {
             return body;
         }
-        let mut lines: Vec<_> = body.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let mut lines: Vec<_> =
+            body.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
         let count = lines.len();
         match self {
             Self::Lost(at) => drop(lines.remove(at.index(count))),
@@ -156,7 +167,9 @@ fn results(talk: &TestSession) -> BTreeMap<CallId, usize> {
     let mut results = BTreeMap::new();
     for fact in talk.events.facts() {
         match fact {
-            Fact::AssistantMessage(message) => results.extend(message.calls.iter().map(|call| (call.id, 0))),
+            Fact::AssistantMessage(message) => {
+                results.extend(message.calls.iter().map(|call| (call.id, 0)))
+            }
             Fact::ToolFinished(result) => *results.entry(result.call).or_default() += 1,
             _ => {}
         }
@@ -170,7 +183,10 @@ async fn play(world: &TestEngine, wire: Wire, stream: &Stream) -> Result<(), Tes
     world.server.reply(stream.reply(wire));
     talk.session.prompt("go").await.unwrap();
     let end = talk.events.turn_finished().await;
-    prop_assert!(matches!(end.outcome, Outcome::Done | Outcome::Failed | Outcome::Limit), "{end:?}");
+    prop_assert!(
+        matches!(end.outcome, Outcome::Done | Outcome::Failed | Outcome::Limit),
+        "{end:?}"
+    );
     for (call, results) in results(&talk) {
         prop_assert_eq!(results, 1, "call {:?}", call);
     }
@@ -189,10 +205,12 @@ fn t_l4_the_session_survives_any_faulty_stream() {
     for wire in Wire::ALL {
         // Failing cases are kept and run first.
         let kept = FileFailurePersistence::Direct("tests/it/model/streams.proptest-regressions");
-        let config = Config { cases, failure_persistence: Some(Box::new(kept)), ..Config::default() };
+        let config =
+            Config { cases, failure_persistence: Some(Box::new(kept)), ..Config::default() };
         let world = TestEngine::start(wire);
         world.server.answer(|_| Reply::text(["I see."]));
-        let played = TestRunner::new(config).run(&stream(), |stream| engine.block_on(play(&world, wire, &stream)));
+        let played = TestRunner::new(config)
+            .run(&stream(), |stream| engine.block_on(play(&world, wire, &stream)));
         played.unwrap_or_else(|fault| panic!("{wire:?}: {fault}"));
     }
 }

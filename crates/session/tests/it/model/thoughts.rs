@@ -12,7 +12,10 @@ const CALL: &str = r#"{"command":"true"}"#;
 async fn sent_back(wire: Wire, answer: Reply) -> Vec<Value> {
     let world = TestEngine::start(wire);
     let mut talk = world.open().await;
-    world.server.reply(answer.call(0, "shell", CALL).finish("tool_calls")).reply(Reply::text(["done"]));
+    world
+        .server
+        .reply(answer.call(0, "shell", CALL).finish("tool_calls"))
+        .reply(Reply::text(["done"]));
     talk.session.prompt("go").await.unwrap();
     let end = talk.events.turn_finished().await;
     assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
@@ -31,13 +34,18 @@ async fn m_e6_every_signature_is_sent_back_to_anthropic() {
     let thinking = |text: &str, signature: &str| json!({"type": "thinking", "thinking": text, "signature": signature});
     let redacted = json!({"type": "redacted_thinking", "data": "d4ta"});
     let withheld = |reply: Reply, index: u64| {
-        let open = json!({"type": "content_block_start", "index": index, "content_block": redacted});
-        reply.event(&open.to_string()).event(&json!({"type": "content_block_stop", "index": index}).to_string())
+        let open =
+            json!({"type": "content_block_start", "index": index, "content_block": redacted});
+        reply
+            .event(&open.to_string())
+            .event(&json!({"type": "content_block_stop", "index": index}).to_string())
     };
     let begin = || Reply::stream().event(&anthropic::start().to_string());
     let block = |reply: Reply, index: u64, text: &str, signature: &str| {
         let open = json!({"type": "content_block_start", "index": index, "content_block": thinking("", "")});
-        let delta = |delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string();
+        let delta = |delta: Value| {
+            json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string()
+        };
         let reply = reply.event(&open.to_string());
         let reply = match text {
             "" => reply,
@@ -59,8 +67,9 @@ async fn m_e6_every_signature_is_sent_back_to_anthropic() {
 #[tokio::test]
 async fn m_e6_every_signature_is_sent_back_to_gemini() {
     let signed = |text: &str, signature: &str| json!({"text": text, "thought": true, "thoughtSignature": signature});
-    let signs =
-        |reply: Reply, text: &str, signature: &str| reply.event(&gemini::chunk(&signed(text, signature)).to_string());
+    let signs = |reply: Reply, text: &str, signature: &str| {
+        reply.event(&gemini::chunk(&signed(text, signature)).to_string())
+    };
     let apart = signs(signs(Reply::stream().think("a"), "", "t1").think("b"), "", "t2");
     assert_eq!(sent_back(Wire::Gemini, apart).await, [signed("a", "t1"), signed("b", "t2")]);
     let whole = signs(signs(Reply::stream().think("a"), "b", "t1"), "c", "t2");
@@ -74,7 +83,8 @@ async fn m_e6_thoughts_between_calls_are_sent_back_in_place() {
         let mut talk = world.open().await;
         // Gemini signs its calls, and the server's script signs thoughts. For us, both are the
         // same.
-        let answer = Reply::stream().think("one").sign("s1").call(0, "shell", CALL).think("two").sign("s2");
+        let answer =
+            Reply::stream().think("one").sign("s1").call(0, "shell", CALL).think("two").sign("s2");
         let answer = answer.call(1, "shell", r#"{"command":"false"}"#).say("So.");
         world.server.reply(answer.finish("tool_calls")).reply(Reply::text(["done"]));
         talk.session.prompt("go").await.unwrap();
@@ -86,8 +96,12 @@ async fn m_e6_thoughts_between_calls_are_sent_back_in_place() {
         match wire {
             Wire::Gemini => {
                 let parts = &body["contents"][1]["parts"];
-                let signatures: Vec<_> =
-                    parts.as_array().unwrap().iter().map(|part| &part["thoughtSignature"]).collect();
+                let signatures: Vec<_> = parts
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|part| &part["thoughtSignature"])
+                    .collect();
                 assert_eq!(
                     (signatures[0], &parts[1]["functionCall"]["args"]),
                     (&json!("s1"), &call("true")),
@@ -102,10 +116,21 @@ async fn m_e6_thoughts_between_calls_are_sent_back_in_place() {
             }
             _ => {
                 let content = &body["messages"][1]["content"];
-                let kinds: Vec<_> = content.as_array().unwrap().iter().map(|block| &block["type"]).collect();
-                assert_eq!(kinds, ["thinking", "tool_use", "thinking", "tool_use", "text"], "{content}");
-                assert_eq!((&content[0]["signature"], &content[1]["input"]), (&json!("s1"), &call("true")));
-                assert_eq!((&content[2]["signature"], &content[3]["input"]), (&json!("s2"), &call("false")));
+                let kinds: Vec<_> =
+                    content.as_array().unwrap().iter().map(|block| &block["type"]).collect();
+                assert_eq!(
+                    kinds,
+                    ["thinking", "tool_use", "thinking", "tool_use", "text"],
+                    "{content}"
+                );
+                assert_eq!(
+                    (&content[0]["signature"], &content[1]["input"]),
+                    (&json!("s1"), &call("true"))
+                );
+                assert_eq!(
+                    (&content[2]["signature"], &content[3]["input"]),
+                    (&json!("s2"), &call("false"))
+                );
             }
         }
     }
@@ -113,7 +138,8 @@ async fn m_e6_thoughts_between_calls_are_sent_back_in_place() {
 
 /// The answers in a request to a compatible server.
 fn answers(world: &TestEngine, request: usize) -> Vec<Value> {
-    let messages = world.server.request(request).body["messages"].as_array().cloned().unwrap_or_default();
+    let messages =
+        world.server.request(request).body["messages"].as_array().cloned().unwrap_or_default();
     messages.into_iter().filter(|message| message["role"] == "assistant").collect()
 }
 
@@ -125,7 +151,8 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
         let thinks = |text: &str| json!({ field: text });
         let begun = Reply::stream().delta(&thinks("Let me ")).delta(&thinks("see.\n"));
         world.server.reply(begun.say("Well.").call(0, "shell", CALL).finish("tool_calls"));
-        let again = Reply::stream().delta(&thinks("Again?")).call(0, "shell", CALL).finish("tool_calls");
+        let again =
+            Reply::stream().delta(&thinks("Again?")).call(0, "shell", CALL).finish("tool_calls");
         let done = Reply::stream().delta(&thinks("Done?")).say("done").finish("stop");
         world.server.reply(again).reply(done).reply(Reply::text(["done"]));
         for prompt in ["go", "go on"] {
@@ -133,12 +160,21 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
             assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done, "{field}");
         }
         let first = answers(&world, 1);
-        assert_eq!((&first[0][field], &first[0]["content"]), (&json!("Let me see.\n"), &json!("Well.")), "{field}");
+        assert_eq!(
+            (&first[0][field], &first[0]["content"]),
+            (&json!("Let me see.\n"), &json!("Well.")),
+            "{field}"
+        );
         let second = answers(&world, 2);
-        assert_eq!((&second[0][field], &second[1][field]), (&json!("Let me see.\n"), &json!("Again?")), "{field}");
+        assert_eq!(
+            (&second[0][field], &second[1][field]),
+            (&json!("Let me see.\n"), &json!("Again?")),
+            "{field}"
+        );
         // Of a finished turn, thoughts are sent only with calls: DeepSeek and Kimi refuse calls
         // without them.
-        let sent: Vec<_> = answers(&world, 3).iter().map(|answer| !answer[field].is_null()).collect();
+        let sent: Vec<_> =
+            answers(&world, 3).iter().map(|answer| !answer[field].is_null()).collect();
         assert_eq!(sent, [true, true, false], "{field}");
         world.server.assert_no_violations();
     }
@@ -150,15 +186,25 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
         (vec![json!({"reasoning_content": ""})], Some(json!({"reasoning_content": ""}))),
         (vec![json!({"reasoning_content": null, "reasoning": ""})], Some(json!({"reasoning": ""}))),
         (
-            vec![json!({"reasoning_content": "", "content": ""}), json!({"reasoning_content": "hm"})],
+            vec![
+                json!({"reasoning_content": "", "content": ""}),
+                json!({"reasoning_content": "hm"}),
+            ],
             Some(json!({"reasoning_content": "hm"})),
         ),
-        (vec![json!({"reasoning_content": "", "reasoning": "hm"})], Some(json!({"reasoning": "hm"}))),
+        (
+            vec![json!({"reasoning_content": "", "reasoning": "hm"})],
+            Some(json!({"reasoning": "hm"})),
+        ),
         (vec![json!({"reasoning_content": null})], None),
     ] {
         let world = TestEngine::start(Wire::OpenAi);
         let mut talk = world.open().await;
-        let called = deltas.iter().fold(Reply::stream(), Reply::delta).call(0, "shell", CALL).finish("tool_calls");
+        let called = deltas
+            .iter()
+            .fold(Reply::stream(), Reply::delta)
+            .call(0, "shell", CALL)
+            .finish("tool_calls");
         let said = Reply::stream().delta(&deltas[0]).say("done").finish("stop");
         world.server.reply(called).reply(said).reply(Reply::text(["done"]));
         for prompt in ["go", "go on"] {
@@ -169,8 +215,9 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
         for request in [1, 2] {
             let answer = answers(&world, request)[0].clone();
             let fields = ["reasoning_content", "reasoning"].iter();
-            let back: Value =
-                fields.filter_map(|field| Some((field.to_string(), answer.get(field)?.clone()))).collect();
+            let back: Value = fields
+                .filter_map(|field| Some((field.to_string(), answer.get(field)?.clone())))
+                .collect();
             assert_eq!(back, sent.clone().unwrap_or(json!({})), "{deltas:?}: {answer}");
         }
         world.server.assert_no_violations();
@@ -182,12 +229,14 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
 async fn m_e6_details_of_thoughts_go_back_to_openrouter_as_they_came() {
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
-    let detail =
-        |text: &str| json!({"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1"});
+    let detail = |text: &str| json!({"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1"});
     let thinks = |text: &str| json!({"reasoning": text, "reasoning_details": [detail(text)]});
     let encrypted = json!({"type": "reasoning.encrypted", "data": "d4ta", "id": "rs_1"});
     let answer = Reply::stream().delta(&thinks("Let me ")).delta(&thinks("see."));
-    let answer = answer.delta(&json!({"reasoning_details": [encrypted]})).call(0, "shell", CALL).finish("tool_calls");
+    let answer = answer
+        .delta(&json!({"reasoning_details": [encrypted]}))
+        .call(0, "shell", CALL)
+        .finish("tool_calls");
     world.server.reply(answer).reply(Reply::text(["done"]));
     talk.session.prompt("go").await.unwrap();
     assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
@@ -221,8 +270,7 @@ async fn m_e6_what_gemini_signs_behind_a_compatible_server_goes_back_unchanged()
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let function = json!({"name": "shell", "arguments": CALL});
-    let call =
-        |id: &str, extra: &Value| json!({"id": id, "type": "function", "function": function, "extra_content": extra});
+    let call = |id: &str, extra: &Value| json!({"id": id, "type": "function", "function": function, "extra_content": extra});
     let calls = json!({"tool_calls": [call("a", &extra), call("b", &Value::Null)]});
     world.server.reply(Reply::stream().delta(&calls).finish("tool_calls"));
     let signed = json!({"content": "done", "extra_content": extra});
@@ -233,7 +281,11 @@ async fn m_e6_what_gemini_signs_behind_a_compatible_server_goes_back_unchanged()
     }
     for request in [1, 2] {
         let calls = &answers(&world, request)[0]["tool_calls"];
-        assert_eq!((&calls[0]["extra_content"], calls[1].get("extra_content")), (&extra, None), "{calls}");
+        assert_eq!(
+            (&calls[0]["extra_content"], calls[1].get("extra_content")),
+            (&extra, None),
+            "{calls}"
+        );
     }
     assert_eq!(answers(&world, 2)[1]["extra_content"], extra);
     world.server.assert_no_violations();

@@ -64,8 +64,10 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 
 async fn open(world: &TestEngine) -> TestSession {
     let work = world.folder.path().join("work");
-    let rules = PolicyRules { allow: vec!["shell(echo *)".parse().unwrap()], ..PolicyRules::default() };
-    let session = OpenSession::in_folder(work).model("anthropic/scripted").policy(PolicyMode::Edits);
+    let rules =
+        PolicyRules { allow: vec!["shell(echo *)".parse().unwrap()], ..PolicyRules::default() };
+    let session =
+        OpenSession::in_folder(work).model("anthropic/scripted").policy(PolicyMode::Edits);
     world.open_with(|_| session.asks(AsksMode::Deny).rules(rules)).await
 }
 
@@ -74,12 +76,17 @@ async fn tools(world: &TestEngine, talk: &mut TestSession) -> Vec<(String, Value
     talk.session.prompt("hello").await.unwrap();
     talk.events.turn_finished().await;
     let told = world.server.request(0).body["tools"].as_array().unwrap().clone();
-    told.into_iter().map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["input_schema"].clone())).collect()
+    told.into_iter()
+        .map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["input_schema"].clone()))
+        .collect()
 }
 
 fn call(tools: &[(String, Value)]) -> impl Strategy<Value = Call> + use<> {
     let slips = prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(slip(), 1..4)];
-    let between = prop::option::weighted(0.1, (any::<Index>(), select(vec!["\\ud800", "1e999", "{", "\"", ",", "\n"])));
+    let between = prop::option::weighted(
+        0.1,
+        (any::<Index>(), select(vec!["\\ud800", "1e999", "{", "\"", ",", "\n"])),
+    );
     (select(tools.to_vec()), slips, between).prop_flat_map(|((tool, schema), slips, between)| {
         Described { root: &schema, words: &WORDS }.values(&schema).prop_map(move |mut value| {
             slips.iter().for_each(|slip| slip.spoil(&mut value));
@@ -94,9 +101,16 @@ fn call(tools: &[(String, Value)]) -> impl Strategy<Value = Call> + use<> {
 }
 
 /// Makes the model send these calls in one answer. Returns the statuses of their results.
-async fn play(world: &TestEngine, talk: &mut TestSession, calls: &[Call]) -> Result<Vec<ToolStatus>, TestCaseError> {
+async fn play(
+    world: &TestEngine,
+    talk: &mut TestSession,
+    calls: &[Call],
+) -> Result<Vec<ToolStatus>, TestCaseError> {
     let (before, refusals) = (talk.events.facts().count(), world.server.violations().len());
-    let reply = calls.iter().zip(0..).fold(Reply::stream(), |reply, ((tool, text), n)| reply.call(n, tool, text));
+    let reply = calls
+        .iter()
+        .zip(0..)
+        .fold(Reply::stream(), |reply, ((tool, text), n)| reply.call(n, tool, text));
     world.server.reply(reply.finish("tool_calls"));
     talk.session.prompt("go").await.unwrap();
     let end = talk.events.turn_finished().await;

@@ -63,7 +63,9 @@ async fn m_b8_a_turn_with_too_much_unsaved_data_starts_nothing_new() {
     let (_harness, session, mut events) = stalled_turn(&door).await;
     assert!((2..=6).contains(&begun(&events)), "{} calls before the bound", begun(&events));
     let refused = session.prompt("more").await.unwrap_err();
-    let not_saving = |refused: &SessionError| matches!(refused, SessionError::Refused(Refused::NotSaving { .. }));
+    let not_saving = |refused: &SessionError| {
+        matches!(refused, SessionError::Refused(Refused::NotSaving { .. }))
+    };
     assert!(not_saving(&refused), "{refused}");
     // Other requests that lead to new facts are refused, too. Requests that stop something are not.
     session.hold().await.unwrap();
@@ -71,7 +73,11 @@ async fn m_b8_a_turn_with_too_much_unsaved_data_starts_nothing_new() {
         assert!(refused.as_ref().is_err_and(not_saving), "{refused:?}");
     }
     door.full.store(false, Ordering::SeqCst);
-    events.until("saving works again", |event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())).await;
+    events
+        .until("saving works again", |event| {
+            matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())
+        })
+        .await;
     session.release().await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(begun(&events), 20, "the turn continues where it stopped");
@@ -111,7 +117,9 @@ async fn m_b8_an_answer_that_is_larger_than_the_bound_is_saved_without_a_notice(
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(begun(&events), 1);
     let notices = events.events().iter().filter_map(|event| event.delta());
-    let notices: Vec<_> = notices.filter(|delta| matches!(delta, Delta::NotSaved { .. } | Delta::SavedAgain)).collect();
+    let notices: Vec<_> = notices
+        .filter(|delta| matches!(delta, Delta::NotSaved { .. } | Delta::SavedAgain))
+        .collect();
     assert!(notices.is_empty(), "{notices:?}");
 }
 
@@ -168,7 +176,8 @@ async fn m_b8_a_call_after_the_cut_does_not_wait_for_a_save() {
     let harness = Harness::with(|engine| {
         engine.store(door.clone()).limits(limits).tools(move |_| {
             let (looked, released) = (looked.clone(), released.clone());
-            Toolbox::new().with(move || SlowIntent { looked: looked.clone(), released: released.clone() })
+            Toolbox::new()
+                .with(move || SlowIntent { looked: looked.clone(), released: released.clone() })
         })
     });
     let long = reply().text("x".repeat(2 * BOUND));

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use holdpoint_common::{
-    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused, SessionStatus, TurnId,
-    Who,
+    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused,
+    SessionStatus, TurnId, Who,
 };
 use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{AttachFrom, Interruption, RunRequest, SessionError};
@@ -65,7 +65,9 @@ async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
     within_patience("an attach", session.attach(AttachFrom::now())).await.unwrap();
     assert!(tells.try_recv().is_err(), "an approval waits for its save");
     // The cut does not wait.
-    let Interruption::Interrupting(turn) = within_patience("the cut", session.interrupt(None)).await.unwrap() else {
+    let Interruption::Interrupting(turn) =
+        within_patience("the cut", session.interrupt(None)).await.unwrap()
+    else {
         panic!("it runs")
     };
     assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
@@ -86,7 +88,9 @@ async fn m_c3_turn_end_returns_once_the_end_is_saved_and_later_from_the_log() {
     session.prompt("go").await.unwrap();
     events.step_started().await;
     door.open.send_replace(false);
-    let Interruption::Interrupting(cut) = within_patience("the cut", session.interrupt(None)).await.unwrap() else {
+    let Interruption::Interrupting(cut) =
+        within_patience("the cut", session.interrupt(None)).await.unwrap()
+    else {
         panic!("it runs")
     };
     let turn = cut.turn;
@@ -111,7 +115,11 @@ async fn m_c3_turn_end_returns_once_the_end_is_saved_and_later_from_the_log() {
     harness.model.then(reply().text("another"));
     session.prompt("again").await.unwrap();
     session.settled().await.unwrap();
-    assert_eq!(sessions.turn_end(session.id(), turn).await.unwrap(), Some(told.clone()), "by the log");
+    assert_eq!(
+        sessions.turn_end(session.id(), turn).await.unwrap(),
+        Some(told.clone()),
+        "by the log"
+    );
     session.close().await.unwrap();
     assert_eq!(sessions.turn_end(session.id(), turn).await.unwrap(), Some(told));
     assert!(!sessions.list().await.unwrap()[0].live);
@@ -167,7 +175,12 @@ async fn m_b8_a_failed_save_is_reported_and_the_session_continues() {
     assert!(session.snapshot().saved);
     // The facts kept meanwhile have been written, in order, once.
     let saved: Vec<_> = door.saved.lock().unwrap().iter().map(|event| event.seq).collect();
-    let told: Vec<_> = events.events().iter().filter(|event| event.fact().is_some()).map(|event| event.seq).collect();
+    let told: Vec<_> = events
+        .events()
+        .iter()
+        .filter(|event| event.fact().is_some())
+        .map(|event| event.seq)
+        .collect();
     assert_eq!(saved, told);
     assert!(session.prompt("more").await.unwrap().saved);
 }
@@ -189,8 +202,12 @@ async fn a_late_save_is_reported_and_the_session_continues() {
     door.open.send_replace(true);
     let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
     events.until("saved again", again).await;
-    let finished =
-        door.saved.lock().unwrap().iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    let finished = door
+        .saved
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
     assert!(finished, "the events of the meantime are written");
 }
 
@@ -232,7 +249,10 @@ async fn a_session_with_unsaved_facts_is_not_unloaded() {
     session.prompt("go").await.unwrap();
     session.settled().await.unwrap();
     door.full.store(false, Ordering::SeqCst);
-    let refused = within_patience("an answer", harness.sessions().open(harness.session())).await.err().unwrap();
+    let refused = within_patience("an answer", harness.sessions().open(harness.session()))
+        .await
+        .err()
+        .unwrap();
     assert_eq!(refused, holdpoint_session::SessionError::TooManySessions { limit: 1 });
 }
 
@@ -247,7 +267,9 @@ async fn m_b7_the_streamed_part_of_an_answer_survives_an_actors_fault() {
     session.prompt("go").await.unwrap();
     for piece in ["half ", "an ", "answer \u{1f600}"] {
         assert!(answer.text(piece));
-        events.until(piece, |event| text_of(event).filter(|text| text.contains(piece)).map(|_| ())).await;
+        events
+            .until(piece, |event| text_of(event).filter(|text| text.contains(piece)).map(|_| ()))
+            .await;
     }
     let mut drafted = door.drafted.subscribe();
     within_patience("the draft", drafted.wait_for(|kept| *kept == 1)).await.unwrap();
@@ -261,11 +283,15 @@ async fn m_b7_the_streamed_part_of_an_answer_survives_an_actors_fault() {
     session.prompt("go on").await.unwrap();
     session.settled().await.unwrap();
     let sent = harness.model.requests().pop().unwrap().messages;
-    assert!(sent.iter().any(|message| format!("{message:?}").contains("half an answer")), "{sent:?}");
+    assert!(
+        sent.iter().any(|message| format!("{message:?}").contains("half an answer")),
+        "{sent:?}"
+    );
     session.panic_now().await;
     session.settled().await.unwrap();
     let mut events = harness.watch(&session).await;
-    let restores = |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. })).then_some(());
+    let restores =
+        |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. })).then_some(());
     events.until("the first restore", restores).await;
     events.until_new("the second restore", restores).await;
     assert_eq!(events.facts().filter_map(partial).count(), 1);
@@ -315,9 +341,16 @@ async fn t_u6_a_session_that_can_not_be_saved_is_not_closed_until_it_can() {
     session.prompt("go").await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let refused = session.close().await.unwrap_err();
-    assert!(matches!(refused, SessionError::Refused(Refused::NotSaving { unsaved: 1.. })), "{refused}");
+    assert!(
+        matches!(refused, SessionError::Refused(Refused::NotSaving { unsaved: 1.. })),
+        "{refused}"
+    );
     door.full.store(false, Ordering::SeqCst);
-    events.until("saved again", |event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())).await;
+    events
+        .until("saved again", |event| {
+            matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())
+        })
+        .await;
     session.close().await.unwrap();
     let saved = door.saved.lock().unwrap().clone();
     assert!(saved.iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))));
@@ -395,7 +428,10 @@ async fn m_b8_a_second_close_waits_for_the_last_save_of_the_first() {
     door.open.send_replace(true);
     assert_eq!(within_patience("the first", first).await.unwrap(), Ok(()));
     for close in [early, second] {
-        assert_eq!(within_patience("the second", close).await.unwrap(), Err(SessionError::Refused(Refused::Closed)));
+        assert_eq!(
+            within_patience("the second", close).await.unwrap(),
+            Err(SessionError::Refused(Refused::Closed))
+        );
     }
 }
 
@@ -430,7 +466,10 @@ async fn m_b8_an_answer_during_the_last_save_of_a_close_opens_nothing() {
     door.open.send_replace(true);
     within_patience("the close", closing).await.unwrap().unwrap();
     let refused = within_patience("the answer", answering).await.unwrap().unwrap_err();
-    assert!(matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))),
+        "{refused:?}"
+    );
     let listed = harness.sessions().list().await.unwrap();
     assert!(!listed[0].live, "{listed:?}");
 }

@@ -40,8 +40,12 @@ async fn m_b8_an_unsaved_model_change_survives_an_actors_fault() {
     assert_eq!(session.settled().await.unwrap().settings.model, "rehearsal");
     assert!(harness.model.requests().is_empty(), "and asked");
     let saved = door.saved.lock().unwrap().clone();
-    let changed = |fact: &Fact| matches!(fact, Fact::ModelChanged { model, .. } if model == "rehearsal");
-    assert_eq!(saved.iter().filter_map(|event| event.fact()).filter(|fact| changed(fact)).count(), 1);
+    let changed =
+        |fact: &Fact| matches!(fact, Fact::ModelChanged { model, .. } if model == "rehearsal");
+    assert_eq!(
+        saved.iter().filter_map(|event| event.fact()).filter(|fact| changed(fact)).count(),
+        1
+    );
 }
 
 /// A failed reservation of numbers is retried after a while, and not with every event.
@@ -109,9 +113,14 @@ async fn prompted_at_the_end() -> Result<(), SessionError> {
     let came = within_patience("an answer", prompted).await.unwrap();
     stopping.join().unwrap();
     let saved = door.saved.lock().unwrap().clone();
-    let count = |is: fn(&Fact) -> bool| saved.iter().filter_map(|event| event.fact()).filter(|fact| is(fact)).count();
+    let count = |is: fn(&Fact) -> bool| {
+        saved.iter().filter_map(|event| event.fact()).filter(|fact| is(fact)).count()
+    };
     assert_eq!(count(|fact| matches!(fact, Fact::TurnStarted { .. })), 1);
-    assert_eq!(count(|fact| matches!(fact, Fact::PromptAccepted { .. })), 1 + usize::from(came.is_ok()));
+    assert_eq!(
+        count(|fact| matches!(fact, Fact::PromptAccepted { .. })),
+        1 + usize::from(came.is_ok())
+    );
     assert_eq!(model.requests().len(), 1);
     came
 }

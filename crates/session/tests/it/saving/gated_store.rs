@@ -68,16 +68,23 @@ impl GatedStore {
         log: BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let door = self.clone();
-        async move { Ok(Arc::new(GatedLog { log: log.await?, door }) as Arc<dyn SessionLog>) }.boxed()
+        async move { Ok(Arc::new(GatedLog { log: log.await?, door }) as Arc<dyn SessionLog>) }
+            .boxed()
     }
 }
 
 impl SessionStore for GatedStore {
-    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.wrap(self.store.create(session))
     }
 
-    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.wrap(self.store.open(session))
     }
 
@@ -117,12 +124,19 @@ impl SessionLog for GatedLog {
 
     fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
         if self.door.unreadable.load(Ordering::SeqCst) {
-            return std::future::ready(Err(StoreError::Io { message: "input/output error".into() })).boxed();
+            return std::future::ready(Err(StoreError::Io {
+                message: "input/output error".into(),
+            }))
+            .boxed();
         }
         self.log.page(range, most)
     }
 
-    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
+    fn newest(
+        &self,
+        range: Range<u64>,
+        newest: usize,
+    ) -> BoxFuture<'static, Result<u64, StoreError>> {
         self.log.newest(range, newest)
     }
 

@@ -83,9 +83,12 @@ async fn at_every_call(prepare: impl AsyncFn(&Path)) {
             let mut saved = printed.lines().filter_map(|line| line.strip_prefix("saved "));
             let saved = saved.next_back().map_or(before, |seq| seq.parse().unwrap());
 
-            let store = Sqlite::open(folder.path()).unwrap_or_else(|error| panic!("{case}: {error}"));
+            let store =
+                Sqlite::open(folder.path()).unwrap_or_else(|error| panic!("{case}: {error}"));
             let log = match store.open(&id("s")).await {
-                Err(StoreError::Unknown { .. }) if saved == 0 => store.create(&id("s")).await.unwrap(),
+                Err(StoreError::Unknown { .. }) if saved == 0 => {
+                    store.create(&id("s")).await.unwrap()
+                }
                 log => log.unwrap_or_else(|error| panic!("{case}: {error}")),
             };
             let read = log.read(0..u64::MAX).await.unwrap();
@@ -93,7 +96,9 @@ async fn at_every_call(prepare: impl AsyncFn(&Path)) {
             assert!(saved <= last, "{case}: {saved} facts were saved, {last} are there");
             assert_eq!(read, facts(last), "{case}");
             let next = facts(last + 1).split_off(read.len());
-            log.append(last, next, summary(&id("s"), "t")).await.unwrap_or_else(|error| panic!("{case}: {error}"));
+            log.append(last, next, summary(&id("s"), "t"))
+                .await
+                .unwrap_or_else(|error| panic!("{case}: {error}"));
             if !Faults::was_reached(&output) {
                 assert!(output.status.success() && saved == before + FACTS, "{case}: {printed}");
                 break;
@@ -160,10 +165,15 @@ async fn t_u17_a_log_that_was_moved_aside_before_a_crash_is_read() {
     for moved in [false, true] {
         let folder = TempDir::new().unwrap();
         damaged(folder.path()).await;
-        let [path, kept_at] = ["sessions.db", "sessions.damaged-1.db"].map(|name| folder.path().join(name));
+        let [path, kept_at] =
+            ["sessions.db", "sessions.damaged-1.db"].map(|name| folder.path().join(name));
         fs::hard_link(&path, &kept_at).unwrap();
         if moved {
-            fs::rename(folder.path().join("sessions.db-wal"), folder.path().join("sessions.damaged-1.db-wal")).unwrap();
+            fs::rename(
+                folder.path().join("sessions.db-wal"),
+                folder.path().join("sessions.damaged-1.db-wal"),
+            )
+            .unwrap();
         }
         let store = Sqlite::open(folder.path()).unwrap();
         assert!(!kept_at.exists());

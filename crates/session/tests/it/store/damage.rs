@@ -23,7 +23,8 @@ async fn t_u5_garbage_in_one_row_costs_that_row_alone_and_is_a_declared_gap() {
         log.append(0, facts, summary(&session, name)).await.unwrap();
     }
     let db = Connection::open(folder.path().join("sessions.db")).unwrap();
-    db.execute("UPDATE facts SET event = '{\"garbage' WHERE session = 'bad' AND seq = 3", []).unwrap();
+    db.execute("UPDATE facts SET event = '{\"garbage' WHERE session = 'bad' AND seq = 3", [])
+        .unwrap();
     let bad = store.open(&id("bad")).await.unwrap().read(0..9).await.unwrap();
     assert_eq!(bad.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!(bad[2].delta(), Some(&Delta::Gap { from: 3, to: 3 }));
@@ -31,8 +32,11 @@ async fn t_u5_garbage_in_one_row_costs_that_row_alone_and_is_a_declared_gap() {
     assert!(good.iter().all(|event| event.fact().is_some()));
     assert_eq!(store.list().await.unwrap().len(), 2);
     // The damaged row was not rewritten.
-    let left: String =
-        db.query_row("SELECT event FROM facts WHERE session = 'bad' AND seq = 3", [], |row| row.get(0)).unwrap();
+    let left: String = db
+        .query_row("SELECT event FROM facts WHERE session = 'bad' AND seq = 3", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
     assert_eq!(left, "{\"garbage");
 }
 
@@ -44,7 +48,13 @@ async fn t_u5_a_lost_row_is_a_declared_gap_at_the_edge_of_a_page_too() {
     let session = id("one");
     let log = store.create(&session).await.unwrap();
     let facts = (2..20).map(|seq| prompt(seq, "words"));
-    log.append(0, std::iter::once(opened(&session, 1)).chain(facts).collect(), summary(&session, "")).await.unwrap();
+    log.append(
+        0,
+        std::iter::once(opened(&session, 1)).chain(facts).collect(),
+        summary(&session, ""),
+    )
+    .await
+    .unwrap();
     let db = Connection::open(folder.path().join("sessions.db")).unwrap();
     db.execute("DELETE FROM facts WHERE seq IN (9, 10, 19)", []).unwrap();
     for page in 1..20 {
@@ -89,7 +99,9 @@ impl Before {
             let session = id(&format!("s{n}"));
             let log = store.create(&session).await.unwrap();
             // Of all sizes: rows that share a page, and rows of many pages.
-            let facts = (2..40).map(|seq| prompt(seq, &"words ".repeat(usize::try_from(seq * seq % 1_500).unwrap())));
+            let facts = (2..40).map(|seq| {
+                prompt(seq, &"words ".repeat(usize::try_from(seq * seq % 1_500).unwrap()))
+            });
             let facts: Vec<_> = std::iter::once(opened(&session, 1)).chain(facts).collect();
             log.append(0, facts.clone(), summary(&session, "t")).await.unwrap();
             sessions.push((session, facts));
@@ -130,7 +142,10 @@ impl Before {
                     let kept: Vec<_> = read.iter().filter(|event| event.fact().is_some()).collect();
                     // Every fact that is read was written.
                     for fact in &kept {
-                        assert!(facts.contains(fact), "{name}: {session} has a fact that was never written: {fact:?}");
+                        assert!(
+                            facts.contains(fact),
+                            "{name}: {session} has a fact that was never written: {fact:?}"
+                        );
                     }
                     lost |= kept.len() != facts.len() && !told;
                     whole += usize::from(kept.len() == facts.len());
@@ -192,7 +207,11 @@ async fn t_u3_a_store_that_lost_pages_keeps_the_data_of_the_others() {
     let all: usize = before.sessions.iter().map(|(_, facts)| facts.len()).sum();
     for pages in 1..4 {
         let (_folder, store) = store_of(&before.bytes[..before.bytes.len() - pages * PAGE]);
-        assert_eq!(store.list().await.unwrap().len(), before.sessions.len(), "{pages} pages are cut");
+        assert_eq!(
+            store.list().await.unwrap().len(),
+            before.sessions.len(),
+            "{pages} pages are cut"
+        );
         let mut kept = 0;
         for (session, facts) in &before.sessions {
             let read = facts_of(&store, session).await;
@@ -200,7 +219,11 @@ async fn t_u3_a_store_that_lost_pages_keeps_the_data_of_the_others() {
             kept += read.len();
         }
         assert!(kept > all / 2, "{pages} pages are cut: {kept} of {all} facts are kept");
-        assert!(!store.salvaged()[0].whole.is_empty(), "{pages} pages are cut: {:?}", store.salvaged());
+        assert!(
+            !store.salvaged()[0].whole.is_empty(),
+            "{pages} pages are cut: {:?}",
+            store.salvaged()
+        );
     }
 }
 
@@ -286,7 +309,10 @@ async fn t_u3_a_truncated_store_opens_and_reports_its_losses() {
         };
         let whole = before.open_damaged(&format!("cut {round}"), &before.bytes[..length]).await;
         // The last few pages belong to the sessions that were written last.
-        assert!(round < 2 || whole >= 3, "cut {round}, to {length} bytes: {whole} sessions are whole");
+        assert!(
+            round < 2 || whole >= 3,
+            "cut {round}, to {length} bytes: {whole} sessions are whole"
+        );
     }
 }
 
@@ -304,7 +330,8 @@ impl Killed {
     async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let store = Sqlite::open(folder.path()).unwrap();
-        let (path, beside) = (folder.path().join("sessions.db"), folder.path().join("sessions.db-wal"));
+        let (path, beside) =
+            (folder.path().join("sessions.db"), folder.path().join("sessions.db-wal"));
         let session = id("killed");
         let log = store.create(&session).await.unwrap();
         let (mut facts, mut saved) = (vec![opened(&session, 1)], vec![0]);
@@ -321,7 +348,13 @@ impl Killed {
             saved.push(fs::metadata(&beside).unwrap().len().try_into().unwrap());
         }
         // Read while the store is open, because closing it would merge the two files.
-        Self { database: fs::read(path).unwrap(), log: fs::read(beside).unwrap(), session, facts, saved }
+        Self {
+            database: fs::read(path).unwrap(),
+            log: fs::read(beside).unwrap(),
+            session,
+            facts,
+            saved,
+        }
     }
 
     /// Opens the store with these bytes as its write-ahead log, which is damaged from `at` on.
@@ -337,8 +370,13 @@ impl Killed {
         let kept = log.read(0..u64::MAX).await.unwrap();
         assert!(self.facts.starts_with(&kept), "{name}: the kept facts are the first ones");
         // Without its header, the rest of the log can't be read.
-        let sound = self.saved.iter().filter(|saved| **saved <= if at < WAL_HEAD { 0 } else { at }).count();
-        assert!(kept.len() >= sound, "{name}: {} of {sound} facts before the damage are kept", kept.len());
+        let sound =
+            self.saved.iter().filter(|saved| **saved <= if at < WAL_HEAD { 0 } else { at }).count();
+        assert!(
+            kept.len() >= sound,
+            "{name}: {} of {sound} facts before the damage are kept",
+            kept.len()
+        );
         // The session accepts another fact.
         let next = prompt(kept.last().unwrap().seq + 1, "next");
         log.append(next.seq - 1, vec![next.clone()], summary(&self.session, "t")).await.unwrap();
@@ -352,7 +390,11 @@ const WAL_HEAD: usize = 32;
 #[tokio::test]
 async fn t_u3_a_damaged_write_ahead_log_loses_only_later_facts() {
     let killed = Killed::new().await;
-    assert!(killed.saved.iter().filter(|saved| **saved > 0).count() > 20, "the log has facts: {:?}", killed.saved);
+    assert!(
+        killed.saved.iter().filter(|saved| **saved > 0).count() > 20,
+        "the log has facts: {:?}",
+        killed.saved
+    );
     killed.open_damaged("whole", &killed.log, killed.log.len()).await;
     let mut random = fastrand::Rng::with_seed(5);
     for round in 0..rounds() {

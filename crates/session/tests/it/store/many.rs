@@ -44,7 +44,8 @@ async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
     for n in 0..WRITERS {
         let log = store.open(&id(&format!("w{n}"))).await.unwrap();
         let facts = log.read(2..u64::MAX).await.unwrap();
-        let expected: Vec<_> = (2..2 + WRITES).map(|seq| prompt(seq, &format!("w{n} {seq}"))).collect();
+        let expected: Vec<_> =
+            (2..2 + WRITES).map(|seq| prompt(seq, &format!("w{n} {seq}"))).collect();
         assert_eq!(facts, expected);
         all += facts.len();
     }
@@ -71,10 +72,16 @@ async fn write(name: &str) {
     let session = id(name);
     let store = Sqlite::open(Path::new(&std::env::var_os(STORE).unwrap())).unwrap();
     let log = write_with_retries(async || store.create(&session).await).await;
-    write_with_retries(async || log.append(0, vec![opened(&session, 1)], summary(&session, "")).await).await;
+    write_with_retries(async || {
+        log.append(0, vec![opened(&session, 1)], summary(&session, "")).await
+    })
+    .await;
     for seq in 2..2 + WRITES {
         let fact = prompt(seq, &format!("{name} {seq}"));
-        write_with_retries(async || log.append(seq - 1, vec![fact.clone()], summary(&session, "")).await).await;
+        write_with_retries(async || {
+            log.append(seq - 1, vec![fact.clone()], summary(&session, "")).await
+        })
+        .await;
     }
     println!("\nwrote {WRITES}");
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnId, Usage};
+use holdpoint_common::{
+    AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnId, Usage,
+};
 use holdpoint_session::store::{Memory, Page, SessionStore, Sqlite, StoreError};
 use tempfile::TempDir;
 
@@ -25,7 +27,11 @@ async fn facts_are_read_unchanged_by_range_and_by_newest() {
     for store in stores {
         let session = id("one");
         let log = store.create(&session).await.unwrap();
-        let facts = vec![opened(&session, 1), prompt(4, "zero\0 and \u{1f980} and \u{feff}\r\n"), prompt(9, "")];
+        let facts = vec![
+            opened(&session, 1),
+            prompt(4, "zero\0 and \u{1f980} and \u{feff}\r\n"),
+            prompt(9, ""),
+        ];
         log.append(0, facts.clone(), summary(&session, "zero")).await.unwrap();
         log.append(9, vec![prompt(10, "ten")], summary(&session, "ten")).await.unwrap();
         let log = store.open(&session).await.unwrap();
@@ -42,8 +48,14 @@ async fn facts_are_read_unchanged_by_range_and_by_newest() {
         assert_eq!(page(9..u64::MAX, 9).await, (vec![9, 10], false));
         assert_eq!(page(0..9, 9).await, (vec![1, 4], false));
         assert_eq!(page(11..u64::MAX, 9).await, (vec![], false));
-        for (range, newest, from) in [(0..99, 2, 9), (0..10, 2, 4), (0..10, 4, 0), (5..9, 1, 5), (0..99, 0, 99)] {
-            assert_eq!(log.newest(range.clone(), newest).await.unwrap(), from, "{newest} of {range:?}");
+        for (range, newest, from) in
+            [(0..99, 2, 9), (0..10, 2, 4), (0..10, 4, 0), (5..9, 1, 5), (0..99, 0, 99)]
+        {
+            assert_eq!(
+                log.newest(range.clone(), newest).await.unwrap(),
+                from,
+                "{newest} of {range:?}"
+            );
         }
     }
 }
@@ -71,7 +83,13 @@ async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
     let log = Sqlite::open(folder.path()).unwrap().create(&session).await.unwrap();
     let text = "x".repeat(200 * 1024);
     let facts: Vec<_> = (2..22).map(|seq| prompt(seq, &text)).collect();
-    log.append(0, std::iter::once(opened(&session, 1)).chain(facts).collect(), summary(&session, "")).await.unwrap();
+    log.append(
+        0,
+        std::iter::once(opened(&session, 1)).chain(facts).collect(),
+        summary(&session, ""),
+    )
+    .await
+    .unwrap();
     let (mut next, mut seen) = (Some(0), Vec::new());
     while let Some(from) = next {
         let page = log.page(from..u64::MAX, 1_000).await.unwrap();
@@ -128,7 +146,10 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
         }
         let mut listed = store.list().await.unwrap();
         listed.sort_by(|a, b| a.summary.id.cmp(&b.summary.id));
-        assert_eq!(listed.iter().map(|saved| &saved.summary.title[..]).collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(
+            listed.iter().map(|saved| &saved.summary.title[..]).collect::<Vec<_>>(),
+            ["one", "two"]
+        );
         assert!(listed[0].opened.0 > 1_700_000_000_000);
 
         let log = store.open(&one).await.unwrap();
@@ -136,7 +157,10 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
         let unknown = StoreError::Unknown { session: one.clone() };
         assert_eq!(store.delete(&one).await, Err(unknown.clone()));
         assert_eq!(store.open(&one).await.err(), Some(unknown.clone()));
-        assert_eq!(log.append(2, vec![prompt(3, "late")], summary(&one, "late")).await, Err(unknown));
+        assert_eq!(
+            log.append(2, vec![prompt(3, "late")], summary(&one, "late")).await,
+            Err(unknown)
+        );
         assert_eq!(store.list().await.unwrap().len(), 1);
         assert_eq!(numbers(&store.open(&two).await.unwrap().read(0..9).await.unwrap()), [1, 2]);
     }
@@ -157,7 +181,8 @@ async fn concurrent_writes_of_many_sessions_stay_separate() {
         });
         for (session, log) in futures_util::future::join_all(logs).await {
             let facts = log.read(0..u64::MAX).await.unwrap();
-            let expected: Vec<_> = (2..20).map(|seq| prompt(seq, &format!("{session} {seq}"))).collect();
+            let expected: Vec<_> =
+                (2..20).map(|seq| prompt(seq, &format!("{session} {seq}"))).collect();
             assert_eq!(facts[1..], expected[..]);
         }
     }
@@ -184,7 +209,10 @@ async fn m_b4_a_fact_written_during_a_read_is_not_a_gap() {
             let mut seen = 0;
             while seen < LAST {
                 for fact in reader.page(seen + 1..u64::MAX, usize::MAX).await.unwrap().facts {
-                    assert!(fact.fact().is_some() && fact.seq == seen + 1, "after {seen}: {fact:?}");
+                    assert!(
+                        fact.fact().is_some() && fact.seq == seen + 1,
+                        "after {seen}: {fact:?}"
+                    );
                     seen = fact.seq;
                 }
             }
@@ -231,7 +259,10 @@ async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
         assert_eq!(log.draft().await.unwrap(), []);
         assert_eq!(other.draft().await.unwrap(), [piece(9, "other")]);
         store.delete(&two).await.unwrap();
-        assert!(matches!(other.keep_draft(vec![piece(12, "late")]).await, Err(StoreError::Unknown { .. })));
+        assert!(matches!(
+            other.keep_draft(vec![piece(12, "late")]).await,
+            Err(StoreError::Unknown { .. })
+        ));
     }
 }
 
@@ -251,7 +282,8 @@ async fn a_deleted_session_is_neither_written_nor_read_through_an_open_log() {
             store.delete(session).await.unwrap();
             let unknown = StoreError::Unknown { session: session.clone() };
             for last in [0, 2, 9] {
-                let late = log.append(last, vec![prompt(10, "late")], summary(session, "late")).await;
+                let late =
+                    log.append(last, vec![prompt(10, "late")], summary(session, "late")).await;
                 assert_eq!(late, Err(unknown.clone()), "after {last}");
             }
             assert_eq!(log.keep_draft(vec![piece(11, "late")]).await, Err(unknown.clone()));

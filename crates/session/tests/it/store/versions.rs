@@ -38,7 +38,9 @@ fn t_h4_files_open_to_others_are_refused() {
     for (path, wide, own) in [(folder.path(), 0o720, 0o700), (&database, 0o604, 0o600)] {
         fs::set_permissions(path, Permissions::from_mode(wide)).unwrap();
         let refused = Sqlite::open(folder.path()).err();
-        let Some(StoreError::Exposed(Exposed::Open { path: named, mode, .. })) = refused else { panic!("{refused:?}") };
+        let Some(StoreError::Exposed(Exposed::Open { path: named, mode, .. })) = refused else {
+            panic!("{refused:?}")
+        };
         assert_eq!((named.as_path(), mode), (path, wide));
         fs::set_permissions(path, Permissions::from_mode(own)).unwrap();
     }
@@ -46,7 +48,8 @@ fn t_h4_files_open_to_others_are_refused() {
     // Only root can give a file away.
     let another = rustix::process::geteuid().as_raw() + 1;
     if std::os::unix::fs::chown(&database, Some(another), None).is_ok() {
-        let Err(StoreError::Exposed(Exposed::Foreign { uid, .. })) = Sqlite::open(folder.path()) else {
+        let Err(StoreError::Exposed(Exposed::Foreign { uid, .. })) = Sqlite::open(folder.path())
+        else {
             panic!("opened")
         };
         assert_eq!(uid, another);
@@ -78,12 +81,17 @@ async fn t_u11_a_lock_of_another_process_makes_no_write_fail() {
     another.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut writes: Vec<_> = logs
         .iter()
-        .map(|(log, session)| tokio::spawn(log.append(1, vec![prompt(2, "saved")], summary(session, "t"))))
+        .map(|(log, session)| {
+            tokio::spawn(log.append(1, vec![prompt(2, "saved")], summary(session, "t")))
+        })
         .collect();
     // Long enough for a write that does not wait to have failed.
     for _ in 0..200 {
         assert_eq!(store.list().await.unwrap().len(), logs.len());
-        assert!(writes.iter().all(|write| !write.is_finished()), "a write finished under another process's lock");
+        assert!(
+            writes.iter().all(|write| !write.is_finished()),
+            "a write finished under another process's lock"
+        );
     }
     another.execute_batch("COMMIT").unwrap();
     for (write, (log, session)) in writes.drain(..).zip(&logs) {
@@ -116,7 +124,8 @@ fn descriptors(path: &Path) -> Vec<u32> {
     let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
     let ours = open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == path));
     let flags = ours.filter_map(|entry| {
-        let info = fs::read_to_string(Path::new("/proc/self/fdinfo").join(entry.file_name())).ok()?;
+        let info =
+            fs::read_to_string(Path::new("/proc/self/fdinfo").join(entry.file_name())).ok()?;
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
         u32::from_str_radix(flags.trim(), 8).ok()
     });
@@ -152,7 +161,8 @@ async fn t_u14_an_older_store_is_migrated_with_a_backup() {
         OLDER.iter().take(older as usize).for_each(|step| db.execute_batch(step).unwrap());
         db.pragma_update(None, "user_version", older).unwrap();
         // As in schema 1: no summaries, no checksums.
-        db.execute("INSERT INTO sessions (id, opened, last, reserved) VALUES ('old', 5, 2, 9)", []).unwrap();
+        db.execute("INSERT INTO sessions (id, opened, last, reserved) VALUES ('old', 5, 2, 9)", [])
+            .unwrap();
         for fact in [opened(&session, 1), prompt(2, "kept")] {
             let text = serde_json::to_string(&fact).unwrap();
             let insert = "INSERT INTO facts (session, seq, event) VALUES ('old', ?1, ?2)";
@@ -163,13 +173,19 @@ async fn t_u14_an_older_store_is_migrated_with_a_backup() {
 
         let store = Sqlite::open(folder.path()).unwrap();
         let log = store.open(&session).await.unwrap();
-        assert_eq!(log.read(0..9).await.unwrap(), [opened(&session, 1), prompt(2, "kept")], "schema {older}");
+        assert_eq!(
+            log.read(0..9).await.unwrap(),
+            [opened(&session, 1), prompt(2, "kept")],
+            "schema {older}"
+        );
         log.append(2, vec![prompt(10, "new")], summary(&session, "new")).await.unwrap();
         assert_eq!(store.list().await.unwrap().len(), 1);
         let kept = folder.path().join(format!("sessions.schema-{older}.db"));
         let backup = Connection::open(&kept).unwrap();
-        let version: u32 = backup.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        let facts: u32 = backup.query_row("SELECT count(*) FROM facts", [], |row| row.get(0)).unwrap();
+        let version: u32 =
+            backup.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        let facts: u32 =
+            backup.query_row("SELECT count(*) FROM facts", [], |row| row.get(0)).unwrap();
         assert_eq!((version, facts), (older, 2));
         assert_eq!(mode(&kept), 0o600);
     }
@@ -187,6 +203,7 @@ fn t_u14_a_store_of_a_newer_version_is_refused_and_left_untouched() {
     let Err(error) = Sqlite::open(folder.path()) else { panic!("the store was opened") };
     assert_eq!(error, StoreError::Newer { found: 4711, known: 3 });
     assert_eq!(fs::read(&path).unwrap(), before);
-    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["sessions.db"]);
 }

@@ -22,7 +22,8 @@ pub(super) fn hint(text: &str, wanted: &str) -> String {
         true => format!("line {first} differs"),
         false => format!("lines {first} to {last} differ"),
     };
-    let shown: String = text[start..end].lines().take(MAX_LINES).flat_map(|line| [line, "\n"]).collect();
+    let shown: String =
+        text[start..end].lines().take(MAX_LINES).flat_map(|line| [line, "\n"]).collect();
     let cut = shown.floor_char_boundary(MAX_BYTES);
     format!("; {which} only in white space:\n{}", &shown[..cut])
 }
@@ -36,7 +37,9 @@ fn find_squeezed(text: &str, wanted: &str) -> Option<Range<usize>> {
     let at = memmem::find(squeeze(text).as_bytes(), squeezed.as_bytes())?;
     // Find the same place in the original text.
     let (mut passed, mut start) = (0, None);
-    for (place, character) in text.char_indices().filter(|(_, character)| !character.is_whitespace()) {
+    for (place, character) in
+        text.char_indices().filter(|(_, character)| !character.is_whitespace())
+    {
         if passed == at {
             start = Some(place);
         }

@@ -68,7 +68,12 @@ impl<'a> Replacement<'a> {
             return self.places(text, self.old, found, most);
         }
         // Search for the longest line, then compare the lines around each hit.
-        let sought = self.old.split('\n').max_by_key(|line| line.len()).filter(|line| !line.is_empty()).unwrap_or("\n");
+        let sought = self
+            .old
+            .split('\n')
+            .max_by_key(|line| line.len())
+            .filter(|line| !line.is_empty())
+            .unwrap_or("\n");
         let ahead = self.old.find(sought).unwrap_or_default();
         let found = |at: usize| {
             let at = if sought == "\n" { back_over(text, at + 1, sought)? } else { at };

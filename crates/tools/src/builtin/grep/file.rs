@@ -5,7 +5,9 @@ use std::io::{self, Read};
 
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
 
 use super::{MAX_BYTES, Output};
 use crate::context::ToolContext;
@@ -101,7 +103,8 @@ impl<'a> FileSearch<'a> {
             after_gap: false,
             is_binary: false,
         };
-        let mut text = Text { file, context: self.context, passed: 0, is_probed: false, is_binary: false };
+        let mut text =
+            Text { file, context: self.context, passed: 0, is_probed: false, is_binary: false };
         let end = match self.searcher.search_reader(self.matcher, &mut text, &mut collect) {
             Ok(()) if collect.is_binary => End::Binary,
             Ok(()) => End::Done,
@@ -216,6 +219,7 @@ fn shortened(line: &[u8], matched: usize) -> String {
     // Leave out the characters that the cut has split.
     let text = String::from_utf8_lossy(&line[start..end]);
     let text = text.trim_matches('\u{fffd}');
-    let (before, after) = (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
+    let (before, after) =
+        (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
     format!("{before}{text}{after} (cut: {} bytes)", line.len())
 }

@@ -34,7 +34,8 @@ impl Found {
     /// Whether matches in a file at this path could still be shown.
     pub(super) fn has_room_for(&self, path: &Path) -> bool {
         let kept = self.lock();
-        !self.is_full(kept.count, kept.bytes) || kept.files.last_key_value().is_some_and(|(last, _)| path < last)
+        !self.is_full(kept.count, kept.bytes)
+            || kept.files.last_key_value().is_some_and(|(last, _)| path < last)
     }
 
     /// Keeps the matches of a file, and drops the last files that no longer fit.

@@ -114,7 +114,8 @@ impl<'a> Page<'a> {
             return Ok(Next::Full);
         }
         if cut {
-            self.notes.push(format!("line {} is longer than {MAX_BYTES} bytes and was cut", self.passed));
+            self.notes
+                .push(format!("line {} is longer than {MAX_BYTES} bytes and was cut", self.passed));
         }
         self.ended += usize::from(ended.is_some());
         self.crlf_lines += usize::from(returned.is_some());
@@ -122,7 +123,8 @@ impl<'a> Page<'a> {
         self.shown += 1;
         let text = &words[..words.len().min(room)];
         // A character that the cut has split is not an error of the file.
-        self.has_invalid_utf8 |= str::from_utf8(text).is_err_and(|error| !cut || error.error_len().is_some());
+        self.has_invalid_utf8 |=
+            str::from_utf8(text).is_err_and(|error| !cut || error.error_len().is_some());
         let _ = writeln!(self.output, "{:>6}\t{}", self.passed, String::from_utf8_lossy(text));
         Ok(Next::Line)
     }

@@ -61,12 +61,17 @@ impl Ending {
             Stage::Terminating { until } if now < until => {
                 // An orphan may have been started after TERM was sent. A child with a living parent
                 // is left to it, because the child may be part of how the parent ends.
-                let orphans = tree::children(getpid()).unwrap_or_else(|| tree::descendants(getpid()));
+                let orphans =
+                    tree::children(getpid()).unwrap_or_else(|| tree::descendants(getpid()));
                 self.send_term(orphans.into_iter().filter(|pid| tree::is_alive(*pid)).collect());
                 None
             }
             Stage::Terminating { .. } => {
-                self.stage = Stage::Killing { since: now, next: now + RECHECK_INTERVAL, reported_left: false };
+                self.stage = Stage::Killing {
+                    since: now,
+                    next: now + RECHECK_INTERVAL,
+                    reported_left: false,
+                };
                 self.kill();
                 None
             }

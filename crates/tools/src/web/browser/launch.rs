@@ -63,8 +63,18 @@ impl BrowserThread {
     /// Runs the browser, from making its folder to removing it.
     pub(super) fn run(self) {
         let Self { plan, ended, kept, used, state } = self;
-        let LaunchPlan { program, visible, sandbox, env, guard, folders, idle, processes, keep, running_list: roll } =
-            plan;
+        let LaunchPlan {
+            program,
+            visible,
+            sandbox,
+            env,
+            guard,
+            folders,
+            idle,
+            processes,
+            keep,
+            running_list: roll,
+        } = plan;
         // Callers that wait are released in every case, even on a panic.
         let _over = ended.clone().drop_guard();
         let failed = |why: String| {
@@ -74,16 +84,22 @@ impl BrowserThread {
         let profile = match Profile::make(&folders) {
             Ok(profile) => profile,
             Err(error) => {
-                return failed(format!("can't create the browser's folder in {}: {error}", folders.display()));
+                return failed(format!(
+                    "can't create the browser's folder in {}: {error}",
+                    folders.display()
+                ));
             }
         };
         let (port, debugging) = match debugging() {
             Ok(debugging) => debugging,
-            Err(error) => return failed(format!("no free port for the browser's developer tools: {error}")),
+            Err(error) => {
+                return failed(format!("no free port for the browser's developer tools: {error}"));
+            }
         };
         // Forbidden before the browser listens on it.
         guard.forbid_port(port);
-        let mut args: Vec<OsString> = ARGUMENTS.iter().map(OsString::from).chain(debugging).collect();
+        let mut args: Vec<OsString> =
+            ARGUMENTS.iter().map(OsString::from).chain(debugging).collect();
         args.extend(guard.arguments().into_iter().map(OsString::from));
         args.push(if visible { "--ozone-platform-hint=auto" } else { "--headless=new" }.into());
         if !sandbox {
@@ -92,8 +108,12 @@ impl BrowserThread {
         let mut user_data = OsString::from("--user-data-dir=");
         user_data.push(profile.path());
         args.push(user_data);
-        let spec =
-            ProcessSpec { program: program.into(), args, cwd: profile.path().to_owned(), env: home(env, &profile) };
+        let spec = ProcessSpec {
+            program: program.into(),
+            args,
+            cwd: profile.path().to_owned(),
+            env: home(env, &profile),
+        };
         let mut process = match processes.spawn(spec) {
             Ok(process) => process,
             Err(error) => return failed(format!("the browser could not be started: {error}")),
@@ -107,10 +127,11 @@ impl BrowserThread {
                 let guard = Arc::new(guard);
                 let drive = Drive { address, guard, idle, ended: ended.clone(), kept, used, state };
                 let ending = processes.clone();
-                let driver = thread::Builder::new().name("browser driver".to_owned()).spawn(move || {
-                    drive.run();
-                    ending.end();
-                });
+                let driver =
+                    thread::Builder::new().name("browser driver".to_owned()).spawn(move || {
+                        drive.run();
+                        ending.end();
+                    });
                 if driver.is_ok() {
                     drain(&mut process);
                 }
@@ -142,11 +163,15 @@ fn debugging() -> io::Result<(u16, [OsString; 2])> {
 /// that the browser neither reads nor writes files of the user.
 fn home(env: Vec<(String, String)>, profile: &Profile) -> Vec<(String, String)> {
     let own = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR", "PWD"];
-    let mut env: Vec<_> = env.into_iter().filter(|(name, _)| !own.contains(&name.as_str())).collect();
+    let mut env: Vec<_> =
+        env.into_iter().filter(|(name, _)| !own.contains(&name.as_str())).collect();
     let folder = profile.path().to_string_lossy().into_owned();
     // Chromium makes a socket below `TMPDIR` and exits if that path is longer than 107 bytes.
-    let temporary = if cfg!(target_os = "linux") { "/proc/self/cwd".to_owned() } else { folder.clone() };
-    env.extend(own.map(|name| (name.to_owned(), if name == "TMPDIR" { &temporary } else { &folder }.clone())));
+    let temporary =
+        if cfg!(target_os = "linux") { "/proc/self/cwd".to_owned() } else { folder.clone() };
+    env.extend(own.map(|name| {
+        (name.to_owned(), if name == "TMPDIR" { &temporary } else { &folder }.clone())
+    }));
     env
 }
 
@@ -185,7 +210,9 @@ fn drain(process: &mut Process) {
 /// The error for a failed start, with a hint that depends on the browser's output.
 fn start_error(said: &str, visible: bool) -> String {
     let last = said[said.ceil_char_boundary(said.len().saturating_sub(MAX_ERROR_BYTES))..].trim();
-    let hint = if visible && (said.contains("X server") || said.contains("display") || said.contains("Wayland")) {
+    let hint = if visible
+        && (said.contains("X server") || said.contains("display") || said.contains("Wayland"))
+    {
         ". There is no display for its window. Without `pause`, no window is needed; to pause without a window, the \
          user can set web.pause_headless = true in the configuration"
     } else if said.contains("No usable sandbox") || said.contains("without --no-sandbox") {

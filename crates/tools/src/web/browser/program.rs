@@ -6,7 +6,8 @@ use crate::environment::{is_program, program};
 use crate::web::error::WebError;
 
 /// Names of supported browsers, in order of preference.
-const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+const NAMES: [&str; 5] =
+    ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
 /// Install locations outside of `PATH`, on macOS.
 #[cfg(target_os = "macos")]

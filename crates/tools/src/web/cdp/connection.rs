@@ -67,7 +67,10 @@ impl Event<'_> {
             return None;
         }
         let read = serde_json::from_str(self.params?.get());
-        read.inspect_err(|error| tracing::warn!(event = K::METHOD, %error, "invalid event from the browser")).ok()
+        read.inspect_err(
+            |error| tracing::warn!(event = K::METHOD, %error, "invalid event from the browser"),
+        )
+        .ok()
     }
 }
 
@@ -160,13 +163,14 @@ pub(in crate::web) async fn connect(address: &str) -> io::Result<(Client, Driver
     let host = address.split('/').nth(2).unwrap_or_default();
     let stream = TcpStream::connect(host).await?;
     stream.set_nodelay(true)?;
-    let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
-    let (socket, _) = tokio_tungstenite::client_async_with_config(address, stream, Some(config)).await.map_err(
-        |error| match error {
+    let config =
+        WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
+    let (socket, _) = tokio_tungstenite::client_async_with_config(address, stream, Some(config))
+        .await
+        .map_err(|error| match error {
             tungstenite::Error::Io(error) => error,
             error => io::Error::other(error),
-        },
-    )?;
+        })?;
     let (send, outgoing) = mpsc::channel(OUTGOING);
     let shared = Arc::new(Shared { outgoing: send, state: Mutex::default() });
     let (sink, stream) = socket.split();
@@ -179,7 +183,10 @@ impl Client {
     ///
     /// # Errors
     /// The browser answered with an error, or the connection or the page has ended.
-    pub(in crate::web) async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, CdpError> {
+    pub(in crate::web) async fn execute<C: Command>(
+        &self,
+        command: C,
+    ) -> Result<C::Answer, CdpError> {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut state = self.shared.state();
@@ -193,7 +200,8 @@ impl Client {
         // Removes the pending entry also when this future is dropped before the answer arrives.
         let _forgotten = PendingGuard(&self.shared, id);
         let session_id = self.session.as_deref();
-        let text = serde_json::to_string(&Sent { id, method: C::METHOD, params: &command, session_id })?;
+        let text =
+            serde_json::to_string(&Sent { id, method: C::METHOD, params: &command, session_id })?;
         self.shared.outgoing.send(text).await.map_err(|_| CdpError::Ended)?;
         let answer = receiver.await.map_err(|_| CdpError::Ended)??;
         Ok(serde_json::from_str(answer.get())?)
@@ -212,11 +220,15 @@ impl Client {
     /// the connection ends.
     ///
     /// `hear` runs on the driver's task and must not block.
-    pub(in crate::web) fn listen(&self, hear: impl FnMut(&Event<'_>) + Send + 'static) -> ListenerGuard {
+    pub(in crate::web) fn listen(
+        &self,
+        hear: impl FnMut(&Event<'_>) + Send + 'static,
+    ) -> ListenerGuard {
         let mut state = self.shared.state();
         let number = state.number();
         if !state.over {
-            let listener = Listener { session: self.session.clone(), hear: Arc::new(Mutex::new(hear)) };
+            let listener =
+                Listener { session: self.session.clone(), hear: Arc::new(Mutex::new(hear)) };
             state.listeners.insert(number, listener);
         }
         ListenerGuard(Arc::clone(&self.shared), number)
@@ -261,7 +273,10 @@ impl Shared {
         };
         let Some(id) = received.id else {
             let Some(method) = &received.method else { return };
-            return self.dispatch_event(received.session_id.as_deref(), &Event { method, params: received.params });
+            return self.dispatch_event(
+                received.session_id.as_deref(),
+                &Event { method, params: received.params },
+            );
         };
         let Some(pending) = self.state().pending.remove(&id) else { return };
         let answer = match received.error {
@@ -276,8 +291,11 @@ impl Shared {
     fn dispatch_event(&self, session: Option<&str>, event: &Event<'_>) {
         let listeners: Vec<_> = {
             let state = self.state();
-            let mut heard: Vec<_> =
-                state.listeners.iter().filter(|(_, listener)| listener.session.as_deref() == session).collect();
+            let mut heard: Vec<_> = state
+                .listeners
+                .iter()
+                .filter(|(_, listener)| listener.session.as_deref() == session)
+                .collect();
             heard.sort_unstable_by_key(|(number, _)| **number);
             heard.into_iter().map(|(_, listener)| Arc::clone(&listener.hear)).collect()
         };
@@ -292,8 +310,10 @@ impl Shared {
     /// Drops the commands and listeners of the sessions for which `is_over` is true.
     fn end(&self, is_over: impl Fn(&Option<Arc<str>>) -> bool) {
         let mut state = self.state();
-        let pending: Vec<_> = state.pending.extract_if(|_, pending| is_over(&pending.session)).collect();
-        let listeners: Vec<_> = state.listeners.extract_if(|_, listener| is_over(&listener.session)).collect();
+        let pending: Vec<_> =
+            state.pending.extract_if(|_, pending| is_over(&pending.session)).collect();
+        let listeners: Vec<_> =
+            state.listeners.extract_if(|_, listener| is_over(&listener.session)).collect();
         drop(state);
         // Dropped without the lock, because a value owned by a listener may lock the state when
         // dropped.
@@ -318,7 +338,10 @@ impl Driver {
                 match message {
                     Message::Text(text) => shared.receive(&text),
                     Message::Close(_) => return,
-                    Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+                    Message::Binary(_)
+                    | Message::Ping(_)
+                    | Message::Pong(_)
+                    | Message::Frame(_) => {}
                 }
             }
         };

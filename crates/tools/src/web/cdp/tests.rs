@@ -13,10 +13,15 @@ use super::{CdpError, Client, connect};
 type Socket = WebSocket<std::net::TcpStream>;
 
 /// Runs `test` with a client that is connected to a server running `browser`.
-fn with<T>(browser: impl FnOnce(&mut Socket) + Send + 'static, test: impl AsyncFnOnce(Client) -> T) -> T {
+fn with<T>(
+    browser: impl FnOnce(&mut Socket) + Send + 'static,
+    test: impl AsyncFnOnce(Client) -> T,
+) -> T {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("ws://{}/devtools/browser/1", listener.local_addr().unwrap());
-    let browser = thread::spawn(move || browser(&mut tungstenite::accept(listener.accept().unwrap().0).unwrap()));
+    let browser = thread::spawn(move || {
+        browser(&mut tungstenite::accept(listener.accept().unwrap().0).unwrap())
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let done = runtime.block_on(async {
         let (client, mut driver) = connect(&address).await.unwrap();
@@ -42,17 +47,27 @@ fn send(socket: &mut Socket, message: &Value) {
 fn each_command_gets_its_own_answer_in_whatever_order_they_come() {
     let browser = |socket: &mut Socket| {
         let (create, close) = (receive(socket), receive(socket));
-        assert_eq!(create["params"], json!({"url": "about:blank", "newWindow": true, "background": false}));
-        assert_eq!((&close["method"], &close["params"]["targetId"]), (&json!("Target.closeTarget"), &json!("T")));
+        assert_eq!(
+            create["params"],
+            json!({"url": "about:blank", "newWindow": true, "background": false})
+        );
+        assert_eq!(
+            (&close["method"], &close["params"]["targetId"]),
+            (&json!("Target.closeTarget"), &json!("T"))
+        );
         assert!(close.get("sessionId").is_none(), "{close}");
         send(socket, &json!({"id": 999, "result": {}}));
         socket.send(Message::text("no JSON")).unwrap();
-        send(socket, &json!({"id": close["id"], "error": {"code": -32000, "message": "No target"}}));
+        send(
+            socket,
+            &json!({"id": close["id"], "error": {"code": -32000, "message": "No target"}}),
+        );
         send(socket, &json!({"id": create["id"], "result": {"targetId": "N", "more": 1}}));
     };
     with(browser, async |client| {
         let blank = CreateTarget { url: "about:blank", new_window: true, background: false };
-        let (created, closed) = tokio::join!(client.execute(blank), client.execute(CloseTarget { target_id: "T" }));
+        let (created, closed) =
+            tokio::join!(client.execute(blank), client.execute(CloseTarget { target_id: "T" }));
         assert_eq!(created.unwrap().target_id, "N");
         let Err(CdpError::Refused { code: -32000, message }) = closed else { panic!("{closed:?}") };
         assert_eq!(message, "No target");
@@ -81,7 +96,10 @@ fn commands_and_listeners_end_with_their_session() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let listener = Arc::clone(&heard);
         let _listening = page.listen(move |event| {
-            listener.lock().unwrap().extend(event.read::<TargetCrashed>().map(|crashed| crashed.target_id));
+            listener
+                .lock()
+                .unwrap()
+                .extend(event.read::<TargetCrashed>().map(|crashed| crashed.target_id));
         });
         assert!(matches!(page.execute(GetVersion {}).await, Err(CdpError::Ended)));
         assert_eq!(*heard.lock().unwrap(), ["of the page"]);

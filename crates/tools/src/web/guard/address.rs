@@ -16,7 +16,8 @@ pub(super) enum AddressClass {
 use AddressClass::{Never, Private, Public};
 
 const DOCUMENTATION: AddressClass = Never("an address for documentation");
-const LINK_LOCAL: AddressClass = Never("link-local, where clouds serve the credentials of their machines");
+const LINK_LOCAL: AddressClass =
+    Never("link-local, where clouds serve the credentials of their machines");
 const METADATA: AddressClass = Never("where a cloud serves the credentials of its machines");
 const MULTICAST: AddressClass = Never("multicast");
 const RESERVED: AddressClass = Never("reserved");
@@ -72,18 +73,26 @@ const V6: &[(Ipv6Addr, u32, AddressClass)] = &[
 pub(super) fn classify(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => classify_v4(address),
-        IpAddr::V6(address) => embedded_v4(address).map_or_else(|| classify_v6(address), classify_v4),
+        IpAddr::V6(address) => {
+            embedded_v4(address).map_or_else(|| classify_v6(address), classify_v4)
+        }
     }
 }
 
 fn classify_v4(address: Ipv4Addr) -> AddressClass {
-    let within = |network: Ipv4Addr, bits| (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits;
-    V4.iter().find(|(network, bits, _)| within(*network, *bits)).map_or(Public, |(_, _, reach)| *reach)
+    let within =
+        |network: Ipv4Addr, bits| (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits;
+    V4.iter()
+        .find(|(network, bits, _)| within(*network, *bits))
+        .map_or(Public, |(_, _, reach)| *reach)
 }
 
 fn classify_v6(address: Ipv6Addr) -> AddressClass {
-    let within = |network: Ipv6Addr, bits| (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits;
-    V6.iter().find(|(network, bits, _)| within(*network, *bits)).map_or(RESERVED, |(_, _, reach)| *reach)
+    let within =
+        |network: Ipv6Addr, bits| (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits;
+    V6.iter()
+        .find(|(network, bits, _)| within(*network, *bits))
+        .map_or(RESERVED, |(_, _, reach)| *reach)
 }
 
 /// The IPv4 address at which packets to this address arrive, through this machine or a translator.
@@ -91,7 +100,9 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
         // IPv4-mapped, and IPv4-translated (RFC 7915).
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => Some(v4(high, low)),
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
+            Some(v4(high, low))
+        }
         // NAT64 (RFC 6052).
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
         // 6to4 (RFC 3056).

@@ -76,14 +76,18 @@ impl Judge {
     pub(super) fn judge_locally(&self, url: &str) -> Option<Verdict> {
         let found = page_target(url).and_then(|target| {
             self.judge_name(&target)?;
-            let addresses = own_addresses(&target.host).or_else(|| self.near_addresses(&target.host));
+            let addresses =
+                own_addresses(&target.host).or_else(|| self.near_addresses(&target.host));
             addresses.map(|addresses| self.judge_addresses(&target, &addresses)).transpose()
         });
         found.transpose().map(verdict)
     }
 
     /// The addresses at which a host may be dialled.
-    pub(super) async fn allowed_addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, RefusalReason> {
+    pub(super) async fn allowed_addresses(
+        &self,
+        target: &Target,
+    ) -> Result<Vec<SocketAddr>, RefusalReason> {
         match self.find(target).await? {
             HostDecision::Allow(addresses) => Ok(addresses),
             HostDecision::Ask(ask) => Err(ask
@@ -110,10 +114,16 @@ impl Judge {
         }
     }
 
-    fn judge_addresses(&self, target: &Target, addresses: &[IpAddr]) -> Result<HostDecision, RefusalReason> {
+    fn judge_addresses(
+        &self,
+        target: &Target,
+        addresses: &[IpAddr],
+    ) -> Result<HostDecision, RefusalReason> {
         let mut unasked = Vec::new();
         for &address in addresses {
-            if self.judge_address(target, address)? == AddressClass::Private && !self.rules.allows(target, address) {
+            if self.judge_address(target, address)? == AddressClass::Private
+                && !self.rules.allows(target, address)
+            {
                 unasked.push(address);
             }
         }
@@ -121,16 +131,20 @@ impl Judge {
         unasked.sort_unstable();
         unasked.dedup();
         Ok(match unasked.is_empty() {
-            true => {
-                HostDecision::Allow(addresses.iter().map(|&address| SocketAddr::new(address, target.port)).collect())
-            }
+            true => HostDecision::Allow(
+                addresses.iter().map(|&address| SocketAddr::new(address, target.port)).collect(),
+            ),
             false => HostDecision::Ask(Ask { host: target.host.to_string(), addresses: unasked }),
         })
     }
 
     /// Refuses addresses that no approval can allow. One refused address refuses the whole name,
     /// because an honest name has no such address.
-    fn judge_address(&self, target: &Target, address: IpAddr) -> Result<AddressClass, RefusalReason> {
+    fn judge_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+    ) -> Result<AddressClass, RefusalReason> {
         if let Some(rule) = self.rules.denies(target, Some(address)) {
             return Err(RefusalReason::Denied { rule });
         }
@@ -151,14 +165,17 @@ impl Judge {
         // A lookup that exceeds the limit is left to its thread.
         thread::Builder::new().name("near name".to_owned()).spawn(look_up).ok()?;
         let found = told.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;
-        (!found.is_empty()).then(|| found.into_iter().map(|address| address.to_canonical()).collect())
+        (!found.is_empty())
+            .then(|| found.into_iter().map(|address| address.to_canonical()).collect())
     }
 
     /// Looks up the addresses of a name; at least one on success.
     async fn look_up(&self, name: String) -> Result<Vec<IpAddr>, RefusalReason> {
         let resolver = self.resolver.clone();
         let found = timeout(LOOKUP_LIMIT, spawn_blocking(move || resolver.resolve(&name))).await;
-        let found = found.map_err(|_| RefusalReason::Lookup { error: "nothing answered within 5 s".to_owned() })?;
+        let found = found.map_err(|_| RefusalReason::Lookup {
+            error: "nothing answered within 5 s".to_owned(),
+        })?;
         let addresses = match found.map_err(io::Error::other).and_then(|found| found) {
             Ok(addresses) => addresses.into_iter().map(|address| address.to_canonical()).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

@@ -70,7 +70,13 @@ impl Ledger {
         if !add(&mut self.page.entries().own, &host) {
             return;
         }
-        for other in self.all.all().iter().filter_map(Weak::upgrade).filter(|other| !Arc::ptr_eq(other, &self.page)) {
+        for other in self
+            .all
+            .all()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|other| !Arc::ptr_eq(other, &self.page))
+        {
             add(&mut other.entries().others, &host);
         }
     }
@@ -80,7 +86,13 @@ impl Ledger {
     pub fn refused(&self) -> Refusals {
         let entries = self.page.entries();
         let is_ours = |host: &String| entries.own.contains(host) || !entries.others.contains(host);
-        let hosts = entries.refused.hosts.iter().filter(|refusal| is_ours(&refusal.host)).cloned().collect();
+        let hosts = entries
+            .refused
+            .hosts
+            .iter()
+            .filter(|refusal| is_ours(&refusal.host))
+            .cloned()
+            .collect();
         Refusals { hosts, more: entries.refused.more }
     }
 }

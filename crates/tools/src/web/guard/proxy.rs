@@ -49,7 +49,9 @@ type Body = Either<Incoming, Full<Bytes>>;
 pub(super) async fn serve(listener: TcpListener, judge: Arc<Judge>) -> Infallible {
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok(permit) = permits.clone().acquire_owned().await else { return std::future::pending().await };
+        let Ok(permit) = permits.clone().acquire_owned().await else {
+            return std::future::pending().await;
+        };
         match listener.accept().await {
             Ok((stream, peer)) if peer::is_ours(&stream, peer) => {
                 tokio::spawn(connection(stream, judge.clone(), Arc::new(permit)));
@@ -80,14 +82,20 @@ async fn connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<OwnedSemap
     }
 }
 
-async fn answer(request: Request<Incoming>, judge: &Judge, permit: Arc<OwnedSemaphorePermit>) -> Response<Body> {
+async fn answer(
+    request: Request<Incoming>,
+    judge: &Judge,
+    permit: Arc<OwnedSemaphorePermit>,
+) -> Response<Body> {
     let target = match target(&request) {
         Ok(target) => target,
         // Browsers do not send such requests.
         Err(why) => return page::refusal_page("This request", &why),
     };
     let answered = match judge.allowed_addresses(&target).await {
-        Ok(addresses) if request.method() == Method::CONNECT => tunnel::open(request, &addresses, permit).await,
+        Ok(addresses) if request.method() == Method::CONNECT => {
+            tunnel::open(request, &addresses, permit).await
+        }
         Ok(addresses) => forward::forward(request, &addresses).await,
         Err(why) => Err(why),
     };
@@ -109,6 +117,8 @@ fn target(request: &Request<Incoming>) -> Result<Target, RefusalReason> {
         }
         _ => Some(80),
     };
-    let target = uri.authority().and_then(|whom| Target::new(whom.host(), whom.port_u16().or(default_port)?));
+    let target = uri
+        .authority()
+        .and_then(|whom| Target::new(whom.host(), whom.port_u16().or(default_port)?));
     target.ok_or_else(|| RefusalReason::NotAnAddress { url: uri.path().to_owned() })
 }

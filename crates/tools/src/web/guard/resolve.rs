@@ -8,8 +8,18 @@ use super::host::is_below;
 
 /// Domains in which only the operator of this machine or its network assigns names: RFC 6761, RFC
 /// 6762 (with its appendix G) and RFC 8375.
-const NEAR: [&str; 10] =
-    ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "private", "test"];
+const NEAR: [&str; 10] = [
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intranet",
+    "lan",
+    "local",
+    "localdomain",
+    "private",
+    "test",
+];
 
 const HOSTS: &str = "/etc/hosts";
 
@@ -50,7 +60,9 @@ fn is_near(name: &str) -> bool {
 
 /// Whether a file in the format of `/etc/hosts` lists a name.
 fn lists(hosts: &str, name: &str) -> bool {
-    let names = hosts.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace().skip(1));
+    let names = hosts
+        .lines()
+        .flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace().skip(1));
     names.into_iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
@@ -63,10 +75,13 @@ mod tests {
         for name in ["nas", "nas.lan", "a.b.home.arpa", "printer.local", "app.test"] {
             assert!(is_near(name), "{name}");
         }
-        for name in ["example.com", "notlan.example", "lan.example", "wlan.net", "home.arpa.example"] {
+        for name in
+            ["example.com", "notlan.example", "lan.example", "wlan.net", "home.arpa.example"]
+        {
             assert!(!is_near(name), "{name}");
         }
-        let hosts = "127.0.0.1\tlocalhost\n# 10.0.0.1 no.example\n10.0.0.2 app App.Example # the app\n";
+        let hosts =
+            "127.0.0.1\tlocalhost\n# 10.0.0.1 no.example\n10.0.0.2 app App.Example # the app\n";
         assert!(lists(hosts, "app.example") && lists(hosts, "app"));
         assert!(!lists(hosts, "no.example") && !lists(hosts, "the") && !lists(hosts, "10.0.0.2"));
     }

@@ -60,14 +60,19 @@ impl Rules {
     /// # Errors
     /// [`RuleError`] if a rule is neither a domain nor an address.
     pub fn new(allow: &[String], deny: &[String]) -> Result<Self, RuleError> {
-        let parse = |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<_, _>>();
+        let parse =
+            |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<_, _>>();
         Ok(Self { allow: parse(allow)?, deny: parse(deny)?, allowed: Arc::default() })
     }
 
     /// Records the user's approval, for one port or for every port.
     pub(super) fn allow(&self, ask: &Ask, port: Option<u16>) {
         let mut allowed = self.allowed();
-        allowed.extend(ask.addresses.iter().map(|&address| Allowed { host: ask.host.clone(), address, port }));
+        allowed.extend(ask.addresses.iter().map(|&address| Allowed {
+            host: ask.host.clone(),
+            address,
+            port,
+        }));
     }
 
     /// The rule that denies this host or one of the addresses it resolves to.
@@ -77,7 +82,9 @@ impl Rules {
 
     /// Whether this host may be reached at this private address.
     pub(super) fn allows(&self, target: &Target, address: IpAddr) -> bool {
-        let is_allowed = |port| self.allowed().contains(&Allowed { host: target.host.to_string(), address, port });
+        let is_allowed = |port| {
+            self.allowed().contains(&Allowed { host: target.host.to_string(), address, port })
+        };
         self.allow.iter().any(|rule| rule.names(target, Some(address)))
             || is_allowed(None)
             || is_allowed(Some(target.port))
@@ -95,18 +102,23 @@ impl Rule {
             return Err(error("write the domain alone: it covers all names below it"));
         }
         if text.contains(['/', '@', '*', '?', '#', '\\']) || text != text.trim() {
-            return Err(error("write only a host, such as `example.com`, `example.com:8080` or `[::1]:8080`"));
+            return Err(error(
+                "write only a host, such as `example.com`, `example.com:8080` or `[::1]:8080`",
+            ));
         }
         let (host, port) = match text.rsplit_once(':') {
             // An IPv6 address without the brackets that a URL needs.
             _ if text.parse::<IpAddr>().is_ok() => (text, None),
-            Some((host, port)) if !port.ends_with(']') => {
-                (host, Some(port.parse().map_err(|_| error("the port must be a number from 0 to 65535"))?))
-            }
+            Some((host, port)) if !port.ends_with(']') => (
+                host,
+                Some(port.parse().map_err(|_| error("the port must be a number from 0 to 65535"))?),
+            ),
             _ => (text, None),
         };
-        let address = host.parse::<IpAddr>().ok().map(|address| Host::Address(address.to_canonical()));
-        let host = address.or_else(|| Host::parse(host)).ok_or_else(|| error("this is not a host"))?;
+        let address =
+            host.parse::<IpAddr>().ok().map(|address| Host::Address(address.to_canonical()));
+        let host =
+            address.or_else(|| Host::parse(host)).ok_or_else(|| error("this is not a host"))?;
         Ok(Self { host, port, text: text.to_owned() })
     }
 

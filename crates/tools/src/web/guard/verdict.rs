@@ -119,7 +119,9 @@ const MAX_REFUSED: usize = 32;
 impl Refusals {
     /// Counts one more refusal.
     pub(super) fn add(&mut self, host: &str, why: &RefusalReason) {
-        if let Some(known) = self.hosts.iter_mut().find(|known| known.host == host && known.why == *why) {
+        if let Some(known) =
+            self.hosts.iter_mut().find(|known| known.host == host && known.why == *why)
+        {
             known.times += 1;
         } else if self.hosts.len() < MAX_REFUSED {
             self.hosts.push(Refusal { host: host.to_owned(), why: why.clone(), times: 1 });

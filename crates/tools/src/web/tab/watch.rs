@@ -10,8 +10,9 @@ use tokio_util::sync::DropGuard;
 use crate::ask::SubjectGuard;
 use crate::web::browser::BrowserConnection;
 use crate::web::cdp::protocol::{
-    CloseTarget, DownloadWillBegin, HandleJavaScriptDialog, JavascriptDialogClosed, JavascriptDialogOpening,
-    RequestWillBeSent, TargetCrashed, TargetCreated, TargetInfo, WebSocketCreated,
+    CloseTarget, DownloadWillBegin, HandleJavaScriptDialog, JavascriptDialogClosed,
+    JavascriptDialogOpening, RequestWillBeSent, TargetCrashed, TargetCreated, TargetInfo,
+    WebSocketCreated,
 };
 use crate::web::cdp::{Client, Event, ListenerGuard};
 use crate::web::guard::Ledger;
@@ -88,7 +89,8 @@ impl Incidents {
 
     pub(super) fn descriptions(&self) -> Vec<String> {
         let state = self.state();
-        let more = (state.undescribed > 0).then(|| format!("{} more actions are not listed", state.undescribed));
+        let more = (state.undescribed > 0)
+            .then(|| format!("{} more actions are not listed", state.undescribed));
         state.described.iter().cloned().chain(more).collect()
     }
 
@@ -123,7 +125,10 @@ impl TabListener {
     pub(super) fn listen(self: Arc<Self>) -> [ListenerGuard; 2] {
         let (chrome, page) = (self.up.chrome.clone(), self.page.clone());
         let of_page = EndGuard(Arc::clone(&self));
-        [chrome.listen(move |event| self.hear_browser(event)), page.listen(move |event| of_page.0.hear_page(event))]
+        [
+            chrome.listen(move |event| self.hear_browser(event)),
+            page.listen(move |event| of_page.0.hear_page(event)),
+        ]
     }
 
     /// Handles an event of the browser, which may concern any tab.
@@ -177,7 +182,9 @@ impl TabListener {
             }
         }
         let page = self.page.clone();
-        self.up.runtime.spawn(async move { page.execute(HandleJavaScriptDialog { accept: leaving }).await });
+        self.up
+            .runtime
+            .spawn(async move { page.execute(HandleJavaScriptDialog { accept: leaving }).await });
     }
 
     fn download(&self, download: &DownloadWillBegin) {
@@ -185,7 +192,9 @@ impl TabListener {
         let is_ours = self.incidents.state().family.contains(&download.frame_id);
         if is_ours {
             let name = brief(&download.suggested_filename);
-            self.incidents.state().add_incident(format!("started a download of `{name}`, which was refused"));
+            self.incidents
+                .state()
+                .add_incident(format!("started a download of `{name}`, which was refused"));
             self.incidents.download.send_if_modified(|first| {
                 let is_first = first.is_none();
                 first.get_or_insert(name);
@@ -196,7 +205,9 @@ impl TabListener {
 
     /// Closes a window that the page opened. During a pause, it stays open until the tab closes.
     fn window(&self, opened: &TargetInfo) {
-        let is_ours = |state: &State| opened.opener_id.as_ref().is_some_and(|opener| state.family.contains(opener));
+        let is_ours = |state: &State| {
+            opened.opener_id.as_ref().is_some_and(|opener| state.family.contains(opener))
+        };
         {
             let mut state = self.incidents.state();
             if !is_ours(&state) || opened.r#type != "page" {
@@ -206,7 +217,10 @@ impl TabListener {
                 state.family.insert(opened.target_id.clone());
                 return;
             }
-            state.add_incident(format!("opened another window, which was closed: {:?}", brief(&opened.url)));
+            state.add_incident(format!(
+                "opened another window, which was closed: {:?}",
+                brief(&opened.url)
+            ));
         }
         close(&self.up, opened.target_id.clone());
     }

@@ -34,7 +34,10 @@ fn t_d10_a_file_changed_since_it_was_read_is_refused() {
             call(&bench, WriteFile::new(), json!({"path": "a", "content": "all new"})),
         ] {
             let error = refused.unwrap_err();
-            assert!(error.contains("a: the file has changed since it was last read: read it again"), "{error}");
+            assert!(
+                error.contains("a: the file has changed since it was last read: read it again"),
+                "{error}"
+            );
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), after);
         read(&bench, json!({"path": "a", "offset": 9})).unwrap();
@@ -72,7 +75,12 @@ fn t_d10_a_file_too_large_to_hash_is_compared_by_size_and_time() {
     assert_eq!((mark.hash.as_deref(), mark.size), (None, text.len() as u64));
     set_modified(&path, SystemTime::now() + Duration::from_secs(60));
     assert!(write(&bench, "a", "short").unwrap_err().contains("has changed since"));
-    assert!(read(&bench, json!({"path": "a"})).unwrap().output.contains("the file has 13500000 lines; continue with"));
+    assert!(
+        read(&bench, json!({"path": "a"}))
+            .unwrap()
+            .output
+            .contains("the file has 13500000 lines; continue with")
+    );
     write(&bench, "a", "short").unwrap();
 }
 
@@ -122,11 +130,13 @@ fn t_d10_edits_of_one_file_at_once_all_land() {
                 (tool, input)
             })
             .collect();
-        let calls: Vec<_> = judged.into_iter().map(|(tool, input)| bench.start(tool, input)).collect();
+        let calls: Vec<_> =
+            judged.into_iter().map(|(tool, input)| bench.start(tool, input)).collect();
         for called in calls {
             called.wait().result.unwrap();
         }
-        let expected: String = (0..count).map(|line| format!("line ({line})\r\nand more\r\n")).collect();
+        let expected: String =
+            (0..count).map(|line| format!("line ({line})\r\nand more\r\n")).collect();
         assert_eq!(fs::read_to_string(bench.root().join(&name)).unwrap(), expected);
     }
 }

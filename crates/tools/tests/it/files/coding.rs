@@ -51,12 +51,19 @@ fn m_e7_an_edit_keeps_encoding_byte_order_mark_and_line_ends() {
         let details = intent(&bench, &EditFile::new(), &input).unwrap().details.unwrap();
         assert!(details.starts_with(&format!("Encoding: {name}\n\n--- a\n")), "{details}");
         let wrote = edit(&bench, input).unwrap().wrote;
-        assert_eq!((fs::read(&path).unwrap(), wrote[0].size), (new.clone(), new.len() as u64), "{name}");
+        assert_eq!(
+            (fs::read(&path).unwrap(), wrote[0].size),
+            (new.clone(), new.len() as u64),
+            "{name}"
+        );
 
         // Replacing the whole file keeps its form.
         let input = with(json!({"path": "a", "content": "one é\ntwo\n"}), encoding);
         let said = judge_and_call(&bench, WriteFile::new(), input).unwrap().output;
-        assert_eq!(said, format!("wrote a ({} bytes in {name}, CRLF line endings kept)", old.len()));
+        assert_eq!(
+            said,
+            format!("wrote a ({} bytes in {name}, CRLF line endings kept)", old.len())
+        );
         assert_eq!(fs::read(&path).unwrap(), old, "{name}");
     }
     // A byte order mark of UTF-8 does not make another encoding.
@@ -87,18 +94,27 @@ fn m_e7_the_error_for_a_non_text_file_has_a_hint() {
     let path = bench.root().join("a");
     let odd = [&utf16("\u{feff}ab", u16::to_le_bytes)[..], b"c"].concat();
     for (bytes, encoding, told) in [
-        (&b"gr\xfc\xdfe"[..], None, "a: the file is not UTF-8 and has no byte order mark: set its encoding"),
+        (
+            &b"gr\xfc\xdfe"[..],
+            None,
+            "a: the file is not UTF-8 and has no byte order mark: set its encoding",
+        ),
         (b"gr\xfc\xdfe", Some("utf-8"), "a: the file is not valid UTF-8: set another encoding"),
         (b"gr\xfc\xdfe", Some("utf-9"), "unknown encoding `utf-9`: use one such as"),
         (b"a\0b", None, "a: the file is binary (3 bytes"),
         (b"a\0b", Some("latin1"), "a: the file is binary (3 bytes"),
         (b"a\0b", Some("utf-16le"), "a: the file is not valid UTF-16LE"),
         (&odd, None, "a: the file is not valid UTF-16LE"),
-        (&odd[..4], Some("utf-16be"), "a: the file has the byte order mark of UTF-16LE, not UTF-16BE: leave"),
+        (
+            &odd[..4],
+            Some("utf-16be"),
+            "a: the file has the byte order mark of UTF-16LE, not UTF-16BE: leave",
+        ),
         (b"\xff\xfe\x00\xd8", None, "a: the file is not valid UTF-16LE"),
     ] {
         fs::write(&path, bytes).unwrap();
-        let error = call(&bench, EditFile::new(), with(replace("a", "a", "b"), encoding)).unwrap_err();
+        let error =
+            call(&bench, EditFile::new(), with(replace("a", "a", "b"), encoding)).unwrap_err();
         assert!(error.contains(told), "{bytes:?} {encoding:?}: {error}");
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
@@ -108,7 +124,10 @@ fn m_e7_the_error_for_a_non_text_file_has_a_hint() {
         let error = edit(&bench, with(replace("a", "b", character), Some(encoding))).unwrap_err();
         assert!(error.contains(&format!("`{character}` (U+")), "{error}");
         let content = with(json!({"path": "new", "content": character}), Some(encoding));
-        assert_eq!(judge_and_call(&bench, WriteFile::new(), content).unwrap_err(), error.replacen('a', "new", 1));
+        assert_eq!(
+            judge_and_call(&bench, WriteFile::new(), content).unwrap_err(),
+            error.replacen('a', "new", 1)
+        );
         assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1);
     }
     // A text in UTF-8 is not mixed with another encoding.
@@ -124,12 +143,17 @@ fn m_e7_the_error_for_a_non_text_file_has_a_hint() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "é y");
     fs::write(&path, b"gr\xfc\xdfe\n").unwrap();
     let shown = read(&bench, json!({"path": "a"})).unwrap().output;
-    assert!(shown.contains("the file is not UTF-8") && shown.contains("set its encoding"), "{shown}");
+    assert!(
+        shown.contains("the file is not UTF-8") && shown.contains("set its encoding"),
+        "{shown}"
+    );
     let error = read(&bench, json!({"path": "a", "encoding": "utf-9"})).unwrap_err();
     assert!(error.contains("unknown encoding `utf-9`"), "{error}");
     fs::write(&path, &odd[..4]).unwrap();
     assert!(
-        read(&bench, json!({"path": "a", "encoding": "latin1"})).unwrap_err().contains("byte order mark of UTF-16LE")
+        read(&bench, json!({"path": "a", "encoding": "latin1"}))
+            .unwrap_err()
+            .contains("byte order mark of UTF-16LE")
     );
 }
 
@@ -160,11 +184,18 @@ fn m_e7_write_file_does_not_replace_a_file_that_can_not_be_shown() {
             fs::write(&path, bytes).unwrap();
             let error = write(&bench, "a", "text").unwrap_err();
             assert!(error.starts_with("a: the file is ") && error.contains("set "), "{error}");
-            assert!(error.ends_with("; to replace the file, remove it with a command first"), "{error}");
+            assert!(
+                error.ends_with("; to replace the file, remove it with a command first"),
+                "{error}"
+            );
             assert_eq!(fs::read(&path).unwrap(), bytes, "{mode}");
         }
         fs::File::create(&path).unwrap().set_len(64 * 1024 * 1024 + 1).unwrap();
-        assert!(write(&bench, "a", "text").unwrap_err().contains("more than 64 MiB; to replace the file"));
+        assert!(
+            write(&bench, "a", "text")
+                .unwrap_err()
+                .contains("more than 64 MiB; to replace the file")
+        );
         fs::write(&path, latin).unwrap();
         let input = json!({"path": "a", "content": "groß", "encoding": "windows-1252"});
         judge_and_call(&bench, WriteFile::new(), input).unwrap();
@@ -175,7 +206,12 @@ fn m_e7_write_file_does_not_replace_a_file_that_can_not_be_shown() {
     fs::write(bench.root().join("a"), latin).unwrap();
     let input = json!({"path": "a", "content": "text"});
     let asked = intent(&bench, &WriteFile::new(), &input).unwrap();
-    assert!(asked.details.unwrap().starts_with("The current content is not shown: the file is not UTF-8"));
+    assert!(
+        asked
+            .details
+            .unwrap()
+            .starts_with("The current content is not shown: the file is not UTF-8")
+    );
     assert_eq!((asked.message.as_str(), asked.always), ("Replace this file?", None));
     judge_and_call(&bench, WriteFile::new(), input).unwrap();
     assert_eq!(fs::read(bench.root().join("a")).unwrap(), b"text");

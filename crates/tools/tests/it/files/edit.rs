@@ -29,14 +29,16 @@ fn edited(before: &str, old: &str, new: &str) -> String {
 }
 
 fn edits(edits: &[(&str, &str)]) -> Value {
-    let edits: Vec<_> = edits.iter().map(|(old, new)| json!({ "old_string": old, "new_string": new })).collect();
+    let edits: Vec<_> =
+        edits.iter().map(|(old, new)| json!({ "old_string": old, "new_string": new })).collect();
     json!({ "path": "a", "edits": edits })
 }
 
 #[test]
 fn m_e7_several_edits_are_made_one_after_the_other() {
     let bench = with("one\ntwo\nthree\n");
-    let outcome = edit(&bench, edits(&[("one", "1"), ("1\ntwo", "1\n2"), ("three\n", "3")])).unwrap();
+    let outcome =
+        edit(&bench, edits(&[("one", "1"), ("1\ntwo", "1\n2"), ("three\n", "3")])).unwrap();
     assert_eq!(text(&bench), "1\n2\n3");
     assert_eq!(outcome.output, "edited a: lines 1 to 3");
     assert_eq!((outcome.wrote[0].path.as_str(), outcome.wrote[0].size), ("a", 5));
@@ -60,7 +62,10 @@ fn m_e7_edits_apply_all_or_none_with_a_reason() {
     let before = "fn a() {\n    one();\n}\n\nfn b() {\n    one();\n}\n";
     let bench = with(before);
     for (input, told) in [
-        (replace("a", "one();", "two();"), "old_string occurs 2 times, on lines 2, 6: add surrounding lines"),
+        (
+            replace("a", "one();", "two();"),
+            "old_string occurs 2 times, on lines 2, 6: add surrounding lines",
+        ),
         (replace("a", "three", "3"), "a: old_string was not found"),
         (
             replace("a", "fn b() {\n\tone();\n}", ""),
@@ -89,24 +94,33 @@ fn m_e7_edits_apply_all_or_none_with_a_reason() {
     }
     let many = with(&"x\n".repeat(100));
     let error = edit(&many, replace("a", "x", "y")).unwrap_err();
-    assert!(error.contains("more than 10 times, on lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:"), "{error}");
+    assert!(
+        error.contains("more than 10 times, on lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:"),
+        "{error}"
+    );
     let overlapping = with("aaa");
     assert!(edit(&overlapping, replace("a", "aa", "b")).unwrap_err().contains("2 times"));
 }
 
 #[test]
 fn an_edit_over_the_limits_is_refused_without_an_ask() {
-    let all = |old: &str, new: &str| json!({ "old_string": old, "new_string": new, "replace_all": true });
+    let all =
+        |old: &str, new: &str| json!({ "old_string": old, "new_string": new, "replace_all": true });
     let bench = with(&"x".repeat(20_000));
-    let error = edit(&bench, json!({ "path": "a", "edits": [all("x", &"x".repeat(4_096))] })).unwrap_err();
+    let error =
+        edit(&bench, json!({ "path": "a", "edits": [all("x", &"x".repeat(4_096))] })).unwrap_err();
     assert!(error.contains("a: the result would be larger than 64 MiB"), "{error}");
     // Also with the line ends of the text.
     let bench = with(&"x\r\n".repeat(20_000));
-    let error = edit(&bench, json!({ "path": "a", "edits": [all("x", &"\n".repeat(2_048))] })).unwrap_err();
+    let error =
+        edit(&bench, json!({ "path": "a", "edits": [all("x", &"\n".repeat(2_048))] })).unwrap_err();
     assert!(error.contains("a: the result would be larger than 64 MiB"), "{error}");
     let bench = with(&"x".repeat(250_001));
     let error = edit(&bench, json!({ "path": "a", "edits": [all("x", "y")] })).unwrap_err();
-    assert!(error.contains("a: old_string occurs more than 250000 times: split the edit"), "{error}");
+    assert!(
+        error.contains("a: old_string occurs more than 250000 times: split the edit"),
+        "{error}"
+    );
     let bench = with(&"x".repeat(250_000));
     edit(&bench, json!({ "path": "a", "edits": [all("x", "y")] })).unwrap();
     assert_eq!(text(&bench), "y".repeat(250_000));
@@ -115,8 +129,10 @@ fn an_edit_over_the_limits_is_refused_without_an_ask() {
 #[test]
 fn multiplying_edits_stop_at_the_largest_file_size() {
     let bench = with("x");
-    let by_4096 = json!({ "old_string": "x", "new_string": "x".repeat(4_096), "replace_all": true });
-    let error = edit(&bench, json!({ "path": "a", "edits": [by_4096, by_4096, by_4096] })).unwrap_err();
+    let by_4096 =
+        json!({ "old_string": "x", "new_string": "x".repeat(4_096), "replace_all": true });
+    let error =
+        edit(&bench, json!({ "path": "a", "edits": [by_4096, by_4096, by_4096] })).unwrap_err();
     assert!(error.contains("a: edit 3 of 3: the result would be larger than 64 MiB"), "{error}");
     assert_eq!(text(&bench), "x");
 }
@@ -133,9 +149,15 @@ fn m_e7_line_ends_byte_order_mark_and_mode_are_kept() {
     // A string with carriage returns is taken literally.
     assert_eq!(edited("a\r\nb\r\n", "a\r\n", "a\n"), "a\nb\r\n");
     assert_eq!(edited("a\nb\n", "a\n", "a\r\n"), "a\r\nb\n");
-    assert!(edit(&with("a\nb\n"), replace("a", "a\r\nb", "x")).unwrap_err().contains("only in white space"));
+    assert!(
+        edit(&with("a\nb\n"), replace("a", "a\r\nb", "x"))
+            .unwrap_err()
+            .contains("only in white space")
+    );
 
-    for (mode, kept) in [(0o640, 0o640), (0o755, 0o755), (0o600, 0o600), (0o1644, 0o1644), (0o666, 0o666)] {
+    for (mode, kept) in
+        [(0o640, 0o640), (0o755, 0o755), (0o600, 0o600), (0o1644, 0o1644), (0o666, 0o666)]
+    {
         let bench = with("text");
         let path = bench.root().join("a");
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
@@ -154,7 +176,10 @@ fn m_e7_a_file_that_runs_with_its_owners_rights_is_not_edited() {
         let error = edit(&bench, replace("a", "text", "other")).unwrap_err();
         assert!(error.contains("set-user-ID or set-group-ID"), "{error}");
         let file = fs::metadata(&path).unwrap();
-        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), file.mode() & 0o7777), ("text", mode));
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap().as_str(), file.mode() & 0o7777),
+            ("text", mode)
+        );
     }
 }
 
@@ -164,14 +189,16 @@ fn m_e7_a_file_with_capabilities_is_not_edited() {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
     const CAPABILITY: &str = "security.capability";
     // CAP_NET_BIND_SERVICE, permitted and effective, in the kernel's format.
-    let value: Vec<u8> = [0x0200_0001_u32, 1 << 10, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
+    let value: Vec<u8> =
+        [0x0200_0001_u32, 1 << 10, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     let bench = with("text");
     let path = bench.root().join("a");
     if let Err(error) = setxattr(&path, CAPABILITY, &value, XattrFlags::empty()) {
         println!("skipped: a file can't be given capabilities here: {error}");
         return;
     }
-    let written = judge_and_call(&bench, WriteFile::new(), json!({"path": "a", "content": "other"}));
+    let written =
+        judge_and_call(&bench, WriteFile::new(), json!({"path": "a", "content": "other"}));
     for error in [edit(&bench, replace("a", "text", "other")), written].map(Result::unwrap_err) {
         assert!(error.contains("it has capabilities") && error.contains("setcap -r"), "{error}");
     }
@@ -186,7 +213,11 @@ fn a_file_that_is_not_text_is_not_edited() {
     fs::write(bench.root().join("latin"), b"gr\xfc\xdfe\n").unwrap();
     fs::write(bench.root().join("zero"), "a\0b").unwrap();
     fs::File::create(bench.root().join("huge")).unwrap().set_len(1 << 40).unwrap();
-    assert!(edit(&bench, replace("latin", "gr", "GR")).unwrap_err().contains("latin: the file is not UTF-8"));
+    assert!(
+        edit(&bench, replace("latin", "gr", "GR"))
+            .unwrap_err()
+            .contains("latin: the file is not UTF-8")
+    );
     assert!(edit(&bench, replace("zero", "a", "b")).unwrap_err().contains("binary"));
     assert!(edit(&bench, replace("huge", "a", "b")).unwrap_err().contains("more than 64 MiB"));
     assert_eq!(fs::read(bench.root().join("latin")).unwrap(), b"gr\xfc\xdfe\n");
@@ -210,7 +241,11 @@ fn m_e7_protected_files_ask_every_time() {
         let file = bench.root().join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "one\n").unwrap();
-        assert_eq!(intent(&bench, &EditFile::new(), &replace(path, "one", "two")).unwrap().always, None, "{path}");
+        assert_eq!(
+            intent(&bench, &EditFile::new(), &replace(path, "one", "two")).unwrap().always,
+            None,
+            "{path}"
+        );
         let written = json!({ "path": path, "content": "two" });
         assert_eq!(intent(&bench, &WriteFile::new(), &written).unwrap().always, None, "{path}");
     }
@@ -226,14 +261,17 @@ fn any_text() -> impl Strategy<Value = String> {
         Just(vec!["\n", "\r\n"]),
         Just(vec!["\r\n", "\n", "\n", "\r"]),
     ];
-    (prop::collection::vec(words(), 1..12), ends, any::<bool>(), any::<bool>()).prop_map(|(words, ends, mark, open)| {
-        let ends = ends.into_iter().cycle();
-        let mut text: String = words.into_iter().zip(ends).flat_map(|(word, end)| [word, end]).collect();
-        if open {
-            text.push('z');
-        }
-        if mark { format!("\u{feff}{text}") } else { text }
-    })
+    (prop::collection::vec(words(), 1..12), ends, any::<bool>(), any::<bool>()).prop_map(
+        |(words, ends, mark, open)| {
+            let ends = ends.into_iter().cycle();
+            let mut text: String =
+                words.into_iter().zip(ends).flat_map(|(word, end)| [word, end]).collect();
+            if open {
+                text.push('z');
+            }
+            if mark { format!("\u{feff}{text}") } else { text }
+        },
+    )
 }
 
 /// The text as `read_file` shows it to a model.
@@ -305,7 +343,11 @@ fn t_d10_a_reader_sees_the_text_before_or_after() {
         });
         while !writer.is_finished() {
             let seen = fs::read(&path).unwrap();
-            assert!(seen == one.as_bytes() || seen == other.as_bytes(), "a part of {} bytes", seen.len());
+            assert!(
+                seen == one.as_bytes() || seen == other.as_bytes(),
+                "a part of {} bytes",
+                seen.len()
+            );
         }
     });
     assert!(read(&bench, json!({"path": "a"})).unwrap().output.contains("longer than"));

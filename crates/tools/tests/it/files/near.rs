@@ -64,7 +64,11 @@ fn m_e7_every_part_of_a_missing_path_is_compared() {
     fs::write(bench.root().join("My\u{a0}Docs/In/a"), "x").unwrap();
     for (asked, shown, differs) in [
         ("My Docs/In/a", r"My\u00a0Docs/In/a", "a no-break space (U+00A0)"),
-        ("My Docs/in/A", r"My\u00a0Docs/In/a", "a no-break space (U+00A0) and upper and lower case"),
+        (
+            "My Docs/in/A",
+            r"My\u00a0Docs/In/a",
+            "a no-break space (U+00A0) and upper and lower case",
+        ),
         ("My Docs/other", r"My\u00a0Docs", "a no-break space (U+00A0)"),
         ("My\u{a0}Docs/in/other", r"My\u00a0Docs/In", "upper and lower case"),
     ] {
@@ -84,7 +88,9 @@ fn m_e7_every_part_of_a_missing_path_is_compared() {
     }
     let error = call(&bench, ReadFile::new(), json!({"path": "x y"})).unwrap_err();
     assert_eq!(error.matches("there is \"").count(), 3, "{error}");
-    assert!(!call(&bench, ReadFile::new(), json!({"path": "z"})).unwrap_err().contains("there is \""));
+    assert!(
+        !call(&bench, ReadFile::new(), json!({"path": "z"})).unwrap_err().contains("there is \"")
+    );
 }
 
 #[test]
@@ -94,7 +100,12 @@ fn m_e7_write_file_creates_no_folder_next_to_a_similar_one() {
         fs::create_dir(bench.root().join("My\u{a0}Docs")).unwrap();
         let error = write(&bench, "My Docs/sub/a", "text").unwrap_err();
         let near = r#"no such folder; there is "My\u00a0Docs", which differs by a no-break space (U+00A0)"#;
-        assert_eq!(error, format!("My Docs/sub/a: {near}: write there, or create the folder with a command first"));
+        assert_eq!(
+            error,
+            format!(
+                "My Docs/sub/a: {near}: write there, or create the folder with a command first"
+            )
+        );
         assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1);
         fs::create_dir(bench.root().join("My Docs")).unwrap();
         write(&bench, "My Docs/sub/a", "text").unwrap();
@@ -103,7 +114,10 @@ fn m_e7_write_file_creates_no_folder_next_to_a_similar_one() {
             write(&bench, "My Docs/sub/A", "text").unwrap().output,
             "wrote My Docs/sub/A (4 bytes); there is \"My Docs/sub/a\", which differs by upper and lower case"
         );
-        assert_eq!(write(&bench, "My Docs/sub/A", "text").unwrap().output, "wrote My Docs/sub/A (4 bytes)");
+        assert_eq!(
+            write(&bench, "My Docs/sub/A", "text").unwrap().output,
+            "wrote My Docs/sub/A (4 bytes)"
+        );
     }
 }
 
@@ -121,6 +135,7 @@ fn t_d1_hints_name_only_paths_readable_without_an_ask() {
             assert!(!error.contains("there is \""), "{error}");
         }
     }
-    let written = judge_and_call(&bench, WriteFile::new(), json!({"path": "secret a/b", "content": "x"}));
+    let written =
+        judge_and_call(&bench, WriteFile::new(), json!({"path": "secret a/b", "content": "x"}));
     assert_eq!(written.unwrap().output, "wrote secret a/b (1 bytes)");
 }

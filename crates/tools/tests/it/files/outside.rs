@@ -36,7 +36,8 @@ impl OutsideWorkspace {
             fs::write(place.join("folder/file"), &text).unwrap();
         }
         // The mode that allows the most without asking.
-        let bench = Bench::within(root).policy(Policy::new(PolicyMode::Edits, &PolicyRules::default(), None).unwrap());
+        let bench = Bench::within(root)
+            .policy(Policy::new(PolicyMode::Edits, &PolicyRules::default(), None).unwrap());
         Self { bench, outside, _folder: folder }
     }
 
@@ -50,12 +51,17 @@ impl OutsideWorkspace {
 
     /// Handles a call like a session in which every ask is denied: judges it, and runs it if it is
     /// allowed.
-    fn run_without_ask<T: Tool + 'static>(&self, tool: T, input: &Value) -> Option<Result<String, String>> {
+    fn run_without_ask<T: Tool + 'static>(
+        &self,
+        tool: T,
+        input: &Value,
+    ) -> Option<Result<String, String>> {
         let intent = match tool.intent(input, self.bench.workspace()) {
             Ok(intent) => intent,
             Err(error) => return Some(Err(error.to_string())),
         };
-        let judgement = self.bench.workspace().policy().judge(tool.name(), &intent.acts, self.root());
+        let judgement =
+            self.bench.workspace().policy().judge(tool.name(), &intent.acts, self.root());
         (judgement.verdict == Verdict::Allow)
             .then(|| call(&self.bench, tool, input.clone()).map(|outcome| outcome.output))
     }
@@ -65,9 +71,15 @@ impl OutsideWorkspace {
         let edit = |old: &str| json!({"path": path, "old_string": old, "new_string": "PWNED"});
         vec![
             ("read_file", self.run_without_ask(ReadFile::new(), &json!({ "path": path }))),
-            ("write_file", self.run_without_ask(WriteFile::new(), &json!({"path": path, "content": "PWNED"}))),
+            (
+                "write_file",
+                self.run_without_ask(WriteFile::new(), &json!({"path": path, "content": "PWNED"})),
+            ),
             // An error about the text of an unreadable file would reveal the text.
-            ("edit_file", self.run_without_ask(EditFile::new(), &edit("outside_is_none _of_its_business"))),
+            (
+                "edit_file",
+                self.run_without_ask(EditFile::new(), &edit("outside_is_none _of_its_business")),
+            ),
             ("edit_file", self.run_without_ask(EditFile::new(), &edit(SECRET))),
             ("list_dir", self.run_without_ask(ListDir::new(), &json!({"path": path, "depth": 5}))),
             ("glob", self.run_without_ask(Glob::new(), &json!({"path": path, "pattern": "**"}))),
@@ -169,7 +181,9 @@ fn t_d1_no_path_leads_outside_without_an_ask() {
         world.check(path);
     }
     // Paths that lead back inside are read and written there.
-    for path in ["same/file", "same/folder/../file", "up/w/file", &format!("/proc/self/root{root}/file")] {
+    for path in
+        ["same/file", "same/folder/../file", "up/w/file", &format!("/proc/self/root{root}/file")]
+    {
         fs::write(world.root().join("file"), "inside\n").unwrap();
         let read = world.run_without_ask(ReadFile::new(), &json!({ "path": path }));
         assert_eq!(read, Some(Ok("     1\tinside\n".to_owned())), "{path}");
@@ -258,7 +272,8 @@ fn t_d1_a_folder_replaced_by_a_link_is_not_followed() {
                 }
             }
             // Also from the folder above.
-            let found = world.run_without_ask(Grep::new(), &json!({"pattern": "."})).unwrap().unwrap();
+            let found =
+                world.run_without_ask(Grep::new(), &json!({"pattern": "."})).unwrap().unwrap();
             assert!(!found.contains(SECRET), "{found}");
         }
     });

@@ -14,11 +14,17 @@ fn lines_are_numbered_and_ranges_reported() {
     let bench = Bench::new();
     fs::write(bench.root().join("a"), "one\ntwo\r\nthree").unwrap();
     let outcome = read(&bench, json!({"path": "a"})).unwrap();
-    assert_eq!(outcome.output, "     1\tone\n     2\ttwo\n     3\tthree\n[some of these lines end in CRLF]\n");
+    assert_eq!(
+        outcome.output,
+        "     1\tone\n     2\ttwo\n     3\tthree\n[some of these lines end in CRLF]\n"
+    );
     let metadata = fs::metadata(bench.root().join("a")).unwrap();
     let mark = &outcome.read[0];
     assert_eq!((mark.path.as_str(), mark.size), ("a", 14));
-    assert_eq!(mark.modified, u64::try_from(metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec()).unwrap());
+    assert_eq!(
+        mark.modified,
+        u64::try_from(metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec()).unwrap()
+    );
 
     let outcome = read(&bench, json!({"path": "a", "offset": 2, "limit": 1})).unwrap();
     assert_eq!(
@@ -27,8 +33,13 @@ fn lines_are_numbered_and_ranges_reported() {
     );
     let outcome = read(&bench, json!({"path": "a", "offset": 3, "limit": 1})).unwrap();
     assert_eq!(outcome.output, "     3\tthree\n");
-    assert_eq!(read(&bench, json!({"path": "a", "offset": 4})).unwrap().output, "[the file has 3 lines]\n");
-    assert!(read(&bench, json!({"path": "a", "offset": 0})).unwrap_err().contains("must be at least 1"));
+    assert_eq!(
+        read(&bench, json!({"path": "a", "offset": 4})).unwrap().output,
+        "[the file has 3 lines]\n"
+    );
+    assert!(
+        read(&bench, json!({"path": "a", "offset": 0})).unwrap_err().contains("must be at least 1")
+    );
     fs::write(bench.root().join("empty"), "").unwrap();
     assert_eq!(read(&bench, json!({"path": "empty"})).unwrap().output, "[the file is empty]\n");
     fs::write(bench.root().join("open"), "a\nb\r").unwrap();

@@ -72,7 +72,10 @@ fn m_e7_grep_shows_lines_files_or_counts_in_order() {
     let expected = ".env\n1: needle=1\n\n.hidden/x\n1: needle\n\nkeep.log\n1: needle\n\nsrc/main.rs\n2:     needle();\n5: fn \
                     needle() {}\n\n[1 binary file skipped]\n";
     assert_eq!(found, expected);
-    let found = grep(&bench, json!({"pattern": "needle", "case_insensitive": true, "output": "files", "path": "src"}));
+    let found = grep(
+        &bench,
+        json!({"pattern": "needle", "case_insensitive": true, "output": "files", "path": "src"}),
+    );
     assert_eq!(found, "src/lib/deep.rs\nsrc/main.rs\n");
     let found = grep(&bench, json!({"pattern": "needle", "output": "count", "glob": "*.rs"}));
     assert_eq!(found, "src/main.rs: 2\n");
@@ -83,11 +86,17 @@ fn m_e7_grep_shows_lines_files_or_counts_in_order() {
     assert_eq!(found, "target/out\n1: needle\n");
     let found = grep(&bench, json!({"pattern": "needle", "path": "target", "output": "files"}));
     assert_eq!(found, "target/out\n");
-    assert_eq!(grep(&bench, json!({"pattern": "no such thing", "path": "src"})), "[nothing found]\n");
+    assert_eq!(
+        grep(&bench, json!({"pattern": "no such thing", "path": "src"})),
+        "[nothing found]\n"
+    );
     let found = grep(&bench, json!({"pattern": "^fn needle", "context": 1, "path": "src"}));
     assert_eq!(found, "src/main.rs\n4- \n5: fn needle() {}\n");
     let found = grep(&bench, json!({"pattern": r"main\(|\{\}$", "context": 1, "path": "src"}));
-    assert_eq!(found, "src/main.rs\n1: fn main() {\n2-     needle();\n--\n4- \n5: fn needle() {}\n");
+    assert_eq!(
+        found,
+        "src/main.rs\n1: fn main() {\n2-     needle();\n--\n4- \n5: fn needle() {}\n"
+    );
 }
 
 #[test]
@@ -107,7 +116,10 @@ fn m_e7_gitignore_counts_in_a_repository() {
     assert_eq!(files(), "inner/x\n");
     fs::remove_dir(bench.root().join("inner/.git")).unwrap();
     assert_eq!(files(), "[nothing found]\n");
-    assert_eq!(grep(&bench, json!({"pattern": "needle", "output": "files", "path": "inner"})), "[nothing found]\n");
+    assert_eq!(
+        grep(&bench, json!({"pattern": "needle", "output": "files", "path": "inner"})),
+        "[nothing found]\n"
+    );
 }
 
 #[test]
@@ -118,13 +130,18 @@ fn m_e7_limits_are_reported_and_results_are_deterministic() {
     }
     let first = grep(&bench, json!({"pattern": "needle"}));
     assert!(first.starts_with("0/000\n1: needle\n2: needle\n\n0/007\n"), "{first}");
-    assert!(first.ends_with("\n[the first 200 matches; there may be more: use a narrower pattern, path or glob]\n"));
+    assert!(first.ends_with(
+        "\n[the first 200 matches; there may be more: use a narrower pattern, path or glob]\n"
+    ));
     assert_eq!(first.matches(": needle").count(), 200);
     for _ in 0..rounds(20, 500) {
         assert_eq!(grep(&bench, json!({"pattern": "needle"})), first);
     }
     let odd = grep(&bench, json!({"pattern": "needle", "limit": 3}));
-    assert!(odd.starts_with("0/000\n1: needle\n2: needle\n\n0/007\n1: needle\n\n[the first 3 matches"), "{odd}");
+    assert!(
+        odd.starts_with("0/000\n1: needle\n2: needle\n\n0/007\n1: needle\n\n[the first 3 matches"),
+        "{odd}"
+    );
     let files = grep(&bench, json!({"pattern": "needle", "limit": 2, "output": "files"}));
     assert!(files.starts_with("0/000\n0/007\n\n[the first 2 files"), "{files}");
     let count = grep(&bench, json!({"pattern": "needle", "limit": 9999, "output": "count"}));
@@ -138,11 +155,14 @@ fn m_e7_limits_are_reported_and_results_are_deterministic() {
 
 #[test]
 fn m_e7_long_lines_are_cut_around_the_match() {
-    let bench = with(&[("a", &format!("{}needle{}\nneedle\n", "漢".repeat(2_000), "é".repeat(3_000)))]);
+    let bench =
+        with(&[("a", &format!("{}needle{}\nneedle\n", "漢".repeat(2_000), "é".repeat(3_000)))]);
     let found = grep(&bench, json!({"pattern": "needle"}));
     let line = found.lines().nth(1).unwrap();
     assert!(
-        line.starts_with("1: …漢") && line.contains("漢needleé") && line.ends_with("é… (cut: 12006 bytes)"),
+        line.starts_with("1: …漢")
+            && line.contains("漢needleé")
+            && line.ends_with("é… (cut: 12006 bytes)"),
         "{line}"
     );
     assert!(line.len() < 560 && !line.contains('\u{fffd}'));
@@ -164,11 +184,24 @@ fn an_invalid_search_names_the_reason() {
         let error = call(&bench, Grep::new(), input.clone()).unwrap_err();
         assert!(error.contains(told), "{input}: {error}");
     }
-    assert!(call(&bench, Glob::new(), json!({"pattern": "../*"})).unwrap_err().contains("can't contain `..`"));
-    assert!(call(&bench, Glob::new(), json!({"pattern": "*", "path": "a"})).unwrap_err().contains("Not a directory"));
-    assert!(call(&bench, ListDir::new(), json!({"path": "a"})).unwrap_err().contains("Not a directory"));
+    assert!(
+        call(&bench, Glob::new(), json!({"pattern": "../*"}))
+            .unwrap_err()
+            .contains("can't contain `..`")
+    );
+    assert!(
+        call(&bench, Glob::new(), json!({"pattern": "*", "path": "a"}))
+            .unwrap_err()
+            .contains("Not a directory")
+    );
+    assert!(
+        call(&bench, ListDir::new(), json!({"path": "a"})).unwrap_err().contains("Not a directory")
+    );
     assert!(call(&bench, ListDir::new(), json!({"depth": 0})).is_err());
-    assert!(intent(&bench, &Grep::new(), &json!({"pattern": "("})).is_err(), "an invalid pattern raises no ask");
+    assert!(
+        intent(&bench, &Grep::new(), &json!({"pattern": "("})).is_err(),
+        "an invalid pattern raises no ask"
+    );
 }
 
 #[test]
@@ -179,8 +212,14 @@ fn m_e7_glob_lists_the_newest_files_first() {
         let file = fs::File::options().write(true).open(bench.root().join(path)).unwrap();
         file.set_modified(now - Duration::from_secs(age)).unwrap();
     }
-    assert_eq!(glob(&bench, json!({"pattern": "*.{rs,log}"})), "src/lib/deep.rs\nkeep.log\nsrc/main.rs\n");
-    assert_eq!(glob(&bench, json!({"pattern": "*.rs", "path": "src"})), "src/lib/deep.rs\nsrc/main.rs\n");
+    assert_eq!(
+        glob(&bench, json!({"pattern": "*.{rs,log}"})),
+        "src/lib/deep.rs\nkeep.log\nsrc/main.rs\n"
+    );
+    assert_eq!(
+        glob(&bench, json!({"pattern": "*.rs", "path": "src"})),
+        "src/lib/deep.rs\nsrc/main.rs\n"
+    );
     assert_eq!(glob(&bench, json!({"pattern": "src/*.rs"})), "src/main.rs\n");
     assert_eq!(glob(&bench, json!({"pattern": "target/**"})), "[nothing found]\n");
     for file in 0..250 {
@@ -188,7 +227,10 @@ fn m_e7_glob_lists_the_newest_files_first() {
     }
     let found = glob(&bench, json!({"pattern": "many/*"}));
     assert_eq!(found.lines().count(), 201);
-    assert!(found.ends_with("[50 more, changed earlier: use a narrower pattern or path]\n"), "{found}");
+    assert!(
+        found.ends_with("[50 more, changed earlier: use a narrower pattern or path]\n"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -201,7 +243,10 @@ fn m_e7_list_dir_shows_a_tree() {
     let listed = list(&bench, json!({"path": "src", "depth": 9}));
     assert_eq!(listed, "lib/\n  deep.rs\nmain.rs\n");
     let listed = list(&bench, json!({"depth": 2}));
-    assert!(listed.contains(".git/ (ignored, not entered)\n") && listed.contains("target/ (ignored, not entered)\n"));
+    assert!(
+        listed.contains(".git/ (ignored, not entered)\n")
+            && listed.contains("target/ (ignored, not entered)\n")
+    );
     assert!(listed.contains("src/\n  lib/\n  main.rs\n"), "{listed}");
     assert_eq!(list(&bench, json!({"path": "target"})), "out\n");
     fs::create_dir(bench.root().join("empty")).unwrap();
@@ -211,7 +256,9 @@ fn m_e7_list_dir_shows_a_tree() {
     }
     let listed = list(&bench, json!({"path": "wide", "depth": 2}));
     assert_eq!(listed.lines().count(), 1_001);
-    assert!(listed.ends_with("[the first 1000 entries; there are more: list a folder below, or use a lower depth]\n"));
+    assert!(listed.ends_with(
+        "[the first 1000 entries; there are more: list a folder below, or use a lower depth]\n"
+    ));
     assert!(listed.contains("\n599\n"), "the upper level is complete");
 }
 
@@ -223,7 +270,8 @@ fn rules(ask: &[&str], deny: &[&str]) -> Policy {
 
 #[test]
 fn m_e7_paths_that_the_policy_restricts_are_left_out_and_counted() {
-    let bench = Bench::new().policy(rules(&["read(private/**)"], &["read(.env)", "read(secrets/**)"]));
+    let bench =
+        Bench::new().policy(rules(&["read(private/**)"], &["read(.env)", "read(secrets/**)"]));
     add(
         &bench,
         &[
@@ -254,9 +302,15 @@ fn m_e7_paths_that_the_policy_restricts_are_left_out_and_counted() {
         assert_eq!(judge(tool, "private"), Ask);
         assert_eq!(judge(tool, "/"), Ask);
     }
-    assert_eq!(grep(&bench, json!({"pattern": "needle"})), "c\n1: needle\n\n[3 paths left out by the policy]\n");
+    assert_eq!(
+        grep(&bench, json!({"pattern": "needle"})),
+        "c\n1: needle\n\n[3 paths left out by the policy]\n"
+    );
     assert_eq!(glob(&bench, json!({"pattern": "**"})), "c\n[3 paths left out by the policy]\n");
-    assert_eq!(list(&bench, json!({"depth": 3})), "c\ninnocent -> secrets\n[3 paths left out by the policy]\n");
+    assert_eq!(
+        list(&bench, json!({"depth": 3})),
+        "c\ninnocent -> secrets\n[3 paths left out by the policy]\n"
+    );
     // A folder that was approved is not left out again.
     assert_eq!(
         grep(&bench, json!({"pattern": "needle", "output": "files", "path": "private"})),
@@ -273,14 +327,16 @@ fn a_rule_that_allows_a_folder_allows_a_walk_only_with_all_below() {
         let rules = PolicyRules { allow: vec![rule.parse().unwrap()], ..PolicyRules::default() };
         let bench = Bench::new().policy(Policy::new(PolicyMode::Ask, &rules, None).unwrap());
         let intent = intent(&bench, &ListDir::new(), &json!({ "path": outside })).unwrap();
-        let judged = bench.workspace().policy().judge("list_dir", &intent.acts, bench.root()).verdict;
+        let judged =
+            bench.workspace().policy().judge("list_dir", &intent.acts, bench.root()).verdict;
         assert_eq!(format!("{judged:?}").to_lowercase(), verdict, "{rule}");
     }
 }
 
 #[test]
 fn names_of_all_kinds_are_found() {
-    let bench = with(&[("new\nline", "needle\n"), ("\u{1b}[31m", "needle\n"), ("sp ace", "needle\n")]);
+    let bench =
+        with(&[("new\nline", "needle\n"), ("\u{1b}[31m", "needle\n"), ("sp ace", "needle\n")]);
     fs::write(bench.root().join(OsStr::from_bytes(b"not\xffutf8")), "needle\n").unwrap();
     let found = grep(&bench, json!({"pattern": "needle", "output": "files"}));
     assert_eq!(found, "\\u{1b}[31m\nnew\\u{a}line\nnot\u{fffd}utf8\nsp ace\n");
@@ -340,7 +396,8 @@ fn m_e7_a_workspace_below_a_repository_root_uses_its_ignore_rules() {
             ("node_modules/x/a.js", "needle\n"),
         ],
     );
-    let files = |path: &str| grep(&bench, json!({"pattern": "needle", "output": "files", "path": path}));
+    let files =
+        |path: &str| grep(&bench, json!({"pattern": "needle", "output": "files", "path": path}));
     assert_eq!(files("."), "a\ndeep/dist\nkeep.log\nunrelated\n");
     assert_eq!(files("deep"), "deep/dist\n");
     // A workspace that is a repository itself is not affected by the folders above.
@@ -359,7 +416,10 @@ fn m_e7_all_outputs_agree_on_what_is_binary_or_too_long() {
         ("early", [lines.as_bytes(), b"\0", lines.as_bytes()].concat()),
         ("late", [lines.as_bytes(), padding.as_bytes(), b"\0\n", lines.as_bytes()].concat()),
         ("later", [padding.as_bytes(), b"\0\n", lines.as_bytes()].concat()),
-        ("long", [lines.as_bytes(), "x".repeat(9_000_000).as_bytes(), b"\n", lines.as_bytes()].concat()),
+        (
+            "long",
+            [lines.as_bytes(), "x".repeat(9_000_000).as_bytes(), b"\n", lines.as_bytes()].concat(),
+        ),
         ("utf16", [&b"\xff\xfe"[..], &utf16(&lines)].concat()),
         ("utf16-bare", utf16(&lines)),
     ] {
@@ -370,10 +430,14 @@ fn m_e7_all_outputs_agree_on_what_is_binary_or_too_long() {
     let files = search("files");
     assert!(files.starts_with("a\nlate\nlong\nutf16\n\n[3 binary files skipped]\n"), "{files}");
     let count = search("count");
-    assert!(count.starts_with("a: 3\nlate: 3\nlong: 3\nutf16: 3\n") && count.contains(notes), "{count}");
+    assert!(
+        count.starts_with("a: 3\nlate: 3\nlong: 3\nutf16: 3\n") && count.contains(notes),
+        "{count}"
+    );
     let lines = search("lines");
-    let shown: String =
-        ["a", "late", "long", "utf16"].map(|name| format!("{name}\n1: needle\n2: needle\n3: needle\n\n")).concat();
+    let shown: String = ["a", "late", "long", "utf16"]
+        .map(|name| format!("{name}\n1: needle\n2: needle\n3: needle\n\n"))
+        .concat();
     let end = "; 2 files searched only up to a zero byte or a line that is too long]\n";
     assert!(lines.starts_with(&shown) && lines.contains(notes) && lines.ends_with(end), "{lines}");
     assert!(count.ends_with(end), "{count}");
@@ -384,10 +448,17 @@ fn m_e7_an_absolute_pattern_is_one_below_the_folder() {
     let bench = project();
     let absolute = |pattern: &str| format!("{}/{pattern}", bench.root().display());
     assert_eq!(glob(&bench, json!({"pattern": absolute("src/*.rs")})), "src/main.rs\n");
-    assert_eq!(glob(&bench, json!({"pattern": absolute("src/*.rs"), "path": "src"})), "src/main.rs\n");
-    let found = grep(&bench, json!({"pattern": "needle", "output": "files", "glob": absolute("src/**")}));
+    assert_eq!(
+        glob(&bench, json!({"pattern": absolute("src/*.rs"), "path": "src"})),
+        "src/main.rs\n"
+    );
+    let found =
+        grep(&bench, json!({"pattern": "needle", "output": "files", "glob": absolute("src/**")}));
     assert_eq!(found, "src/main.rs\n");
-    let found = grep(&bench, json!({"pattern": "needle", "output": "files", "path": "src", "glob": absolute("x/*")}));
+    let found = grep(
+        &bench,
+        json!({"pattern": "needle", "output": "files", "path": "src", "glob": absolute("x/*")}),
+    );
     assert_eq!(found, "[nothing found; patterns are relative to the searched folder]\n");
     let found = glob(&bench, json!({"pattern": "/etc/*"}));
     assert_eq!(found, "[nothing found; patterns are relative to the searched folder]\n");
@@ -400,7 +471,10 @@ fn files_named_like_temporary_files_are_listed() {
         (".holdpoint-0123", "needle\n"),
         (".holdpoint/config", "needle\n"),
     ]);
-    assert_eq!(list(&bench, json!({})), ".holdpoint/\n.holdpoint-0123\n.holdpoint-0123456789abcdef\n");
+    assert_eq!(
+        list(&bench, json!({})),
+        ".holdpoint/\n.holdpoint-0123\n.holdpoint-0123456789abcdef\n"
+    );
     assert_eq!(glob(&bench, json!({"pattern": "*"})).lines().count(), 3);
     let found = grep(&bench, json!({"pattern": "needle", "output": "files"}));
     assert_eq!(found, ".holdpoint/config\n.holdpoint-0123\n.holdpoint-0123456789abcdef\n");

@@ -4,7 +4,11 @@ use holdpoint_tools::testing::Bench;
 use holdpoint_tools::{EditFile, Intent, ReadFile, Tool, ToolOutcome, WriteFile};
 use serde_json::{Value, json};
 
-pub(super) fn call(bench: &Bench, tool: impl Tool + 'static, input: Value) -> Result<ToolOutcome, String> {
+pub(super) fn call(
+    bench: &Bench,
+    tool: impl Tool + 'static,
+    input: Value,
+) -> Result<ToolOutcome, String> {
     let called = bench.call(tool, input);
     assert_eq!(called.streamed, 0);
     called.result.map_err(|error| error.to_string())
@@ -15,7 +19,11 @@ pub(super) fn intent(bench: &Bench, tool: &impl Tool, input: &Value) -> Result<I
 }
 
 /// Judges, then calls the same instance, like a session.
-pub(super) fn judge_and_call(bench: &Bench, tool: impl Tool + 'static, input: Value) -> Result<ToolOutcome, String> {
+pub(super) fn judge_and_call(
+    bench: &Bench,
+    tool: impl Tool + 'static,
+    input: Value,
+) -> Result<ToolOutcome, String> {
     intent(bench, &tool, &input)?;
     call(bench, tool, input)
 }

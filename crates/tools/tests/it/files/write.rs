@@ -21,7 +21,11 @@ fn a_file_is_written_whole() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "hello\n");
     let plain = bench.root().join("plain");
     fs::write(&plain, "").unwrap();
-    assert_eq!(fs::metadata(&path).unwrap().mode(), fs::metadata(plain).unwrap().mode(), "the mode follows the umask");
+    assert_eq!(
+        fs::metadata(&path).unwrap().mode(),
+        fs::metadata(plain).unwrap().mode(),
+        "the mode follows the umask"
+    );
 
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
     let before = fs::metadata(&path).unwrap().ino();
@@ -59,13 +63,20 @@ fn m_e7_byte_order_mark_and_line_ends_are_kept() {
         read(&bench, json!({"path": "a"})).unwrap();
         let output = write(&bench, "a", content).unwrap().output;
         assert_eq!(fs::read_to_string(&path).unwrap(), after);
-        let told = if after.contains('\r') && !content.contains('\r') { ", CRLF line endings kept" } else { "" };
+        let told = if after.contains('\r') && !content.contains('\r') {
+            ", CRLF line endings kept"
+        } else {
+            ""
+        };
         assert_eq!(output, format!("wrote a ({} bytes{told})", after.len()));
     }
     fs::write(&path, "one\r\ntwo\r\n").unwrap();
     let input = json!({"path": "a", "content": "one\n2\n"});
     let diff = intent(&bench, &WriteFile::new(), &input).unwrap().details.unwrap();
-    assert!(diff.ends_with(" one\\u{d}\n-two\\u{d}\n+2\\u{d}\n"), "the diff shows the written text: {diff}");
+    assert!(
+        diff.ends_with(" one\\u{d}\n-two\\u{d}\n+2\\u{d}\n"),
+        "the diff shows the written text: {diff}"
+    );
     fs::write(&path, "\u{feff}two\n").unwrap();
     assert!(
         read(&bench, json!({"path": "a"})).unwrap().output.starts_with("     1\ttwo\n"),
@@ -106,7 +117,8 @@ fn t_d7_temporary_files_have_random_names_and_are_private() {
     while rounds < 8 || modes == 0 {
         assert!(Instant::now() < by, "no draft was seen while it was written");
         rounds += 1;
-        let calling = bench.start(holdpoint_tools::WriteFile::new(), json!({"path": "a", "content": content}));
+        let calling = bench
+            .start(holdpoint_tools::WriteFile::new(), json!({"path": "a", "content": content}));
         let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
         let mut created = Reader::new(&watch, &mut buffer);
         let limit: rustix::event::Timespec = patience().try_into().unwrap();
@@ -132,7 +144,10 @@ fn m_e7_a_write_with_a_too_large_diff_is_refused_if_it_asks() {
     let (fits, too_much) = (line.repeat(95_000), line.repeat(110_000));
     let path = bench.root().join("new");
     let content = |content: &str| json!({"path": path, "content": content});
-    assert!(intent(&bench, &WriteFile::new(), &content(&fits)).unwrap().details.unwrap().len() > 3_900_000);
+    assert!(
+        intent(&bench, &WriteFile::new(), &content(&fits)).unwrap().details.unwrap().len()
+            > 3_900_000
+    );
     let error = intent(&bench, &WriteFile::new(), &content(&too_much)).unwrap_err();
     assert_eq!(error, "new: the diff is larger than 4 MiB: split the change");
     // In a large file, only the changes count.
@@ -148,12 +163,16 @@ fn m_e7_a_write_with_a_too_large_diff_is_refused_if_it_asks() {
     let input = json!({"path": path, "content": too_much});
     let tool = WriteFile::new();
     let details = intent(&bench, &tool, &input).unwrap().details.unwrap();
-    assert!(details.contains("This call will fail: ") && details.contains("larger than 4 MiB"), "{details}");
+    assert!(
+        details.contains("This call will fail: ") && details.contains("larger than 4 MiB"),
+        "{details}"
+    );
     assert!(call(&bench, tool, input).unwrap_err().contains("larger than 4 MiB"));
     assert!(!path.exists());
 
     // Without an ask, there is no text to show.
-    let bench = Bench::new().policy(Policy::new(PolicyMode::Edits, &PolicyRules::default(), None).unwrap());
+    let bench =
+        Bench::new().policy(Policy::new(PolicyMode::Edits, &PolicyRules::default(), None).unwrap());
     write(&bench, "new", &too_much).unwrap();
 }
 
@@ -202,7 +221,8 @@ fn m_e7_access_control_lists_and_attributes_are_kept() {
     fs::write(&path, "one").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     // Its user rw, user 1000 rw, its group r, mask rw, others none: shown as 0660.
-    let list = acl(&[(1, 6, NOBODY), (2, 6, 1000), (4, 4, NOBODY), (0x10, 6, NOBODY), (0x20, 0, NOBODY)]);
+    let list =
+        acl(&[(1, 6, NOBODY), (2, 6, 1000), (4, 4, NOBODY), (0x10, 6, NOBODY), (0x20, 0, NOBODY)]);
     match setxattr(&path, ACL, &list, XattrFlags::empty()) {
         // Some file systems have no access control lists.
         Err(Errno::NOTSUP) => return,

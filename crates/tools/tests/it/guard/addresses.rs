@@ -128,7 +128,11 @@ fn t_g1_nothing_private_or_never_dialled_is_reached() {
                 // No browser sends a host in this form, and it is invalid in a URI.
                 assert_eq!(status(&answer), 400, "{host}: {answer}");
             } else {
-                assert_eq!((status(&answer), by_guard(&answer)), (403, Some("refused")), "{host}: {answer}");
+                assert_eq!(
+                    (status(&answer), by_guard(&answer)),
+                    (403, Some("refused")),
+                    "{host}: {answer}"
+                );
             }
         }
     }
@@ -137,7 +141,10 @@ fn t_g1_nothing_private_or_never_dialled_is_reached() {
     // The network does show every connection.
     for host in PUBLIC {
         let answer = get(&guard, &format!("http://{host}/"));
-        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("hi"), "{host}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("hi"),
+            "{host}: {answer}"
+        );
         let (answer, _) = tunnel(&guard, &format!("{host}:80"));
         assert_eq!(status(&answer), 200, "{host}");
     }
@@ -162,7 +169,10 @@ fn t_g1_only_the_approved_host_is_reached() {
     }
     let came = everywhere.came();
     assert_eq!(came.len(), PRIVATE.len());
-    assert!(!came.contains(&"169.254.169.254".parse().unwrap()) && !came.contains(&"10.9.9.9".parse().unwrap()));
+    assert!(
+        !came.contains(&"169.254.169.254".parse().unwrap())
+            && !came.contains(&"10.9.9.9".parse().unwrap())
+    );
 }
 
 /// Every spelling of an address is judged in the same way: the user is asked about the address that
@@ -172,7 +182,10 @@ fn t_g1_a_page_is_judged_by_its_dialled_addresses() {
     let guard = guard();
     for host in NEVER {
         let why = refused(&guard, &format!("http://{host}:8080/path"));
-        assert!(matches!(why, RefusalReason::Never { .. } | RefusalReason::Metadata), "{host}: {why}");
+        assert!(
+            matches!(why, RefusalReason::Never { .. } | RefusalReason::Metadata),
+            "{host}: {why}"
+        );
     }
     for host in PRIVATE {
         asked(&guard, &format!("https://{host}/"));
@@ -180,9 +193,14 @@ fn t_g1_a_page_is_judged_by_its_dialled_addresses() {
     for host in PUBLIC {
         assert_eq!(judge(&guard, &format!("https://{host}/")), Verdict::Allow, "{host}");
     }
-    for form in ["127.1", "0x7f.1", "2130706433", "１２７.0.0.1", "127。0。0。1", "[::ffff:7f00:1]"] {
+    for form in ["127.1", "0x7f.1", "2130706433", "１２７.0.0.1", "127。0。0。1", "[::ffff:7f00:1]"]
+    {
         let ask = asked(&guard, &format!("http://{form}/"));
-        assert_eq!((ask.host.as_str(), ask.addresses), ("127.0.0.1", vec!["127.0.0.1".parse().unwrap()]), "{form}");
+        assert_eq!(
+            (ask.host.as_str(), ask.addresses),
+            ("127.0.0.1", vec!["127.0.0.1".parse().unwrap()]),
+            "{form}"
+        );
     }
     let ask = asked(&guard, "http://LocalHost:3000/");
     assert_eq!(ask.host, "localhost");
@@ -195,13 +213,18 @@ fn t_g1_a_name_is_dialled_where_it_was_judged() {
         return;
     }
     let everywhere = Server::start("[::]:80");
-    let rebinding: Vec<&[&str]> = [["1.1.1.1"].as_slice(), &["169.254.169.254"], &["127.0.0.1"]].repeat(20);
+    let rebinding: Vec<&[&str]> =
+        [["1.1.1.1"].as_slice(), &["169.254.169.254"], &["127.0.0.1"]].repeat(20);
     let names = Names::new(&[
         ("rebinding.example", &rebinding),
-        ("dev.example", &[&["10.0.0.1"], &["10.0.0.1"], &["10.0.0.2"], &["127.0.0.1"], &["10.0.0.1"]]),
+        (
+            "dev.example",
+            &[&["10.0.0.1"], &["10.0.0.1"], &["10.0.0.2"], &["127.0.0.1"], &["10.0.0.1"]],
+        ),
     ]);
     let guard = Guard::start_with(Rules::default(), Arc::new(names)).unwrap();
-    let statuses: Vec<_> = (0..60).map(|_| status(&get(&guard, "http://rebinding.example/"))).collect();
+    let statuses: Vec<_> =
+        (0..60).map(|_| status(&get(&guard, "http://rebinding.example/"))).collect();
     assert_eq!(statuses, [200, 403, 403].repeat(20));
     assert_eq!(everywhere.came(), ["1.1.1.1".parse::<IpAddr>().unwrap(); 20]);
 

@@ -101,7 +101,8 @@ impl Datagrams {
     /// Answers each datagram as `answer` changes it.
     fn start(address: &str, answer: fn(&mut [u8])) -> Self {
         let socket = UdpSocket::bind(address).unwrap();
-        let (address, came) = (socket.local_addr().unwrap(), Arc::new((Mutex::new(Vec::new()), Condvar::new())));
+        let (address, came) =
+            (socket.local_addr().unwrap(), Arc::new((Mutex::new(Vec::new()), Condvar::new())));
         let coming = came.clone();
         thread::spawn(move || {
             let mut datagram = [0; 2000];
@@ -175,7 +176,10 @@ fn path(request: &Request) -> String {
 fn say(stream: &mut TcpStream, status: &str, fields: &str, body: &str) {
     let length = body.len();
     // The browser may have closed the connection.
-    let _ = write!(stream, "HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
 }
 
 /// Opens a page in a new browser and returns its content once it is loaded.
@@ -189,7 +193,12 @@ fn open(arguments: &[String], url: &str) -> String {
         "--no-first-run",
         "--disable-background-networking",
     ]);
-    chromium.args(["--disable-component-update", "--disable-sync", "--disable-popup-blocking", "--dump-dom"]);
+    chromium.args([
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-popup-blocking",
+        "--dump-dom",
+    ]);
     chromium.arg(format!("--user-data-dir={}", profile.path().display())).args(arguments);
     if std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0 {
         chromium.arg("--no-sandbox");
@@ -231,7 +240,8 @@ fn t_g1_without_a_guard_every_tested_way_reaches_the_host() {
 #[test]
 fn t_g1_a_redirect_to_a_private_host_is_not_followed() {
     let hosts = hosts();
-    let names = Names::new(&[("own.example", &[&["127.0.0.1"]]), ("other.example", &[&["127.0.0.2"]])]);
+    let names =
+        Names::new(&[("own.example", &[&["127.0.0.1"]]), ("other.example", &[&["127.0.0.2"]])]);
     let guard = Guard::start_with(Rules::default(), Arc::new(names)).unwrap();
     let url = format!("http://own.example:{}/redirect/top", hosts.own.port());
     assert_eq!(asked(&guard, &url).addresses, ["127.0.0.1".parse::<std::net::IpAddr>().unwrap()]);

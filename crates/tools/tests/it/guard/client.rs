@@ -24,7 +24,10 @@ pub(crate) fn exchange(guard: &Guard, request: &[u8]) -> String {
 
 /// Requests a page over plain http. Returns the raw answer.
 pub(crate) fn get(guard: &Guard, url: &str) -> String {
-    exchange(guard, format!("GET {url} HTTP/1.1\r\nHost: else.example\r\nConnection: close\r\n\r\n").as_bytes())
+    exchange(
+        guard,
+        format!("GET {url} HTTP/1.1\r\nHost: else.example\r\nConnection: close\r\n\r\n").as_bytes(),
+    )
 }
 
 /// Requests a tunnel. Returns the head of the answer, and the stream after it.
@@ -46,7 +49,11 @@ pub(crate) fn head(stream: &mut TcpStream) -> String {
 
 /// The status code of an answer.
 pub(crate) fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no answer: {answer:?}"))
+    answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or_else(|| panic!("no answer: {answer:?}"))
 }
 
 /// The guard's own field in an answer, if the guard itself answered.

@@ -26,7 +26,8 @@ fn guard(allow: &[&str], deny: &[&str]) -> Guard {
 
 #[test]
 fn t_g4_a_denied_domain_is_denied_in_every_spelling() {
-    let deny = ["example.com", "bücher.example", "9.9.9.9", "port.example:8080", "[2606:4700::1111]"];
+    let deny =
+        ["example.com", "bücher.example", "9.9.9.9", "port.example:8080", "[2606:4700::1111]"];
     let guard = guard(&[], &deny);
     for url in [
         "http://example.com/",
@@ -70,45 +71,71 @@ fn t_g4_a_denied_domain_is_denied_in_every_spelling() {
         "http://xn--bcher.example/",
         "http://9.9.9.10/",
     ] {
-        assert!(!matches!(judge(&guard, url), Verdict::Refused { why: RefusalReason::Denied { .. } }), "{url}");
+        assert!(
+            !matches!(judge(&guard, url), Verdict::Refused { why: RefusalReason::Denied { .. } }),
+            "{url}"
+        );
     }
 }
 
 #[test]
 fn t_g4_deny_rules_take_precedence() {
-    let guard = guard(&["corp.example", "10.0.0.5", "example.com"], &["wiki.corp.example", "example.com:81"]);
+    let guard = guard(
+        &["corp.example", "10.0.0.5", "example.com"],
+        &["wiki.corp.example", "example.com:81"],
+    );
     assert_eq!(judge(&guard, "http://corp.example/"), Verdict::Allow);
     assert_eq!(
         refused(&guard, "http://wiki.corp.example/"),
         RefusalReason::Denied { rule: "wiki.corp.example".to_owned() }
     );
     assert_eq!(judge(&guard, "http://example.com/"), Verdict::Allow);
-    assert_eq!(refused(&guard, "http://example.com:81/"), RefusalReason::Denied { rule: "example.com:81".to_owned() });
+    assert_eq!(
+        refused(&guard, "http://example.com:81/"),
+        RefusalReason::Denied { rule: "example.com:81".to_owned() }
+    );
     // The proxy enforces the rule, even if a page was judged before.
     let answer = get(&guard, "http://wiki.corp.example/");
     assert_eq!((status(&answer), by_guard(&answer)), (403, Some("refused")));
 
     // A denied name is not looked up, because a name can carry data away.
     let names = Names::new(&[]);
-    let nowhere = Guard::start_with(Rules::new(&[], &owned(&["example"])).unwrap(), Arc::new(names)).unwrap();
-    assert_eq!(refused(&nowhere, "http://words.example/"), RefusalReason::Denied { rule: "example".to_owned() });
+    let nowhere =
+        Guard::start_with(Rules::new(&[], &owned(&["example"])).unwrap(), Arc::new(names)).unwrap();
+    assert_eq!(
+        refused(&nowhere, "http://words.example/"),
+        RefusalReason::Denied { rule: "example".to_owned() }
+    );
     assert_eq!(refused(&nowhere, "http://words.other/"), RefusalReason::NoSuchHost);
 
     // A rule that denies beats the user's approval.
     let denied = self::guard(&[], &["10.0.0.0", "127.0.0.1:81"]);
     allow(&denied, "http://127.0.0.1/");
     assert_eq!(judge(&denied, "http://127.0.0.1/"), Verdict::Allow);
-    assert_eq!(refused(&denied, "http://127.0.0.1:81/"), RefusalReason::Denied { rule: "127.0.0.1:81".to_owned() });
+    assert_eq!(
+        refused(&denied, "http://127.0.0.1:81/"),
+        RefusalReason::Denied { rule: "127.0.0.1:81".to_owned() }
+    );
 }
 
 #[test]
 fn t_g4_an_allowed_domain_needs_no_ask_for_its_private_addresses() {
     let guard = guard(&["corp.example:80", "127.0.0.1:3000", "::1"], &[]);
-    for url in ["http://corp.example/", "http://wiki.corp.example:80/", "http://localhost.:3000", "http://[::1]:9/"] {
+    for url in [
+        "http://corp.example/",
+        "http://wiki.corp.example:80/",
+        "http://localhost.:3000",
+        "http://[::1]:9/",
+    ] {
         // `localhost` resolves to both, and both are listed.
         assert_eq!(judge(&guard, url), Verdict::Allow, "{url}");
     }
-    for url in ["http://corp.example:81/", "http://evilcorp.example/", "http://127.0.0.1/", "http://localhost:3001/"] {
+    for url in [
+        "http://corp.example:81/",
+        "http://evilcorp.example/",
+        "http://127.0.0.1/",
+        "http://localhost:3001/",
+    ] {
         asked(&guard, url);
     }
     assert!(matches!(refused(&guard, "http://keys.corp.example/"), RefusalReason::Never { .. }));
@@ -135,8 +162,11 @@ fn t_g4_an_invalid_rule_is_an_error() {
         assert_eq!(error.rule, rule);
         Rules::new(&owned(&[rule]), &[]).unwrap_err();
     }
-    Rules::new(&owned(&["localhost", "localhost:3000", "[::1]:3000", "::1", "127.0.0.1", "example.com."]), &[])
-        .unwrap();
+    Rules::new(
+        &owned(&["localhost", "localhost:3000", "[::1]:3000", "::1", "127.0.0.1", "example.com."]),
+        &[],
+    )
+    .unwrap();
 }
 
 #[test]
@@ -162,15 +192,28 @@ fn t_g5_only_http_and_https_are_opened() {
         ("wss://example.com/", "wss"),
         ("jar:http://example.com/x!/y", "jar"),
     ] {
-        assert_eq!(refused(&guard, url), RefusalReason::Scheme { scheme: scheme.to_owned() }, "{url}");
+        assert_eq!(
+            refused(&guard, url),
+            RefusalReason::Scheme { scheme: scheme.to_owned() },
+            "{url}"
+        );
     }
-    for url in
-        ["", "example.com", "//example.com/", "/etc/passwd", "http://", "http:///", "http://exa mple.com/", "http://./"]
-    {
+    for url in [
+        "",
+        "example.com",
+        "//example.com/",
+        "/etc/passwd",
+        "http://",
+        "http:///",
+        "http://exa mple.com/",
+        "http://./",
+    ] {
         assert!(matches!(refused(&guard, url), RefusalReason::NotAnAddress { .. }), "{url}");
     }
     // The proxy does not request anything else instead.
-    for url in ["file:///etc/passwd", "ftp://example.com/", "https://example.com/", "ws://example.com/"] {
+    for url in
+        ["file:///etc/passwd", "ftp://example.com/", "https://example.com/", "ws://example.com/"]
+    {
         assert!((400..=403).contains(&status(&get(&guard, url))), "{url}");
     }
 }

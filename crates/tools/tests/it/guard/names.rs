@@ -13,8 +13,11 @@ pub(crate) struct Names(Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>);
 
 impl Names {
     pub(crate) fn new(names: &[(&str, &[&[&str]])]) -> Self {
-        let parse = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
-        let of = |(name, answers): &(&str, &[&[&str]])| ((*name).to_owned(), answers.iter().map(parse).collect());
+        let parse =
+            |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
+        let of = |(name, answers): &(&str, &[&[&str]])| {
+            ((*name).to_owned(), answers.iter().map(parse).collect())
+        };
         Self(Arc::new(Mutex::new(names.iter().map(of).collect())))
     }
 

@@ -31,7 +31,8 @@ pub(crate) fn enter() -> bool {
     let test = this.name().unwrap();
     let program = env::current_exe().unwrap();
     let program = program.to_str().unwrap();
-    let run = unshare(&["sh", "-c", &script, program, "--exact", test, "--nocapture"]).output().unwrap();
+    let run =
+        unshare(&["sh", "-c", &script, program, "--exact", test, "--nocapture"]).output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
     assert!(said.contains("1 passed"), "the test `{test}` did not run: {said}");

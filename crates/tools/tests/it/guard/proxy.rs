@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
 use holdpoint_tools::testing::{full, patience};
-use holdpoint_tools::web::guard::{Guard, OwnPorts, Refusal, RefusalReason, Resolve, Rules, SystemResolver, Verdict};
+use holdpoint_tools::web::guard::{
+    Guard, OwnPorts, Refusal, RefusalReason, Resolve, Rules, SystemResolver, Verdict,
+};
 
 use super::client::{by_guard, connect, exchange, get, head, status, tunnel};
 use super::server::{Request, Server};
@@ -32,8 +34,9 @@ fn saying(answer: &'static str) -> (Server, mpsc::Receiver<Request>) {
 
 #[test]
 fn a_request_is_forwarded_without_hop_by_hop_fields() {
-    let (server, asked) =
-        saying("HTTP/1.1 201 Created\r\nX-Kept: 1\r\nHoldpoint-Guard: refused\r\nContent-Length: 5\r\n\r\nhello");
+    let (server, asked) = saying(
+        "HTTP/1.1 201 Created\r\nX-Kept: 1\r\nHoldpoint-Guard: refused\r\nContent-Length: 5\r\n\r\nhello",
+    );
     let guard = allowing(&server);
     let request = format!(
         "POST {} HTTP/1.1\r\nHost: elsewhere.example\r\nCookie: a=b\r\nX-Hop: 1\r\nProxy-Authorization: Basic eA==\r\n\
@@ -41,7 +44,10 @@ fn a_request_is_forwarded_without_hop_by_hop_fields() {
         server.url("/path?query=1")
     );
     let answer = exchange(&guard, request.as_bytes());
-    assert!(answer.starts_with("HTTP/1.1 201 Created\r\n") && answer.ends_with("\r\n\r\nhello"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 201 Created\r\n") && answer.ends_with("\r\n\r\nhello"),
+        "{answer}"
+    );
     assert!(answer.to_lowercase().contains("x-kept: 1"), "{answer}");
     assert_eq!(by_guard(&answer), None, "only the guard sets its own field");
     let request = asked.recv().unwrap();
@@ -58,7 +64,9 @@ fn answers_are_forwarded_complete_and_unchanged() {
     let (more, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let server = Server::answering("127.0.0.1:0", move |_, stream| {
-        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+            .unwrap();
         wait.lock().unwrap().recv().unwrap();
         let megabyte = vec![b'x'; 1 << 20];
         for _ in 0..8 {
@@ -95,7 +103,8 @@ fn a_connection_serves_one_request_after_the_other() {
         write!(client, "GET http://169.254.1.1/ HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         let refusal = head(&mut client);
         assert_eq!(by_guard(&refusal), Some("refused"));
-        let length = refusal.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let length =
+            refusal.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
         client.read_exact(&mut vec![0; length.parse().unwrap()]).unwrap();
     }
 }
@@ -130,8 +139,14 @@ fn a_refused_host_is_listed_once_and_further_ones_are_counted() {
     tunnel(&guard, "[fe80::1]:443");
     let refused = ledger.refused();
     let private = RefusalReason::Private { address: "127.0.0.1".parse().unwrap() };
-    assert_eq!(refused.hosts[0], Refusal { host: "127.0.0.1:81".to_owned(), why: private, times: 3 });
-    assert_eq!((refused.hosts[1].host.as_str(), refused.hosts.len(), refused.more), ("[fe80::1]:443", 2, 0));
+    assert_eq!(
+        refused.hosts[0],
+        Refusal { host: "127.0.0.1:81".to_owned(), why: private, times: 3 }
+    );
+    assert_eq!(
+        (refused.hosts[1].host.as_str(), refused.hosts.len(), refused.more),
+        ("[fe80::1]:443", 2, 0)
+    );
     let ledger = guard.ledger();
     assert_eq!(ledger.refused(), Default::default(), "earlier refusals are left out");
     // Of many refused hosts, the ledger keeps the first ones.
@@ -154,7 +169,8 @@ fn an_unreachable_server_differs_from_a_refused_one() {
     assert_eq!((status(&answer), by_guard(&answer)), (502, Some("unreachable")), "{answer}");
     let refused = ledger.refused();
     assert!(
-        matches!(refused.hosts[0].why, RefusalReason::Unreachable { .. }) && refused.hosts[0].times == 2,
+        matches!(refused.hosts[0].why, RefusalReason::Unreachable { .. })
+            && refused.hosts[0].times == 2,
         "{refused:?}"
     );
     // A server that closes the connection, and one that does not answer in HTTP.
@@ -186,7 +202,10 @@ fn the_browsers_own_ports_are_never_reachable() {
     guard.forbid_port(debugging.port());
     for port in [debugging.port(), guard.address().port()] {
         for host in ["127.0.0.1", "127.9.9.9", "localhost", "[::1]"] {
-            assert_eq!(refused(&guard, &format!("http://{host}:{port}/json")), RefusalReason::Own { port });
+            assert_eq!(
+                refused(&guard, &format!("http://{host}:{port}/json")),
+                RefusalReason::Own { port }
+            );
             assert_eq!(status(&get(&guard, &format!("http://{host}:{port}/json"))), 403);
             assert_eq!(status(&tunnel(&guard, &format!("{host}:{port}")).0), 403);
         }
@@ -198,12 +217,16 @@ fn the_browsers_own_ports_are_never_reachable() {
 fn t_g6_the_ports_of_other_running_browsers_are_unreachable() {
     let debugging = Server::start("127.0.0.1:0");
     let own = OwnPorts::default();
-    let among = || Guard::start_among(Rules::default(), Arc::new(SystemResolver), own.clone()).unwrap();
+    let among =
+        || Guard::start_among(Rules::default(), Arc::new(SystemResolver), own.clone()).unwrap();
     let (one, other) = (among(), among());
     other.forbid_port(debugging.port());
     let ports = [debugging.port(), other.address().port()];
     for port in ports {
-        assert_eq!(refused(&one, &format!("http://127.0.0.1:{port}/json")), RefusalReason::Own { port });
+        assert_eq!(
+            refused(&one, &format!("http://127.0.0.1:{port}/json")),
+            RefusalReason::Own { port }
+        );
     }
     drop(other);
     for port in ports {
@@ -272,7 +295,10 @@ fn dropping_the_guard_ends_its_connections() {
     assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let verdict = runtime.block_on(judging);
-    assert!(matches!(verdict, Verdict::Allow | Verdict::Refused { why: RefusalReason::Ended }), "{verdict:?}");
+    assert!(
+        matches!(verdict, Verdict::Allow | Verdict::Refused { why: RefusalReason::Ended }),
+        "{verdict:?}"
+    );
 }
 
 /// A look-up without an answer is given up after the resolver's five seconds, which only full runs
@@ -280,7 +306,9 @@ fn dropping_the_guard_ends_its_connections() {
 #[test]
 fn a_hanging_lookup_delays_no_other_request() {
     let ((hold, held), (begun, begins)) = (mpsc::channel(), mpsc::channel());
-    let guard = Guard::start_with(Rules::default(), Arc::new(Hanging { begun, held: Mutex::new(held) })).unwrap();
+    let guard =
+        Guard::start_with(Rules::default(), Arc::new(Hanging { begun, held: Mutex::new(held) }))
+            .unwrap();
     if full() {
         assert!(matches!(refused(&guard, "http://hanging.example/"), RefusalReason::Lookup { .. }));
     }
@@ -316,7 +344,8 @@ impl Resolve for Hanging {
 fn another_user_is_not_served() {
     let server = Server::start("127.0.0.1:0");
     let guard = allowing(&server);
-    let request = format!("GET {} HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n", server.url("/"));
+    let request =
+        format!("GET {} HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n", server.url("/"));
     let Some(served) = say_as("0", &guard, &request) else { return };
     assert!(served.starts_with("HTTP/1.1 200"), "{served}");
     assert_eq!(server.came().len(), 1);
@@ -334,7 +363,8 @@ fn a_closed_connection_of_another_user_is_not_served() {
     let ledger = guard.ledger();
     // While every place is taken, no further connection is checked.
     let served: Vec<TcpStream> = (0..320).map(|_| connect(&guard)).collect();
-    let request = "POST http://10.9.9.9/ HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 40000\\r\\n\\r\\n";
+    let request =
+        "POST http://10.9.9.9/ HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 40000\\r\\n\\r\\n";
     let body = "head -c 40000 /dev/zero";
     let script = format!("{{ printf '{request}' && {body}; }} > {} && echo sent", device(&guard));
     let Some(sent) = run_as("65534", &script) else { return };
@@ -372,6 +402,7 @@ fn run_as(user: &str, script: &str) -> Option<String> {
         return None;
     }
     let mut command = Command::new("setpriv");
-    let ran = command.args(["--reuid", user, "--clear-groups", "bash", "-c", script]).output().unwrap();
+    let ran =
+        command.args(["--reuid", user, "--clear-groups", "bash", "-c", script]).output().unwrap();
     Some(String::from_utf8(ran.stdout).unwrap())
 }

@@ -23,12 +23,17 @@ impl Server {
     /// Answers `hi` to every request.
     pub(crate) fn start(address: &str) -> Self {
         Self::answering(address, |_, stream| {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi").unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+                .unwrap();
         })
     }
 
     /// Answers one request of each connection, each on its own thread.
-    pub(crate) fn answering(address: &str, answer: impl Fn(Request, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub(crate) fn answering(
+        address: &str,
+        answer: impl Fn(Request, &mut TcpStream) + Send + Sync + 'static,
+    ) -> Self {
         let answer = Arc::new(answer);
         Self::accepting(address, move |mut stream| {
             let answer = answer.clone();

@@ -28,10 +28,14 @@ fn the_policy_never_panics() {
     );
     let shell = shell.prop_map(String::from_iter);
     let texts = prop_oneof![any::<String>(), shell, hostile::command()];
-    let mut runner = TestRunner::new(tries(5_000, 500_000, "tests/it/policy/bytes.proptest-regressions"));
+    let mut runner =
+        TestRunner::new(tries(5_000, 500_000, "tests/it/policy/bytes.proptest-regressions"));
     let judged = runner.run(&texts, |text| {
         let judgement = world.command(&text);
-        prop_assert_eq!(judgement.parts.iter().map(|part| part.verdict).max(), Some(judgement.verdict));
+        prop_assert_eq!(
+            judgement.parts.iter().map(|part| part.verdict).max(),
+            Some(judgement.verdict)
+        );
         Ok(())
     });
     judged.unwrap();

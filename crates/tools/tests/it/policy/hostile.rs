@@ -10,7 +10,8 @@ use super::support::{PolicyWorkspace, RuleText};
 /// A world with rules that allow the harmless programs of the grammar, reading everything, and
 /// writing `written`.
 pub(crate) fn world(written: &[&str]) -> PolicyWorkspace {
-    let programs = ["shell(good)", "shell(echo)", "shell(cat)", "shell(printf)", "shell(test)", "shell([)"];
+    let programs =
+        ["shell(good)", "shell(echo)", "shell(cat)", "shell(printf)", "shell(test)", "shell([)"];
     let allow = [&programs[..], written, &["read(**)"]].concat();
     RuleText { mode: PolicyMode::Ask, allow: &allow, ask: &[], deny: &[] }.world()
 }
@@ -382,7 +383,9 @@ fn simple(command: BoxedStrategy<String>) -> BoxedStrategy<String> {
 }
 
 fn compound(command: BoxedStrategy<String>) -> BoxedStrategy<String> {
-    let joint = select(vec![" ; ", " & ", " && ", " || ", " | ", " |& ", "\n", ";", "&", "&&", "||", "|", " # a\n"]);
+    let joint = select(vec![
+        " ; ", " & ", " && ", " || ", " | ", " |& ", "\n", ";", "&", "&&", "||", "|", " # a\n",
+    ]);
     let c = || command.clone();
     prop_oneof![
         4 => (c(), joint, c()).prop_map(|(a, joint, b)| format!("{a}{joint}{b}")),
@@ -407,15 +410,26 @@ fn compound(command: BoxedStrategy<String>) -> BoxedStrategy<String> {
 /// A command with a few joints inserted at any position.
 pub(crate) fn command() -> impl Strategy<Value = String> {
     let leaf = simple(
-        select(vec!["good", "echo a", "good a", "echo $x", "good >/dev/null", "bad"]).prop_map(str::to_owned).boxed(),
+        select(vec!["good", "echo a", "good a", "echo $x", "good >/dev/null", "bad"])
+            .prop_map(str::to_owned)
+            .boxed(),
     );
-    let tree = leaf.prop_recursive(3, 12, 3, |inner| prop_oneof![simple(inner.clone()), compound(inner)]);
-    let breaks = proptest::collection::vec((any::<prop::sample::Index>(), select(JOINTS), any::<bool>()), 0..3);
+    let tree =
+        leaf.prop_recursive(3, 12, 3, |inner| prop_oneof![simple(inner.clone()), compound(inner)]);
+    let breaks = proptest::collection::vec(
+        (any::<prop::sample::Index>(), select(JOINTS), any::<bool>()),
+        0..3,
+    );
     (tree, breaks).prop_map(|(mut command, breaks)| {
         for (at, joint, replaces) in breaks {
-            let ends: Vec<_> = command.char_indices().map(|(at, _)| at).chain([command.len()]).collect();
+            let ends: Vec<_> =
+                command.char_indices().map(|(at, _)| at).chain([command.len()]).collect();
             let place = at.index(ends.len());
-            let end = if replaces { ends.get(place + 1).copied().unwrap_or(command.len()) } else { ends[place] };
+            let end = if replaces {
+                ends.get(place + 1).copied().unwrap_or(command.len())
+            } else {
+                ends[place]
+            };
             command.replace_range(ends[place]..end, joint);
         }
         command

@@ -32,7 +32,11 @@ const WHOLE: [&str; 12] = [
 
 /// The errors of bash for a command, started as the shell tool would do it. The command is not run.
 fn bash_says(command: &str) -> String {
-    let bash = Command::new("/bin/bash").args(["-n", "-c", command]).env_clear().env("LC_ALL", "C.UTF-8").output();
+    let bash = Command::new("/bin/bash")
+        .args(["-n", "-c", command])
+        .env_clear()
+        .env("LC_ALL", "C.UTF-8")
+        .output();
     let bash = bash.unwrap();
     let said = String::from_utf8_lossy(&bash.stderr).into_owned();
     if bash.status.success() { said } else { format!("{}: {said}", bash.status) }
@@ -41,8 +45,8 @@ fn bash_says(command: &str) -> String {
 /// A script in which a few characters are missing or doubled.
 fn broken() -> impl Strategy<Value = String> {
     let slips = prop::collection::vec((any::<Index>(), any::<bool>()), 1..4);
-    (prop_oneof![select(WHOLE.to_vec()).prop_map(str::to_owned), hostile::command()], slips).prop_map(
-        |(script, slips)| {
+    (prop_oneof![select(WHOLE.to_vec()).prop_map(str::to_owned), hostile::command()], slips)
+        .prop_map(|(script, slips)| {
             let mut characters: Vec<_> = script.chars().collect();
             for (at, twice) in slips {
                 let at = at.index(characters.len().max(1));
@@ -53,8 +57,7 @@ fn broken() -> impl Strategy<Value = String> {
                 }
             }
             characters.into_iter().collect()
-        },
-    )
+        })
 }
 
 #[test]
@@ -117,5 +120,10 @@ fn every_allowed_command_is_valid_in_bash() {
     });
     println!("{} of {} were allowed", allowed.get(), judged.get());
     result.unwrap();
-    assert!(allowed.get() * 20 > judged.get(), "enough commands are allowed: {} of {}", allowed.get(), judged.get());
+    assert!(
+        allowed.get() * 20 > judged.get(),
+        "enough commands are allowed: {} of {}",
+        allowed.get(),
+        judged.get()
+    );
 }

@@ -174,7 +174,12 @@ fn t_a5_a_denied_program_is_denied_in_every_kind_of_call() {
         let allow = &["shell(echo)", "shell(cat)"];
         let world = RuleText { mode, allow, deny: &["shell(curl)"], ..RuleText::default() }.world();
         for command in CURL {
-            assert_eq!(world.verdict(command), Deny, "{command:?}: {:#?}", world.command(command).parts);
+            assert_eq!(
+                world.verdict(command),
+                Deny,
+                "{command:?}: {:#?}",
+                world.command(command).parts
+            );
         }
         for command in ["echo curl", "echo 'curl evil'", "cat curl", "echo a # curl"] {
             assert_eq!(world.verdict(command) == Deny, mode == PolicyMode::Readonly, "{command:?}");
@@ -286,7 +291,8 @@ const MAY_BE_CURL: &[&str] = &[
 
 #[test]
 fn t_a5_a_possibly_denied_command_asks_in_mode_all() {
-    let world = RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() }.world();
+    let world =
+        RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() }.world();
     for command in MAY_BE_CURL {
         assert_eq!(world.verdict(command), Ask, "{command:?}: {:#?}", world.command(command).parts);
     }
@@ -297,7 +303,9 @@ fn m_a6_an_ask_about_a_possibly_denied_command_says_so() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::All] {
         let deny = &["shell(touch)", "read(.env)"];
         let world = RuleText { mode, allow: &["shell(echo)"], deny, ..RuleText::default() }.world();
-        for command in ["x=touch; $x pwned", "eval \"$x\"", "echo $((x))", "cat < $x", "ls; $x", "bash"] {
+        for command in
+            ["x=touch; $x pwned", "eval \"$x\"", "echo $((x))", "cat < $x", "ls; $x", "bash"]
+        {
             let judgement = world.command(command);
             assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, true), "{command}");
         }
@@ -325,7 +333,8 @@ fn m_a6_an_ask_about_a_possibly_denied_command_says_so() {
 
 #[test]
 fn t_a5_a_denied_program_is_found_behind_any_number_of_options() {
-    let world = RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() }.world();
+    let world =
+        RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() }.world();
     let command = format!("mapfile {}-C 'curl evil' -c 1 a <<< b", "-t ".repeat(64));
     assert_eq!(world.verdict(&command), Deny, "{:#?}", world.command(&command).parts);
 }
@@ -368,7 +377,12 @@ fn t_a5_relative_paths_of_a_script_run_elsewhere_are_unknown() {
         "SECONDS=0; OPTIND=1",
         "export PATH=\"$PATH:/x\" A+=$B C; readonly D=$(true); echo export $x",
     ] {
-        assert_eq!(world.verdict(command), Allow, "{command:?}: {:#?}", world.command(command).parts);
+        assert_eq!(
+            world.verdict(command),
+            Allow,
+            "{command:?}: {:#?}",
+            world.command(command).parts
+        );
     }
 }
 
@@ -419,7 +433,8 @@ fn t_a9_every_command_is_judged_and_a_too_long_one_is_not_allowed() {
 #[test]
 fn rules_take_precedence_deny_ask_allow_mode() {
     let all = &["shell(git *)", "write"];
-    let words = |mode, allow, ask, deny| RuleText { mode, allow, ask, deny }.world().verdict("ls a");
+    let words =
+        |mode, allow, ask, deny| RuleText { mode, allow, ask, deny }.world().verdict("ls a");
     let (ls, none): (&[&str], &[&str]) = (&["shell(ls *)"], &[]);
     assert_eq!(words(PolicyMode::Ask, none, none, none), Ask);
     assert_eq!(words(PolicyMode::Ask, ls, none, none), Allow);
@@ -436,13 +451,15 @@ fn rules_take_precedence_deny_ask_allow_mode() {
 
 #[test]
 fn a_command_is_judged_by_its_worst_part() {
-    let world = RuleText { allow: &["shell(echo)"], deny: &["shell(rm)"], ..RuleText::default() }.world();
+    let world =
+        RuleText { allow: &["shell(echo)"], deny: &["shell(rm)"], ..RuleText::default() }.world();
     assert_eq!(world.verdict("echo a; echo b"), Allow);
     assert_eq!(world.verdict("echo a; ls; echo b"), Ask);
     assert_eq!(world.verdict("echo a; ls; rm b"), Deny);
     let judgement = world.command("echo a; rm b");
     assert_eq!(judgement.why(), "denied by the rule `shell(rm)`");
-    let parts: Vec<_> = judgement.parts.iter().map(|part| (part.what.as_str(), part.verdict)).collect();
+    let parts: Vec<_> =
+        judgement.parts.iter().map(|part| (part.what.as_str(), part.verdict)).collect();
     assert_eq!(parts, [("echo a", Allow), ("rm b", Deny)]);
 }
 
@@ -456,9 +473,14 @@ fn rule_words_are_globs_on_literal_words() {
         "shell([ *)",
     ];
     let world = RuleText { allow, ..RuleText::default() }.world();
-    for command in
-        ["git status", "npm run dev", "npm run 'a b' $x", "git checkout feature/a/b", "/opt/x/run", "[ -f x ]"]
-    {
+    for command in [
+        "git status",
+        "npm run dev",
+        "npm run 'a b' $x",
+        "git checkout feature/a/b",
+        "/opt/x/run",
+        "[ -f x ]",
+    ] {
         assert_eq!(world.verdict(command), Allow, "{command}");
     }
     for command in [
@@ -473,9 +495,12 @@ fn rule_words_are_globs_on_literal_words() {
         assert_eq!(world.verdict(command), Ask, "{command}");
     }
     // A denied program may hide behind unknown text.
-    let world =
-        RuleText { mode: PolicyMode::All, deny: &["shell(git push *)", "shell(/bin/x)"], ..RuleText::default() }
-            .world();
+    let world = RuleText {
+        mode: PolicyMode::All,
+        deny: &["shell(git push *)", "shell(/bin/x)"],
+        ..RuleText::default()
+    }
+    .world();
     // It may also be called by another path.
     for command in ["//bin/x", "/bin/./x", "/usr/bin/x", "cd /bin; ./x", "sudo /opt/x"] {
         assert_eq!(world.verdict(command), Ask, "{command}");
@@ -493,18 +518,41 @@ fn rule_words_are_globs_on_literal_words() {
 
 #[test]
 fn a_tilde_in_a_rule_is_the_home_folder() {
-    let world = RuleText { allow: &["shell(~/bin/x)", "shell(ls ~/a ~/b*)"], ..RuleText::default() }.world();
+    let world =
+        RuleText { allow: &["shell(~/bin/x)", "shell(ls ~/a ~/b*)"], ..RuleText::default() }
+            .world();
     let home = world.home.display();
-    for command in ["~/bin/x", "~/bin/x a", "ls ~/a ~/bc", &format!("ls {home}/a {home}/b"), &format!("{home}/bin/x")] {
+    for command in [
+        "~/bin/x",
+        "~/bin/x a",
+        "ls ~/a ~/bc",
+        &format!("ls {home}/a {home}/b"),
+        &format!("{home}/bin/x"),
+    ] {
         assert_eq!(world.verdict(command), Allow, "{command}");
     }
-    for command in ["'~/bin/x'", "\\~/bin/x", "/bin/x", "x", "~/bin/y", "ls '~/a' ~/b", "ls ~/a '~/b'", "ls /a /b"] {
+    for command in [
+        "'~/bin/x'",
+        "\\~/bin/x",
+        "/bin/x",
+        "x",
+        "~/bin/y",
+        "ls '~/a' ~/b",
+        "ls ~/a '~/b'",
+        "ls /a /b",
+    ] {
         assert_eq!(world.verdict(command), Ask, "{command}");
     }
-    let world =
-        RuleText { mode: PolicyMode::All, deny: &["shell(~/bin/x)", "shell(ls ~)"], ..RuleText::default() }.world();
+    let world = RuleText {
+        mode: PolicyMode::All,
+        deny: &["shell(~/bin/x)", "shell(ls ~)"],
+        ..RuleText::default()
+    }
+    .world();
     let home = world.home.display();
-    for command in ["~/bin/x", "sudo ~/bin/x", &format!("{home}/bin/x a"), "ls ~", &format!("ls {home}")] {
+    for command in
+        ["~/bin/x", "sudo ~/bin/x", &format!("{home}/bin/x a"), "ls ~", &format!("ls {home}")]
+    {
         assert_eq!(world.verdict(command), Deny, "{command}");
     }
     for command in ["./x", "x", "cd; bin/x", &format!("/{home}/bin/x")] {
@@ -527,21 +575,28 @@ fn a_command_that_leaves_the_workspace_is_asked_for() {
     let root = world.root.display().to_string();
     fs::create_dir_all(world.root.join("a/b")).unwrap();
     symlink("/", world.root.join("a/out")).unwrap();
-    for command in
-        ["cd a && npm run dev", "cd a/b; npm run dev", "cd new && npm run dev", &format!("cd {root}/a; npm run dev")]
-    {
+    for command in [
+        "cd a && npm run dev",
+        "cd a/b; npm run dev",
+        "cd new && npm run dev",
+        &format!("cd {root}/a; npm run dev"),
+    ] {
         assert_eq!(world.verdict(command), Allow, "{command}");
     }
     // The folder in which the second one begins depends on the first.
-    for command in
-        ["cd a/out; npm run dev", "cd a; cd out; npm run dev", "cd out; cd a; npm run dev", "cd /; npm run dev"]
-    {
+    for command in [
+        "cd a/out; npm run dev",
+        "cd a; cd out; npm run dev",
+        "cd out; cd a; npm run dev",
+        "cd /; npm run dev",
+    ] {
         assert_eq!(world.verdict(command), Ask, "{command}");
     }
     let judgement = world.command("cd a && npm run dev");
     assert_eq!(judgement.why(), "every part is allowed");
     // Each of many folders is resolved from each of many others.
-    let many = |count: usize| -> String { (0..count).map(|folder| format!("cd f{folder}; ")).collect() };
+    let many =
+        |count: usize| -> String { (0..count).map(|folder| format!("cd f{folder}; ")).collect() };
     assert_eq!(world.verdict(&format!("{}npm run dev", many(32))), Allow);
     assert_eq!(world.verdict(&format!("{}npm run dev", many(33))), Ask);
     assert_eq!(world.verdict(&format!("{}npm run dev", "cd a; ".repeat(20_000))), Allow);
@@ -663,16 +718,25 @@ fn a_too_wide_allow_rule_is_refused() {
     for rule in kept {
         RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap();
     }
-    let world = RuleText { allow: &["shell(wget)", "shell(batcat)"], ..RuleText::default() }.world();
+    let world =
+        RuleText { allow: &["shell(wget)", "shell(batcat)"], ..RuleText::default() }.world();
     for command in ["wget -q x", "batcat x"] {
         assert_eq!(world.verdict(command), Allow, "{command}");
     }
-    for option in ["-e use_askpass=./x", "-qeuse_askpass=./x", "--execute=use_askpass=./x", "--exec x", "--config=x"] {
+    for option in [
+        "-e use_askpass=./x",
+        "-qeuse_askpass=./x",
+        "--execute=use_askpass=./x",
+        "--exec x",
+        "--config=x",
+    ] {
         assert_eq!(world.verdict(&format!("wget {option} y")), Ask, "{option}");
     }
     assert_eq!(world.verdict("batcat --pager=./x y"), Ask);
     let world = RuleText { allow: &["shell(sdiff)", "shell(ag)"], ..RuleText::default() }.world();
-    for (plain, runs) in [("sdiff x y", "sdiff --diff-program=./x y z"), ("ag x", "ag --pager ./x y")] {
+    for (plain, runs) in
+        [("sdiff x y", "sdiff --diff-program=./x y z"), ("ag x", "ag --pager ./x y")]
+    {
         assert_eq!(world.verdict(plain), Allow, "{plain}");
         assert_eq!(world.verdict(runs), Ask, "{runs}");
     }
@@ -687,12 +751,16 @@ fn a_too_wide_allow_rule_is_refused() {
         assert_eq!(world.verdict(runs), Ask, "{runs}");
     }
     // Deny and ask rules may be as wide as the user likes.
-    RuleText { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..RuleText::default() }.policy(None).unwrap();
+    RuleText { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..RuleText::default() }
+        .policy(None)
+        .unwrap();
 }
 
 #[test]
 fn the_error_for_a_too_wide_rule_names_an_alternative() {
-    let said = |rule: &str| RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap_err().problem;
+    let said = |rule: &str| {
+        RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap_err().problem
+    };
     let with = |name: &str| {
         format!(
             "`{name}` can run other programs: name a subcommand, for example shell({name} SUBCOMMAND *), or write the \
@@ -746,26 +814,41 @@ fn a_command_pattern_that_matches_nothing_is_refused_with_a_hint() {
                 RuleText { deny: &rules, ..RuleText::default() }
             };
             let error = rules.policy(None).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("invalid rule `{rule}`: ")) && error.contains(instead), "{error}");
+            assert!(
+                error.starts_with(&format!("invalid rule `{rule}`: ")) && error.contains(instead),
+                "{error}"
+            );
         }
     }
-    for (written, instead) in
-        [("$HOME/.ssh/**", "`~/.ssh/**`"), ("${HOME}/x", "`~/x`"), ("$TMPDIR/x", "the folder itself"), ("\"a\"", "`a`")]
-    {
+    for (written, instead) in [
+        ("$HOME/.ssh/**", "`~/.ssh/**`"),
+        ("${HOME}/x", "`~/x`"),
+        ("$TMPDIR/x", "the folder itself"),
+        ("\"a\"", "`a`"),
+    ] {
         for tool in ["read", "write_file"] {
             let rule = format!("{tool}({written})");
-            let error =
-                RuleText { deny: &[&rule], ..RuleText::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
+            let error = RuleText { deny: &[&rule], ..RuleText::default() }
+                .policy(Some("/home/x".as_ref()))
+                .unwrap_err();
             assert!(error.problem.contains(instead), "{error}");
         }
     }
     // A special character that is part of a word, after a backslash.
-    let deny = &["shell(curl *\\&*)", "shell(awk \\$1)", "shell(rm [ab])", "shell([ -f *)", "shell(x a=b)"];
+    let deny = &[
+        "shell(curl *\\&*)",
+        "shell(awk \\$1)",
+        "shell(rm [ab])",
+        "shell([ -f *)",
+        "shell(x a=b)",
+    ];
     let world = RuleText { mode: PolicyMode::All, deny, ..RuleText::default() }.world();
     for command in ["curl 'a?b&c'", "awk '$1'", "rm b", "[ -f x ]", "x a=b"] {
         assert_eq!(world.verdict(command), Deny, "{command}");
     }
-    RuleText { deny: &["read(a$b)", "read(a$/x)", "write(\\$x)"], ..RuleText::default() }.policy(None).unwrap();
+    RuleText { deny: &["read(a$b)", "read(a$/x)", "write(\\$x)"], ..RuleText::default() }
+        .policy(None)
+        .unwrap();
 }
 
 #[test]
@@ -784,15 +867,21 @@ fn a_path_pattern_that_matches_nothing_is_refused_with_a_hint() {
     ] {
         for tool in ["read", "write_file"] {
             let rule = format!("{tool}({written})");
-            let error =
-                RuleText { deny: &[&rule], ..RuleText::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
-            let said = format!("invalid rule `{rule}`: no path matches this form: write `{instead}`");
+            let error = RuleText { deny: &[&rule], ..RuleText::default() }
+                .policy(Some("/home/x".as_ref()))
+                .unwrap_err();
+            let said =
+                format!("invalid rule `{rule}`: no path matches this form: write `{instead}`");
             assert_eq!(error.to_string(), said);
         }
         let rule = format!("read({instead})");
-        RuleText { deny: &[&rule], ..RuleText::default() }.policy(Some("/home/x".as_ref())).unwrap();
+        RuleText { deny: &[&rule], ..RuleText::default() }
+            .policy(Some("/home/x".as_ref()))
+            .unwrap();
     }
-    RuleText { deny: &["read(/)", "read(./a)", "read(/**)"], ..RuleText::default() }.policy(None).unwrap();
+    RuleText { deny: &["read(/)", "read(./a)", "read(/**)"], ..RuleText::default() }
+        .policy(None)
+        .unwrap();
 }
 
 fn place(world: &PolicyWorkspace, tool: &str, path: &str, writes: bool) -> Verdict {
@@ -847,9 +936,12 @@ fn paths_are_matched_resolved_and_for_deny_also_as_given() {
     // A folder may contain a denied file.
     assert_eq!(place(&world, "grep", ".", false), Ask);
     // Redirections are places too.
-    let world =
-        RuleText { allow: &["shell(echo)", "write(docs/**)"], deny: &["write(/etc/**)"], ..RuleText::default() }
-            .world();
+    let world = RuleText {
+        allow: &["shell(echo)", "write(docs/**)"],
+        deny: &["write(/etc/**)"],
+        ..RuleText::default()
+    }
+    .world();
     fs::create_dir(world.root.join("docs")).unwrap();
     symlink("/proc/self/fd", world.root.join("docs/fd")).unwrap();
     assert_eq!(world.verdict("echo a > docs/x"), Allow);
@@ -864,7 +956,9 @@ fn paths_are_matched_resolved_and_for_deny_also_as_given() {
 #[test]
 fn a_file_opened_for_reading_and_writing_is_judged_as_both() {
     let (mode, allow): (_, &[_]) = (PolicyMode::Edits, &["shell(cat)"]);
-    let judge = |deny: &[&str], command| RuleText { mode, allow, deny, ..RuleText::default() }.world().verdict(command);
+    let judge = |deny: &[&str], command| {
+        RuleText { mode, allow, deny, ..RuleText::default() }.world().verdict(command)
+    };
     assert_eq!(judge(&["read(.env)"], "cat <> .env"), Deny);
     assert_eq!(judge(&["write(.env)"], "cat <> .env"), Deny);
     assert_eq!(judge(&["read(.env)"], "cat <> env"), Allow);
@@ -872,13 +966,23 @@ fn a_file_opened_for_reading_and_writing_is_judged_as_both() {
 
 #[test]
 fn files_that_differ_per_process_always_ask() {
-    let world =
-        RuleText { allow: &["shell(echo)", "write", "read", "write(~/notes/**)"], ..RuleText::default() }.world();
+    let world = RuleText {
+        allow: &["shell(echo)", "write", "read", "write(~/notes/**)"],
+        ..RuleText::default()
+    }
+    .world();
     symlink("/proc/self/fd", world.root.join("fd")).unwrap();
-    for path in ["fd/1", "/proc/self/fd/1", "/dev/stdout", "/dev/tcp/127.0.0.1/1", "/dev/../proc/self/cwd/x"] {
+    for path in [
+        "fd/1",
+        "/proc/self/fd/1",
+        "/dev/stdout",
+        "/dev/tcp/127.0.0.1/1",
+        "/dev/../proc/self/cwd/x",
+    ] {
         assert_eq!(world.verdict(&format!("echo a > {path}")), Ask, "{path}");
     }
-    let world = RuleText { allow: &["shell(echo)", "write(~/notes/**)"], ..RuleText::default() }.world();
+    let world =
+        RuleText { allow: &["shell(echo)", "write(~/notes/**)"], ..RuleText::default() }.world();
     assert_eq!(world.verdict("echo a > ~/notes/x"), Allow);
     assert_eq!(world.verdict("echo a > ~/x"), Ask);
 }
@@ -886,7 +990,12 @@ fn files_that_differ_per_process_always_ask() {
 #[test]
 fn protected_names_always_ask() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits] {
-        let world = RuleText { mode, allow: &["write", "shell(echo)", "write_file"], ..RuleText::default() }.world();
+        let world = RuleText {
+            mode,
+            allow: &["write", "shell(echo)", "write_file"],
+            ..RuleText::default()
+        }
+        .world();
         assert_eq!(place(&world, "write_file", "a", true), Allow);
         assert_eq!(place(&world, "write_file", "/tmp/a", true), Allow);
         for path in [".git/config", "a/.bashrc", ".vscode/x", "/tmp/.ssh/config"] {
@@ -912,7 +1021,10 @@ fn a_tool_is_judged_by_its_bare_name() {
     assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[]), Deny);
     assert_eq!(judge(RuleText { ask: &["deploy"], ..RuleText::default() }, &[]), Ask);
     assert_eq!(
-        judge(RuleText { allow: &["deploy"], mode: PolicyMode::Readonly, ..RuleText::default() }, &[Act::Other]),
+        judge(
+            RuleText { allow: &["deploy"], mode: PolicyMode::Readonly, ..RuleText::default() },
+            &[Act::Other]
+        ),
         Deny
     );
 }
@@ -921,15 +1033,28 @@ fn a_tool_is_judged_by_its_bare_name() {
 #[test]
 fn m_e7_writes_to_holdpoints_own_folders_always_ask() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits] {
-        let allow = &["write", "write(**)", "write(config/**)", "write(~/ours/**)", "write_file", "shell(echo)"];
+        let allow = &[
+            "write",
+            "write(**)",
+            "write(config/**)",
+            "write(~/ours/**)",
+            "write_file",
+            "shell(echo)",
+        ];
         let mut world = RuleText { mode, allow, ..RuleText::default() }.world();
-        let folders = [world.root.join("config/holdpoint"), world.root.join("run"), world.home.join("ours")];
+        let folders =
+            [world.root.join("config/holdpoint"), world.root.join("run"), world.home.join("ours")];
         world.policy = world.policy.clone().protecting(folders.clone());
         fs::create_dir(world.root.join("config")).unwrap();
         symlink("config", world.root.join("link")).unwrap();
         let ours = format!("{}/x", folders[2].display());
-        let paths =
-            ["config/holdpoint/config.toml", "config/holdpoint", "link/holdpoint/config.toml", "a/../run/x", &ours];
+        let paths = [
+            "config/holdpoint/config.toml",
+            "config/holdpoint",
+            "link/holdpoint/config.toml",
+            "a/../run/x",
+            &ours,
+        ];
         let others = ["config/x", "config/holdpoint.toml", "runs/x", "link/x"];
         let asked = |world: &PolicyWorkspace| {
             for path in paths {

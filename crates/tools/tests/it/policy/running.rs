@@ -24,14 +24,14 @@ use super::tries::tries;
 
 /// The programs that the rules allow to run: their own, and wrappers that are harmless themselves.
 const ALLOWED: [&str; 16] = [
-    "bash", "good", "echo", "cat", "printf", "test", "[", "env", "timeout", "nice", "nohup", "setsid", "stdbuf",
-    "xargs", "time", "strace",
+    "bash", "good", "echo", "cat", "printf", "test", "[", "env", "timeout", "nice", "nohup",
+    "setsid", "stdbuf", "xargs", "time", "strace",
 ];
 
 /// Words of the grammar that are programs if bash treats them as such.
 const OTHERS: [&str; 22] = [
-    "bad", "a", "b", "x", "y", "EOF", "-n", "-v", "-o", "1", "2", "in", "-", "a#b", "a;b", "a b", "%d", "]", "b c",
-    "out", "true", "false",
+    "bad", "a", "b", "x", "y", "EOF", "-n", "-v", "-o", "1", "2", "in", "-", "a#b", "a;b", "a b",
+    "%d", "]", "b c", "out", "true", "false",
 ];
 
 /// The folder in which commands run, which contains only `out`, and programs, of which `bad` leaves
@@ -72,9 +72,10 @@ impl BashSandbox {
         symlink("/bin/true", programs.join("good")).unwrap();
         // `time` is not installed everywhere. Without options, `env` does the same.
         symlink("/usr/bin/env", programs.join("time")).unwrap();
-        for name in
-            ["cat", "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "bash", "printf", "test", "["]
-        {
+        for name in [
+            "cat", "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "bash",
+            "printf", "test", "[",
+        ] {
             let real = ["/bin", "/usr/bin"].map(|folder| Path::new(folder).join(name));
             symlink(real.iter().find(|path| path.exists()).unwrap(), programs.join(name)).unwrap();
         }
@@ -158,8 +159,17 @@ fn allowed_commands_leave_no_unallowed_files() {
 fn allowed_commands_execute_only_allowed_programs() {
     let place = BashSandbox::allowing();
     let trace = place.programs.with_file_name("trace");
-    let strace =
-        ["/usr/bin/strace", "-f", "-q", "-e", "trace=execve,execveat", "-s", "300", "-o", trace.to_str().unwrap()];
+    let strace = [
+        "/usr/bin/strace",
+        "-f",
+        "-q",
+        "-e",
+        "trace=execve,execveat",
+        "-s",
+        "300",
+        "-o",
+        trace.to_str().unwrap(),
+    ];
     let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
     let mut runner = TestRunner::new(tries(300, 20_000, REGRESSIONS));
     let result = runner.run(&hostile::command(), |command| {
@@ -171,7 +181,9 @@ fn allowed_commands_execute_only_allowed_programs() {
         place.run(&strace, &command);
         let traced = fs::read_to_string(&trace).unwrap();
         let mut names = BTreeSet::new();
-        for line in traced.lines().filter(|line| line.contains("execve(") || line.contains("execveat(")) {
+        for line in
+            traced.lines().filter(|line| line.contains("execve(") || line.contains("execveat("))
+        {
             let program = line.split('"').nth(1).unwrap_or(line);
             let name = program.rsplit('/').next().unwrap();
             prop_assert!(ALLOWED.contains(&name), "{command:?}\n{line}");
@@ -190,16 +202,20 @@ fn allowed_commands_execute_no_denied_program() {
     let place = BashSandbox::denying();
     let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
     let mut runner = TestRunner::new(tries(1_500, 100_000, REGRESSIONS));
-    let result = runner.run(&prop_oneof![2 => hostile::command(), 1 => hostile::changes()], |command| {
-        judged.set(judged.get() + 1);
-        if place.world.verdict(&command) != Verdict::Allow {
-            return Ok(());
-        }
-        ran.set(ran.get() + 1);
-        let errors = place.run(&[], &command);
-        prop_assert!(fs::remove_file(&place.mark).is_err(), "{command:?} has run a denied program\n{errors}");
-        Ok(())
-    });
+    let result =
+        runner.run(&prop_oneof![2 => hostile::command(), 1 => hostile::changes()], |command| {
+            judged.set(judged.get() + 1);
+            if place.world.verdict(&command) != Verdict::Allow {
+                return Ok(());
+            }
+            ran.set(ran.get() + 1);
+            let errors = place.run(&[], &command);
+            prop_assert!(
+                fs::remove_file(&place.mark).is_err(),
+                "{command:?} has run a denied program\n{errors}"
+            );
+            Ok(())
+        });
     result.unwrap();
     enough(&ran, &judged);
     // Checks that `bad` does leave a mark.

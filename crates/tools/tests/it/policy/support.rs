@@ -25,7 +25,8 @@ pub(crate) struct RuleText<'a> {
 
 impl RuleText<'_> {
     pub(crate) fn rules(&self) -> PolicyRules {
-        let parse = |rules: &[&str]| rules.iter().map(|rule| rule.parse::<Rule>().unwrap()).collect();
+        let parse =
+            |rules: &[&str]| rules.iter().map(|rule| rule.parse::<Rule>().unwrap()).collect();
         PolicyRules { allow: parse(self.allow), ask: parse(self.ask), deny: parse(self.deny) }
     }
 

@@ -487,7 +487,11 @@ const TRAPS_OF_EDITS: &[&str] = &[
 ];
 
 /// The commands with another verdict than `verdict`.
-pub(super) fn differing<'a>(rules: &RuleText<'_>, commands: &[&'a str], verdict: Verdict) -> Vec<(&'a str, Judgement)> {
+pub(super) fn differing<'a>(
+    rules: &RuleText<'_>,
+    commands: &[&'a str],
+    verdict: Verdict,
+) -> Vec<(&'a str, Judgement)> {
     let world = rules.world();
     let judged = commands.iter().map(|&command| (command, world.command(command)));
     judged.filter(|(_, judgement)| judgement.verdict != verdict).collect()
@@ -507,10 +511,17 @@ fn bash_traps_ask() {
 
 #[test]
 fn bash_traps_ask_in_mode_edits_too() {
-    let rules = RuleText { mode: PolicyMode::Edits, allow: &["shell(echo)", "write(/tmp/**)"], ..RuleText::default() };
+    let rules = RuleText {
+        mode: PolicyMode::Edits,
+        allow: &["shell(echo)", "write(/tmp/**)"],
+        ..RuleText::default()
+    };
     assert_eq!(differing(&rules, TRAPS_OF_EDITS, Verdict::Ask), []);
     // These are names of files.
-    assert_eq!(differing(&rules, &["echo a >&1-touch", "echo a >&12x", "echo a &>-touch"], Verdict::Allow), []);
+    assert_eq!(
+        differing(&rules, &["echo a >&1-touch", "echo a >&12x", "echo a &>-touch"], Verdict::Allow),
+        []
+    );
 }
 
 #[test]
@@ -525,7 +536,16 @@ fn mode_all_asks_about_unclear_commands_only_with_deny_rules() {
     assert_eq!(differing(&free, &[PLAIN, TRAPS].concat(), Verdict::Allow), []);
     let rules = RuleText { mode: PolicyMode::All, deny: &["shell(curl)"], ..RuleText::default() };
     assert_eq!(differing(&rules, PLAIN, Verdict::Allow), []);
-    let unclear =
-        ["$x", "echo $((x))", "if", "bash", "echo a | sh", "eval \"$x\"", "source x", "bash -c \"$x\"", "env $x"];
+    let unclear = [
+        "$x",
+        "echo $((x))",
+        "if",
+        "bash",
+        "echo a | sh",
+        "eval \"$x\"",
+        "source x",
+        "bash -c \"$x\"",
+        "env $x",
+    ];
     assert_eq!(differing(&rules, &unclear, Verdict::Ask), []);
 }

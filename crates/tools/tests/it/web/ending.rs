@@ -60,7 +60,8 @@ fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
 
 /// `Starting` is first because the session has no browser yet. The later phases share the browser
 /// that the next call starts.
-const PHASES: [Phase; 5] = [Phase::Starting, Phase::Asking, Phase::Loading, Phase::Paused, Phase::Reading];
+const PHASES: [Phase; 5] =
+    [Phase::Starting, Phase::Asking, Phase::Loading, Phase::Paused, Phase::Reading];
 
 fn session() -> Session {
     Session::with(WebSettings { pause_headless: true, ..local() })
@@ -74,7 +75,11 @@ fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
         let calling = call_in(phase, &mut session, &server);
         calling.cut();
         let called = calling.wait();
-        assert!(matches!(called.result, Err(ToolError::Interrupted)), "{phase:?}: {:?}", called.result);
+        assert!(
+            matches!(called.result, Err(ToolError::Interrupted)),
+            "{phase:?}: {:?}",
+            called.result
+        );
         if phase == Phase::Starting {
             // The browser ends because no call has a lease on it.
             session.census.wait_none();
@@ -82,7 +87,10 @@ fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
             let address = session.browsers.running()[0].debugging.clone();
             wait_until("the tab is closed", || !pages(&address).contains("\"type\": \"page\""));
         }
-        assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call works");
+        assert!(
+            session.open(&server.url("/after")).contains("text"),
+            "{phase:?}: the next call works"
+        );
     }
     session.close();
 }
@@ -92,7 +100,8 @@ fn just_started(census: &Census) -> u32 {
     let living: Vec<u32> = census.living().into_iter().map(|(pid, _)| pid).collect();
     let below = |pid: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+        let parent =
+            status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
         living.contains(&parent).then_some((*pid, parent))
     };
     let pairs: Vec<(u32, u32)> = living.iter().filter_map(below).collect();
@@ -115,7 +124,10 @@ fn m_a9_a_killed_browser_is_reported_in_every_phase() {
         let why = failure(calling.wait());
         let before_it_answered = phase == Phase::Starting && why.contains("did not start");
         assert!(why.contains("browser has ended") || before_it_answered, "{phase:?}: {why}");
-        assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call starts a new one");
+        assert!(
+            session.open(&server.url("/after")).contains("text"),
+            "{phase:?}: the next call starts a new one"
+        );
     }
     session.close();
 }
@@ -123,7 +135,9 @@ fn m_a9_a_killed_browser_is_reported_in_every_phase() {
 #[test]
 fn m_e7_web_a_session_has_its_own_browser_which_ends_with_it() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let server = Server::start(|_| html("<script>document.cookie = 'seen=1; max-age=1000'</script><p>text</p>"));
+    let server = Server::start(|_| {
+        html("<script>document.cookie = 'seen=1; max-age=1000'</script><p>text</p>")
+    });
     let mut session = Session::new();
     session.open(&server.url("/"));
     let folders = session.folders();
@@ -166,7 +180,8 @@ fn m_e7_web_a_visible_browser_replaces_a_headless_one() {
     let display = super::display::Display::start();
     let mut session = Session::new().seen(&display);
     session.open(&server.url("/"));
-    let calling = session.start(json!({"action": "open_page", "url": server.url("/seen"), "pause": true}));
+    let calling =
+        session.start(json!({"action": "open_page", "url": server.url("/seen"), "pause": true}));
     let _ = pause(calling.wait_asked());
     wait_until("the first one has ended", || session.browsers.running().len() == 1);
     assert!(session.browsers.running()[0].visible);

@@ -29,12 +29,18 @@ fn m_e7_web_a_private_host_is_asked_about_once_per_session() {
     let mut session = strange();
     let calling = session.start(json!({"action": "open_page", "url": server.url("/one")}));
     let ask = pause(calling.wait_asked());
-    assert_eq!((ask.kind, ask.message.as_str()), (PauseKind::Confirm, "Let the browser reach 127.0.0.1?"));
+    assert_eq!(
+        (ask.kind, ask.message.as_str()),
+        (PauseKind::Confirm, "Let the browser reach 127.0.0.1?")
+    );
     assert!(ask.details.unwrap().contains(&server.url("/one")));
     assert!(server.asked().is_empty(), "the host is not reached before the approval");
     calling.answer(AskReply::Pause(PauseResponse::Denied { reason: Some("not mine".to_owned()) }));
     let error = calling.wait().result.unwrap_err();
-    assert!(matches!(&error, ToolError::Denied { reason } if reason.as_deref() == Some("not mine")), "{error}");
+    assert!(
+        matches!(&error, ToolError::Denied { reason } if reason.as_deref() == Some("not mine")),
+        "{error}"
+    );
     assert!(server.asked().is_empty());
 
     let calling = session.start(json!({"action": "open_page", "url": server.url("/two")}));
@@ -49,7 +55,10 @@ fn m_e7_web_a_private_host_is_asked_about_once_per_session() {
     let calling = other.start(json!({"action": "open_page", "url": server.url("/four")}));
     let _ = calling.wait_asked();
     calling.cut();
-    assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)), "another session asks again");
+    assert!(
+        matches!(calling.wait().result, Err(ToolError::Interrupted)),
+        "another session asks again"
+    );
     assert!(!server.asked().contains(&"/four".to_owned()));
     other.close();
 }
@@ -59,15 +68,25 @@ fn m_e7_web_a_private_host_is_asked_about_once_per_session() {
 fn m_e7_web_one_confirm_covers_a_page_and_its_private_host() {
     let server = Server::start(|_| html("<p>text</p>"));
     let confirm = |session: &mut Session, url: &str| {
-        let intent = session.tool().intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
+        let intent = session
+            .tool()
+            .intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
         let Intent { message, details, .. } = intent.unwrap();
-        AskRequest::Pause(PauseRequest { kind: PauseKind::Confirm, tool_name: "web".to_owned(), message, details })
+        AskRequest::Pause(PauseRequest {
+            kind: PauseKind::Confirm,
+            tool_name: "web".to_owned(),
+            message,
+            details,
+        })
     };
     let shown = |confirm: &AskRequest| pause(confirm.clone()).details.unwrap();
     let mut session = strange();
     let open = json!({"action": "open_page", "url": server.url("/")});
     let both = confirm(&mut session, &server.url("/"));
-    assert!(shown(&both).contains("127.0.0.1 is on this machine or in a private network"), "{both:?}");
+    assert!(
+        shown(&both).contains("127.0.0.1 is on this machine or in a private network"),
+        "{both:?}"
+    );
     assert!(shown(&confirm(&mut session, "http://localhost:1/")).contains("127.0.0.1, ::1"));
     // Before an approval, this name is not looked up, because the lookup would disclose it.
     assert_eq!(shown(&confirm(&mut session, "http://docs.example/")), "http://docs.example/");
@@ -84,8 +103,16 @@ fn m_e7_web_one_confirm_covers_a_page_and_its_private_host() {
 
     session.bench = session.bench.approved(both);
     let called = session.call(open);
-    assert!(called.asked.is_empty() && called.result.is_ok(), "the Confirm was the approval: {:?}", called.asked);
-    assert_eq!(shown(&confirm(&mut session, &server.url("/"))), server.url("/"), "asked only once in a session");
+    assert!(
+        called.asked.is_empty() && called.result.is_ok(),
+        "the Confirm was the approval: {:?}",
+        called.asked
+    );
+    assert_eq!(
+        shown(&confirm(&mut session, &server.url("/"))),
+        server.url("/"),
+        "asked only once in a session"
+    );
     session.close();
 }
 
@@ -104,7 +131,8 @@ impl PrivateNames {
     /// Waits until `times` names have been looked up.
     fn wait(&self, times: usize) {
         let looked_up = self.looked_up.lock().unwrap();
-        let waited = self.news.wait_timeout_while(looked_up, patience(), |names| names.len() < times);
+        let waited =
+            self.news.wait_timeout_while(looked_up, patience(), |names| names.len() < times);
         assert!(!waited.unwrap().1.timed_out(), "fewer than {times} names were looked up");
     }
 }
@@ -126,13 +154,19 @@ fn m_e7_web_one_confirm_covers_a_local_name() {
     let mut session = Session::with_names(nothing(), Arc::clone(&names) as _);
     let open = |host: &str| json!({"action": "open_page", "url": format!("http://{host}:{}/", server.port)});
     let confirm = |session: &mut Session, host: &str| {
-        let Intent { message, details, .. } = session.tool().intent(&open(host), session.bench.workspace()).unwrap();
+        let Intent { message, details, .. } =
+            session.tool().intent(&open(host), session.bench.workspace()).unwrap();
         PauseRequest { kind: PauseKind::Confirm, tool_name: "web".to_owned(), message, details }
     };
     let far = confirm(&mut session, "app.example");
     assert_eq!(names.looked_up(), 0, "{far:?}");
     let near = confirm(&mut session, "app.test");
-    assert!(near.details.as_ref().unwrap().contains("app.test is on this machine or in a private network: 127.0.0.1"));
+    assert!(
+        near.details
+            .as_ref()
+            .unwrap()
+            .contains("app.test is on this machine or in a private network: 127.0.0.1")
+    );
 
     session.bench = session.bench.approved(AskRequest::Pause(near));
     let called = session.call(open("app.test"));
@@ -156,8 +190,11 @@ fn m_e7_web_two_calls_ask_once_about_one_host() {
     let names = Arc::new(PrivateNames::default());
     let mut session = Session::with_names(nothing(), Arc::clone(&names) as _);
     let mut both = || {
-        let mut start =
-            || session.start(json!({"action": "open_page", "url": format!("http://app.test:{}/", server.port)}));
+        let mut start = || {
+            session.start(
+                json!({"action": "open_page", "url": format!("http://app.test:{}/", server.port)}),
+            )
+        };
         let first = start();
         let _ = first.wait_asked();
         let so_far = names.looked_up();
@@ -170,7 +207,10 @@ fn m_e7_web_two_calls_ask_once_about_one_host() {
     assert!(first.wait().result.is_err());
     let _ = second.wait_asked();
     second.cut();
-    assert!(matches!(second.wait().result, Err(ToolError::Interrupted)), "a denial covers one page");
+    assert!(
+        matches!(second.wait().result, Err(ToolError::Interrupted)),
+        "a denial covers one page"
+    );
 
     let (first, second) = both();
     first.answer(AskReply::Pause(PauseResponse::Approved));
@@ -178,7 +218,11 @@ fn m_e7_web_two_calls_ask_once_about_one_host() {
     // Ends an ask of the second call, in case it wrongly asks.
     second.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
     let second = second.wait();
-    assert!(second.asked.is_empty() && second.result.is_ok(), "an approval covers both: {:?}", second.asked);
+    assert!(
+        second.asked.is_empty() && second.result.is_ok(),
+        "an approval covers both: {:?}",
+        second.asked
+    );
     session.close();
 }
 
@@ -191,7 +235,9 @@ fn m_e7_web_pages_that_are_always_refused_raise_no_ask() {
         ("http://metadata.google.internal/", "credentials of its machines"),
         ("https://www.evil.example/", "`evil.example` of `web.deny`"),
     ] {
-        let intent = session.tool().intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
+        let intent = session
+            .tool()
+            .intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
         let refused = intent.unwrap_err().to_string();
         assert!(refused.contains(url) && refused.contains(why), "{refused}");
         assert!(session.open_fails(url).contains(why));
@@ -217,8 +263,11 @@ fn m_e7_web_each_page_lists_its_own_refusals() {
     for (page, own) in pages.into_iter().zip(hosts) {
         page.answer(resumed());
         let text = said(page.wait());
-        let refused: Vec<_> = text.lines().filter(|line| line.contains("no connection to")).collect();
-        let [refused] = refused[..] else { panic!("the browser itself contacts no host: {refused:?}") };
+        let refused: Vec<_> =
+            text.lines().filter(|line| line.contains("no connection to")).collect();
+        let [refused] = refused[..] else {
+            panic!("the browser itself contacts no host: {refused:?}")
+        };
         assert!(refused.starts_with(&format!("[no connection to {own}:81")), "{text}");
     }
     session.close();
@@ -348,7 +397,8 @@ fn t_g7_the_sandbox_is_on_except_as_root_or_by_setting() {
         session.open(&server.url("/"));
         let running = session.browsers.running();
         assert_eq!(running[0].sandbox, is_on, "the state of the sandbox is shown");
-        let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", running[0].pid)).unwrap();
+        let arguments =
+            std::fs::read_to_string(format!("/proc/{}/cmdline", running[0].pid)).unwrap();
         assert_eq!(!arguments.contains("--no-sandbox"), is_on);
         session.close();
     }
@@ -367,13 +417,18 @@ fn m_e7_web_an_ask_shows_the_complete_address() {
     let session = &mut Session::new();
     let web = session.tool();
     let intent = |input| web.intent(&input, session.bench.workspace()).unwrap();
-    let open = intent(json!({"action": "open_page", "url": "https://docs.example/a?b=\u{202e}c", "pause": true}));
+    let open = intent(
+        json!({"action": "open_page", "url": "https://docs.example/a?b=\u{202e}c", "pause": true}),
+    );
     assert_eq!(open.message, "Open this page?");
     let details = open.details.unwrap();
     assert!(details.starts_with("https://docs.example/a?b=%E2%80%AEc\n"), "{details}");
     assert_eq!(open.always.unwrap(), "web: pages of docs.example");
     let search = intent(json!({"action": "search", "query": "foxes"}));
-    assert_eq!((search.message.as_str(), search.details.as_deref()), ("Search the web?", Some("foxes")));
+    assert_eq!(
+        (search.message.as_str(), search.details.as_deref()),
+        ("Search the web?", Some("foxes"))
+    );
     for wrong in [
         json!({"action": "open_page"}),
         json!({"action": "find_in_page", "url": "http://x/"}),
@@ -388,7 +443,8 @@ fn m_e7_web_an_ask_shows_the_complete_address() {
 
 #[test]
 fn m_e7_web_the_error_for_a_missing_browser_has_a_hint() {
-    let mut session = Session::with(WebSettings { chromium: Some("/nowhere/chromium".to_owned()), ..local() });
+    let mut session =
+        Session::with(WebSettings { chromium: Some("/nowhere/chromium".to_owned()), ..local() });
     assert!(session.open_fails("http://127.0.0.1:1/").contains("web.chromium"));
     let mut session = Session::new();
     session.bench = session.bench.env("PATH", "/nowhere");
@@ -406,9 +462,11 @@ fn t_h2_the_browser_is_never_taken_from_the_workspace() {
     for program in ["chromium", "uname", "grep", "dirname", "sed", "mkdir"] {
         let script = format!("#!/bin/sh\necho $0 >> '{}/sprung'\n", session.bench.root().display());
         std::fs::write(bin.join(program), script).unwrap();
-        std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
     }
-    session.bench = session.bench.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+    session.bench =
+        session.bench.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
     assert!(session.open(&server.url("/")).contains("text"));
     let sprung = std::fs::read_to_string(session.bench.root().join("sprung"));
     assert!(sprung.is_err(), "{sprung:?}");

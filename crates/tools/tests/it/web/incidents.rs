@@ -9,11 +9,14 @@ use serde_json::json;
 
 use super::devtools::DevTools;
 use super::server::{Answer, Server, html, status, typed};
-use super::support::{Session, has, local, pages, pause, resumed, retry_with_more_time, said, wait_until};
+use super::support::{
+    Session, has, local, pages, pause, resumed, retry_with_more_time, said, wait_until,
+};
 
 #[test]
 fn m_e7_web_downloads_are_refused_and_reported() {
-    let server = Server::start(|path| match path {
+    let server = Server::start(|path| {
+        match path {
         "/file" => status(
             "200 OK",
             "content-type: application/zip\r\ncontent-disposition: attachment; filename=\"a.zip\"\r\n",
@@ -25,6 +28,7 @@ fn m_e7_web_downloads_are_refused_and_reported() {
         ),
         "/auto" => html("<p>text</p><a id=a href='/file'>get</a><script>document.getElementById('a').click()</script>"),
         _ => html("<p>text</p>"),
+    }
     });
     let mut session = Session::new();
     let why = session.open_fails(&server.url("/file"));
@@ -44,9 +48,13 @@ fn m_e7_web_downloads_are_refused_and_reported() {
 #[test]
 fn t_g5_downloads_created_by_a_script_are_refused() {
     let name = format!("holdpoint-made-{}.txt", std::process::id());
-    let link = |script: &str| html(&format!("<a id=a download='{name}'>get</a><script>{script}; a.click()</script>"));
-    let (data, blob) =
-        (link("a.href = 'data:text/plain,made'"), link("a.href = URL.createObjectURL(new Blob(['made']))"));
+    let link = |script: &str| {
+        html(&format!("<a id=a download='{name}'>get</a><script>{script}; a.click()</script>"))
+    };
+    let (data, blob) = (
+        link("a.href = 'data:text/plain,made'"),
+        link("a.href = URL.createObjectURL(new Blob(['made']))"),
+    );
     let server = Server::start(move |path| match path {
         "/data" => data.clone(),
         "/blob" => blob.clone(),
@@ -61,7 +69,11 @@ fn t_g5_downloads_created_by_a_script_are_refused() {
     }
     let home = std::env::home_dir().unwrap();
     let places = [session.place(), session.bench.root().to_owned(), home.join("Downloads")];
-    let left: Vec<_> = places.iter().flat_map(|place| walk(place)).filter(|path| path.contains("-made-")).collect();
+    let left: Vec<_> = places
+        .iter()
+        .flat_map(|place| walk(place))
+        .filter(|path| path.contains("-made-"))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     // These folders are too large to search recursively.
     for folder in [home, std::env::current_dir().unwrap(), std::env::temp_dir()] {
@@ -73,10 +85,11 @@ fn t_g5_downloads_created_by_a_script_are_refused() {
 fn walk(folder: &std::path::Path) -> Box<dyn Iterator<Item = String>> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     Box::new(entries.flat_map(|entry| {
-        let below: Box<dyn Iterator<Item = String>> = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            true => walk(&entry.path()),
-            false => Box::new(std::iter::empty()),
-        };
+        let below: Box<dyn Iterator<Item = String>> =
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => walk(&entry.path()),
+                false => Box::new(std::iter::empty()),
+            };
         std::iter::once(entry.path().display().to_string()).chain(below)
     }))
 }
@@ -99,7 +112,8 @@ fn m_e7_web_dialogs_are_dismissed_and_reported() {
 }
 
 /// Shows a confirm dialog and reports the answer to the server.
-const ASK: &str = "setTimeout(() => { p.textContent = 'said ' + confirm('yours?'); fetch('/said') }, 0)";
+const ASK: &str =
+    "setTimeout(() => { p.textContent = 'said ' + confirm('yours?'); fetch('/said') }, 0)";
 
 /// During a pause, dialogs are left to the user; one that is still open afterwards is dismissed.
 #[test]
@@ -107,7 +121,8 @@ fn m_e7_web_the_user_controls_dialogs_during_a_pause() {
     let server = Server::start(|_| html("<p id=p>text</p>"));
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
     for answers in [true, false] {
-        let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+        let calling =
+            session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
         let details = pause(calling.wait_asked()).details.unwrap();
         let mut person = DevTools::of(&details);
         person.call("Page.enable", &json!({}));
@@ -149,11 +164,17 @@ fn m_e7_web_further_windows_are_closed_and_reported() {
     for _ in 0..7 {
         assert_eq!(person.call("Runtime.evaluate", &open)["result"]["value"], true);
     }
-    wait_until("all but the first are closed", || pages(&address).matches("\"type\": \"page\"").count() == 1);
+    wait_until("all but the first are closed", || {
+        pages(&address).matches("\"type\": \"page\"").count() == 1
+    });
     click.send(()).unwrap();
     let text = said(calling.wait());
     assert!(text.contains("the end"), "{text}");
-    assert_eq!(text.matches("page action: opened another window, which was closed").count(), 5, "{text}");
+    assert_eq!(
+        text.matches("page action: opened another window, which was closed").count(),
+        5,
+        "{text}"
+    );
     assert!(text.contains("page action: 2 more actions are not listed"), "{text}");
     wait_until("all are closed", || !pages(&address).contains("\"type\": \"page\""));
     session.close();
@@ -162,14 +183,18 @@ fn m_e7_web_further_windows_are_closed_and_reported() {
 /// The address of the browser's only tab.
 fn tab(address: &str) -> String {
     let listed: serde_json::Value = serde_json::from_str(&pages(address)).unwrap();
-    let id = listed.as_array().unwrap().iter().find(|tab| tab["type"] == "page").unwrap()["id"].as_str().unwrap();
+    let id = listed.as_array().unwrap().iter().find(|tab| tab["type"] == "page").unwrap()["id"]
+        .as_str()
+        .unwrap();
     format!("{address}/devtools/page/{id}")
 }
 
 #[test]
 fn m_e7_web_a_page_can_not_prevent_leaving() {
     let server = Server::start(|_| {
-        html("<p>stay</p><script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>")
+        html(
+            "<p>stay</p><script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>",
+        )
     });
     let mut session = Session::new();
     assert!(session.open(&server.url("/")).contains("stay"));
@@ -180,11 +205,13 @@ fn m_e7_web_a_page_can_not_prevent_leaving() {
 
 #[test]
 fn m_e7_web_an_endless_page_is_read_up_to_the_time_limit() {
-    let server = Server::start(|path| match path {
+    let server = Server::start(|path| {
+        match path {
         "/silent" => Answer::Silence,
         _ => Answer::Endless(
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>T</title><p>the beginning</p>".to_owned(),
         ),
+    }
     });
     retry_with_more_time(|session, load_s| {
         let called = session.call(json!({"action": "open_page", "url": server.url("/endless")}));
@@ -226,5 +253,7 @@ fn m_e7_web_an_unreachable_server_is_reported() {
 #[test]
 fn m_e7_web_a_page_with_an_endless_script_is_an_error() {
     let server = Server::start(|_| html("<p>text</p><script>for (;;);</script>"));
-    retry_with_more_time(|session, _| has(&session.open_fails(&server.url("/")), "its scripts never stop running"));
+    retry_with_more_time(|session, _| {
+        has(&session.open_fails(&server.url("/")), "its scripts never stop running")
+    });
 }

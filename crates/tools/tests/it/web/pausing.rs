@@ -24,7 +24,8 @@ const EDIT: &str = "document.getElementById('text').textContent = 'as a person l
 fn m_a9_the_page_is_read_with_the_users_changes() {
     let (display, server) = (Display::start(), server());
     let mut session = Session::new().seen(&display);
-    let calling = session.start(json!({"action": "open_page", "url": server.url("/report"), "pause": true}));
+    let calling =
+        session.start(json!({"action": "open_page", "url": server.url("/report"), "pause": true}));
     let ask = pause(calling.wait_asked());
     assert_eq!((ask.kind, ask.tool_name.as_str()), (PauseKind::Continue, "web"));
     assert_eq!(ask.message, format!("Page loaded: {}", server.url("/report")));
@@ -49,7 +50,11 @@ fn knock(details: &str, origin: &str) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
     let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13";
     let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
-    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n{fields}\r\n{key}\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET /{path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n{fields}\r\n{key}\r\n\r\n"
+    )
+    .unwrap();
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).unwrap();
     line.trim().to_owned()
@@ -59,7 +64,8 @@ fn knock(details: &str, origin: &str) -> String {
 fn m_a9_the_developer_tools_accept_only_their_own_pages() {
     let server = server();
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
-    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+    let calling =
+        session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
     let details = pause(calling.wait_asked()).details.unwrap();
     let address = &details[details.find("http://").unwrap()..];
     let own = &address[..address.find("/devtools").unwrap()];
@@ -94,7 +100,11 @@ fn m_a9_searches_and_screenshots_also_run_after_the_answer() {
     let text = said(calling.wait());
     let path = text.split("Screenshot saved to ").nth(1).unwrap().split(" (").next().unwrap();
     let png = std::fs::read(path).unwrap();
-    assert!(png.starts_with(b"\x89PNG") && png.len() < 20_000, "a picture in one colour is small: {} bytes", png.len());
+    assert!(
+        png.starts_with(b"\x89PNG") && png.len() < 20_000,
+        "a picture in one colour is small: {} bytes",
+        png.len()
+    );
     session.close();
 }
 
@@ -106,7 +116,9 @@ fn m_a9_two_sessions_pause_on_two_pages() {
     let calling: Vec<_> = sessions
         .iter_mut()
         .zip(["/one", "/two"])
-        .map(|(session, path)| session.start(json!({"action": "open_page", "url": server.url(path), "pause": true})))
+        .map(|(session, path)| {
+            session.start(json!({"action": "open_page", "url": server.url(path), "pause": true}))
+        })
         .collect();
     let asks: Vec<_> = calling.iter().map(|calling| pause(calling.wait_asked())).collect();
     assert_ne!(asks[0].details, asks[1].details);
@@ -135,7 +147,9 @@ fn m_a9_the_error_without_a_display_names_the_setting() {
     // A display that does not exist.
     let mut session = Session::new();
     session.bench = session.bench.display(vec![("DISPLAY".to_owned(), ":7654".to_owned())]);
-    let why = failure(session.call(json!({"action": "open_page", "url": server.url("/"), "pause": true})));
+    let why = failure(
+        session.call(json!({"action": "open_page", "url": server.url("/"), "pause": true})),
+    );
     assert!(why.contains("no display") && why.contains("web.pause_headless"), "{why}");
     assert!(server.asked().is_empty());
     session.close();
@@ -146,14 +160,19 @@ fn m_a9_the_error_without_a_display_names_the_setting() {
 fn m_a9_the_end_of_a_page_ends_its_pause() {
     let server = server();
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
-    for (ends, told) in [("Page.close", "the page was closed"), ("Page.crash", "the page crashed")] {
-        let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+    for (ends, told) in [("Page.close", "the page was closed"), ("Page.crash", "the page crashed")]
+    {
+        let calling =
+            session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
         let mut person = DevTools::of(&pause(calling.wait_asked()).details.unwrap());
         // The page may end before it answers.
         person.send(ends, &json!({}));
         let why = failure(calling.wait());
         assert!(why.contains(told), "{why}");
-        assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser still runs");
+        assert!(
+            session.open(&server.url("/next")).contains("as it was served"),
+            "the browser still runs"
+        );
     }
     session.close();
 }

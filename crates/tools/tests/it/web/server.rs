@@ -146,7 +146,9 @@ fn serve(stream: TcpStream, shared: &Shared, answer: &(dyn Fn(&str) -> Answer + 
 pub(crate) fn html(body: &str) -> Answer {
     typed(
         "text/html; charset=utf-8",
-        &format!("<!doctype html>\n<html><head><title>A page</title></head><body>{body}</body></html>"),
+        &format!(
+            "<!doctype html>\n<html><head><title>A page</title></head><body>{body}</body></html>"
+        ),
     )
 }
 

@@ -106,13 +106,19 @@ pub(crate) fn browser_folders(place: &Path) -> Vec<std::path::PathBuf> {
 
 /// Settings that allow this machine.
 pub(crate) fn local() -> WebSettings {
-    WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 300, ..WebSettings::default() }
+    WebSettings {
+        allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()],
+        load_s: 300,
+        ..WebSettings::default()
+    }
 }
 
 /// Tries `attempt` with a load limit of 1 s, then with larger ones, because a slow machine may need
 /// more time than a page has. Returns the result of the first attempt that succeeds.
 #[track_caller]
-pub(crate) fn retry_with_more_time<T>(attempt: impl Fn(&mut Session, u32) -> Result<T, String>) -> T {
+pub(crate) fn retry_with_more_time<T>(
+    attempt: impl Fn(&mut Session, u32) -> Result<T, String>,
+) -> T {
     let mut why = String::new();
     for load_s in [1, 4, 16, 64] {
         let mut session = Session::with(WebSettings { load_s, ..local() });

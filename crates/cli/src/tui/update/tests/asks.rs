@@ -1,6 +1,8 @@
 //! Tests of asks in a session: which keys answer them, and from when on.
 
-use holdpoint_common::{Answer, AnsweredBy, Ask, Fact, PauseKind, PromptId, SessionStatus, Timestamp, Who};
+use holdpoint_common::{
+    Answer, AnsweredBy, Ask, Fact, PauseKind, PromptId, SessionStatus, Timestamp, Who,
+};
 
 use proptest::prelude::*;
 
@@ -38,7 +40,10 @@ fn m_a10_closing_an_overlay_restarts_the_guard_of_an_ask() {
 fn m_a10_an_unreadable_ask_is_not_approved() {
     let mut hub = Scene::hub();
     let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
-    hub.reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "late");
+    hub.reports_session(
+        |session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused),
+        "late",
+    );
     hub.press("tab");
     for mut scene in [asking(), hub] {
         for (width, height) in [(9, 24), (80, 3), (80, 4)] {
@@ -58,7 +63,9 @@ fn m_a10_an_unreadable_ask_is_not_approved() {
 
 #[test]
 fn m_a10_returning_to_the_screen_restarts_the_guard() {
-    for (keys, leaves) in [("ctrl+x e", Command::Edit { text: String::new() }), ("ctrl+z", Command::Suspend)] {
+    for (keys, leaves) in
+        [("ctrl+x e", Command::Edit { text: String::new() }), ("ctrl+z", Command::Suspend)]
+    {
         let mut scene = asking();
         scene.screen(80, 24);
         assert_eq!(scene.later(1000).press(keys), [leaves]);
@@ -79,7 +86,10 @@ fn m_a10_the_next_ask_has_a_guard_of_its_own() {
     scene.screen(80, 24);
     assert_eq!(scene.later(200).press("y"), []);
     let commands = scene.later(300).press("Y");
-    assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 50), "{commands:?}");
+    assert!(
+        matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 50),
+        "{commands:?}"
+    );
 }
 
 #[test]
@@ -176,7 +186,9 @@ fn m_a10_words_for_an_ask_closed_elsewhere_are_dropped_with_a_notice() {
     scene.types("hunt");
     approved(&mut scene);
     let screen = scene.screen(80, 24);
-    for shown in ["│ rm y", "[Y]", "answered from the command line (pid 9); your words were not sent"] {
+    for shown in
+        ["│ rm y", "[Y]", "answered from the command line (pid 9); your words were not sent"]
+    {
         assert!(screen.contains(shown), "{shown}: {screen}");
     }
     assert!(!screen.contains("> hunt"), "{screen}");
@@ -192,7 +204,8 @@ fn m_a10_words_for_an_ask_closed_elsewhere_are_dropped_with_a_notice() {
     approved(&mut scene);
     let screen = scene.screen(80, 24);
     assert!(
-        screen.contains("shell: answered from the command line (pid 9)") && !screen.contains("your words"),
+        screen.contains("shell: answered from the command line (pid 9)")
+            && !screen.contains("your words"),
         "{screen}"
     );
     // This user's own answer is not reported.
@@ -206,13 +219,25 @@ fn m_a10_words_for_an_ask_closed_elsewhere_are_dropped_with_a_notice() {
 #[test]
 fn m_a10_two_questions_are_answered_back_and_forth() {
     use holdpoint_common::{AskRequest, Question, QuestionOption, QuestionReply, QuestionRequest};
-    let option = |label: &str| QuestionOption { label: label.to_owned(), description: String::new() };
-    let question = |id: &str, options| Question { id: id.into(), header: id.into(), question: "So?".into(), options };
-    let questions = vec![question("one", vec![option("red"), option("blue")]), question("two", vec![])];
+    let option =
+        |label: &str| QuestionOption { label: label.to_owned(), description: String::new() };
+    let question = |id: &str, options| Question {
+        id: id.into(),
+        header: id.into(),
+        question: "So?".into(),
+        options,
+    };
+    let questions =
+        vec![question("one", vec![option("red"), option("blue")]), question("two", vec![])];
     let mut scene = Scene::session();
-    scene.turn("Go.").asks(AskRequest::Question(QuestionRequest { tool_name: "ask_user".into(), questions }));
+    scene
+        .turn("Go.")
+        .asks(AskRequest::Question(QuestionRequest { tool_name: "ask_user".into(), questions }));
     let screen = scene.screen(80, 24);
-    assert!(screen.contains("one: So? (1 of 2)") && screen.contains("Tab: next, Esc to interrupt"), "{screen}");
+    assert!(
+        screen.contains("one: So? (1 of 2)") && screen.contains("Tab: next, Esc to interrupt"),
+        "{screen}"
+    );
     scene.later(300).press("2");
     let screen = scene.screen(80, 24);
     assert!(screen.contains("two: So? (2 of 2)") && screen.contains("Shift+Tab: back"), "{screen}");
@@ -234,7 +259,10 @@ fn m_a10_two_questions_are_answered_back_and_forth() {
     scene.screen(80, 24);
     scene.later(300).types("so");
     let commands = scene.press("enter");
-    let reply = |id: &str, answer: Option<&str>| QuestionReply { id: id.into(), answer: answer.map(str::to_owned) };
+    let reply = |id: &str, answer: Option<&str>| QuestionReply {
+        id: id.into(),
+        answer: answer.map(str::to_owned),
+    };
     let answers_given = vec![reply("one", None), reply("two", Some("so"))];
     assert_eq!(answers(&commands), [&Answer::Reply { answers: answers_given }]);
 }
@@ -250,7 +278,9 @@ fn m_a10_always_is_pressed_twice() {
     scene.later(1000).delta(holdpoint_common::Delta::SavedAgain);
     assert!(scene.screen(80, 24).contains("[A] Approve always in this session: shell: ls"));
     assert_eq!(scene.later(300).press("a"), []);
-    assert!(scene.screen(80, 24).contains("Press A again to approve always in this session: shell: ls"));
+    assert!(
+        scene.screen(80, 24).contains("Press A again to approve always in this session: shell: ls")
+    );
     assert_eq!(scene.press("a"), []);
     assert_eq!(answers(&scene.later(700).press("a")), [&Answer::Approve { always: true }]);
 }
@@ -374,16 +404,23 @@ fn m_a10_a_long_ask_can_be_read_and_answered() {
             let mut scene = Scene::session();
             let always = Some(format!("shell in /code/project: {details}"));
             scene.turn("Go.");
-            scene.snapshot.asks = vec![Ask { always, ..ask(9, pause(PauseKind::Confirm, &details), Timestamp(0)) }];
+            scene.snapshot.asks =
+                vec![Ask { always, ..ask(9, pause(PauseKind::Confirm, &details), Timestamp(0)) }];
             // Other parts of the screen leave their rows to the ask.
-            let queued = |number| holdpoint_common::QueuedPrompt { prompt: PromptId(number), text: "x".into() };
+            let queued = |number| holdpoint_common::QueuedPrompt {
+                prompt: PromptId(number),
+                text: "x".into(),
+            };
             scene.snapshot.queue = (1..=5).map(queued).collect();
             scene.delta(holdpoint_common::Delta::SavedAgain);
             scene.send(Message::Failed("word ".repeat(100)));
             for size in ["usual", "large"] {
                 let screen = scene.screen(width, height);
                 assert!(screen.contains("Run this command?"), "{size}: {screen}");
-                assert!(screen.contains("[Y] Approve [N] Deny (Esc to interrupt)"), "{size}: {screen}");
+                assert!(
+                    screen.contains("[Y] Approve [N] Deny (Esc to interrupt)"),
+                    "{size}: {screen}"
+                );
                 assert!(screen.contains("lines 1-"), "{size}: {screen}");
                 scene.press("end");
                 let screen = scene.screen(width, height);
@@ -397,14 +434,22 @@ fn m_a10_a_long_ask_can_be_read_and_answered() {
             assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
         }
     }
-    let question = Question { id: "a".into(), header: "Why".into(), question: "And why?".into(), options: vec![] };
+    let question = Question {
+        id: "a".into(),
+        header: "Why".into(),
+        question: "And why?".into(),
+        options: vec![],
+    };
     let request = QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] };
     let mut scene = Scene::session();
     scene.turn("Go.").asks(AskRequest::Question(request));
     scene.screen(40, 12);
     scene.later(300).types(&format!("{}so it is", "word ".repeat(100)));
     let screen = scene.screen(40, 12);
-    assert!(screen.contains("And why?") && screen.contains("so it is") && screen.contains("then Enter"), "{screen}");
+    assert!(
+        screen.contains("And why?") && screen.contains("so it is") && screen.contains("then Enter"),
+        "{screen}"
+    );
     let commands = scene.later(300).press("enter");
     let [Answer::Reply { answers }] = &answers(&commands)[..] else { panic!("{commands:?}") };
     assert!(
@@ -442,13 +487,18 @@ fn words_for_an_ask_are_kept_while_it_is_open() {
     let asked = scene.snapshot.asks[0].clone();
     scene.press("ctrl+x s d");
     assert!(scene.state.session.is_none());
-    scene
-        .reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene.reports_session(
+        |session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused),
+        "alpha",
+    );
     let come_back = |scene: &mut Scene| {
         scene.press("esc");
         scene.types("alpha");
-        let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
-        let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
+        let [Command::Open { attachment, .. }] = scene.press("enter")[..] else {
+            panic!("no session is opened")
+        };
+        let (id, snapshot) =
+            ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
         scene.send(Message::Attached { attachment, id, snapshot });
         scene.screen(80, 24);
         // A second Enter sends nothing.

@@ -2,7 +2,8 @@
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Answer, AskId, Gap, HoldCause, Outcome, PauseKind, SessionStatus, SessionSummary, Timestamp, TurnId,
+    Answer, AskId, Gap, HoldCause, Outcome, PauseKind, SessionStatus, SessionSummary, Timestamp,
+    TurnId,
 };
 
 use super::answers;
@@ -14,15 +15,20 @@ fn m_a3_the_last_choice_is_shown_even_if_the_earlier_one_answers_late() {
     let mut scene = Scene::hub();
     scene.reports_session(|_| {}, "alpha").reports_session(|_| {}, "beta");
     scene.types("alpha");
-    let [Command::Open { attachment: early, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
+    let [Command::Open { attachment: early, .. }] = scene.press("enter")[..] else {
+        panic!("no session is opened")
+    };
     scene.press("esc");
     scene.types("beta");
-    let [Command::Open { attachment: late, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
+    let [Command::Open { attachment: late, .. }] = scene.press("enter")[..] else {
+        panic!("no session is opened")
+    };
     assert!(!scene.state.awaits(early) && scene.state.awaits(late));
     scene.send(Message::NotOpened { attachment: early, why: "gone".to_owned() });
     assert!(scene.state.awaits(late), "the error belongs to the earlier attachment");
     assert!(!scene.screen(80, 24).contains("gone"));
-    let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
+    let (id, snapshot) =
+        ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
     scene.send(Message::Attached { attachment: late, id, snapshot });
     assert!(!scene.state.awaits(early) && scene.state.awaits(late));
     scene.press("ctrl+x d");
@@ -32,7 +38,9 @@ fn m_a3_the_last_choice_is_shown_even_if_the_earlier_one_answers_late() {
 #[test]
 fn m_e1_resume_opens_the_newest_used_session_of_this_folder() {
     let mut scene = Scene::hub();
-    let last = |outcome| Some(holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None });
+    let last = |outcome| {
+        Some(holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None })
+    };
     let said = |scene: &mut Scene, name: &str, since, folder: &str, said: bool| {
         let folder = folder.to_owned();
         scene.reports_session(
@@ -65,21 +73,27 @@ fn the_longest_waiting_ask_is_first_and_answered_in_the_hub() {
             name,
         );
     }
-    let waiting: Vec<_> = scene.state.hub.waiting().iter().map(|session| session.name.clone()).collect();
+    let waiting: Vec<_> =
+        scene.state.hub.waiting().iter().map(|session| session.name.clone()).collect();
     assert_eq!(waiting, ["early", "late"]);
     scene.press("tab");
     scene.screen(80, 24);
     assert_eq!(scene.later(200).press("y"), []);
     let commands = scene.later(300).press("y");
-    assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{commands:?}");
+    assert!(
+        matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10),
+        "{commands:?}"
+    );
 }
 
 /// The hub, with an ask in the panel.
 fn hub_asking(request: holdpoint_common::AskRequest) -> Scene {
     let mut scene = Scene::hub();
     let asked = ask(10, request, Timestamp(10));
-    scene
-        .reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene.reports_session(
+        |session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused),
+        "alpha",
+    );
     scene.press("tab");
     scene
 }
@@ -150,9 +164,15 @@ fn m_a10_words_for_a_hub_ask_closed_elsewhere_are_dropped_with_a_notice() {
         let commands = scene.send(Message::SessionChanged(SessionNews::Session(Box::new(summary))));
         assert_eq!(commands, [Command::ReadAskEnd { ask: ask.clone() }]);
         let screen = scene.screen(80, 24);
-        assert!(screen.contains("alpha: shell: answered or closed elsewhere; your words were not sent"), "{screen}");
+        assert!(
+            screen.contains("alpha: shell: answered or closed elsewhere; your words were not sent"),
+            "{screen}"
+        );
         // Then the session reports once how the ask was closed.
-        let ended = |ask: &str, how: &str| Message::AskEnded { ask: ask.parse().unwrap(), how: how.to_owned() };
+        let ended = |ask: &str, how: &str| Message::AskEnded {
+            ask: ask.parse().unwrap(),
+            how: how.to_owned(),
+        };
         assert_eq!(scene.send(ended("alpha.9", "of another")), []);
         assert_eq!(scene.send(ended("alpha.10", "answered from the command line (pid 9)")), []);
         assert_eq!(scene.send(ended("alpha.10", "again")), []);
@@ -178,19 +198,32 @@ fn m_b9_a_narrow_hub_never_cuts_an_outcome() {
     ] {
         let mut scene = Scene::hub();
         let outcome = Outcome::Interrupted;
-        let ended = holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None };
-        scene.reports_session(|session| (session.live, session.last_turn) = (live, Some(ended)), "alpha");
+        let ended =
+            holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None };
+        scene.reports_session(
+            |session| (session.live, session.last_turn) = (live, Some(ended)),
+            "alpha",
+        );
         let screen = scene.screen(width, 12);
-        assert!(screen.contains(said) && !screen.contains("inter…") && !screen.contains("interrupt…"), "{screen}");
+        assert!(
+            screen.contains(said) && !screen.contains("inter…") && !screen.contains("interrupt…"),
+            "{screen}"
+        );
     }
 }
 
 #[test]
 fn m_b9_a_long_ask_is_read_and_answered_in_the_hub() {
     for (width, height) in [(80, 24), (40, 12)] {
-        let mut scene = hub_asking(pause(PauseKind::Confirm, &format!("{}finis", "one more line\n".repeat(40))));
+        let mut scene = hub_asking(pause(
+            PauseKind::Confirm,
+            &format!("{}finis", "one more line\n".repeat(40)),
+        ));
         let screen = scene.screen(width, height);
-        assert!(screen.contains("[Y] Approve [N] Deny") && screen.contains("Run this command?"), "{screen}");
+        assert!(
+            screen.contains("[Y] Approve [N] Deny") && screen.contains("Run this command?"),
+            "{screen}"
+        );
         assert!(screen.contains("of 42: ↑ ↓ ─"), "Tab must not be offered for scrolling: {screen}");
         scene.press("end");
         assert!(scene.screen(width, height).contains("│ finis"));
@@ -204,7 +237,8 @@ fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other
     let asked = |seq, asks| {
         move |session: &mut holdpoint_common::SessionSummary| {
             session.asks = asks;
-            session.waits_for = Some(ask(seq, pause(PauseKind::Confirm, &format!("touch {seq}")), Timestamp(10)));
+            session.waits_for =
+                Some(ask(seq, pause(PauseKind::Confirm, &format!("touch {seq}")), Timestamp(10)));
             session.status = SessionStatus::Paused;
         }
     };
@@ -212,12 +246,18 @@ fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other
     assert!(scene.screen(80, 24).contains("| 1 ask needs you"));
     scene.reports_session(asked(10, 2), "alpha");
     let screen = scene.screen(80, 24);
-    assert!(screen.contains("| 2 asks need you") && screen.contains("touch 10 (1 more)"), "{screen}");
+    assert!(
+        screen.contains("| 2 asks need you") && screen.contains("touch 10 (1 more)"),
+        "{screen}"
+    );
     assert_eq!(scene.state.title(), "(2) holdpoint");
     assert_eq!(scene.press("tab"), []);
     assert!(scene.screen(80, 24).contains("⏸ alpha: shell, 1 more waiting"));
     let answered = scene.later(300).press("y");
-    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{answered:?}");
+    assert!(
+        matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 10),
+        "{answered:?}"
+    );
     scene.reports_session(asked(11, 1), "alpha");
     // The next ask has its own guard, and no key for it reaches the list.
     assert_eq!(scene.press("y"), []);
@@ -225,7 +265,10 @@ fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other
     assert!(screen.contains("│ touch 11") && screen.contains("| 1 ask needs you"), "{screen}");
     assert_eq!(scene.later(299).press("y"), []);
     let answered = scene.later(300).press("y");
-    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
+    assert!(
+        matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11),
+        "{answered:?}"
+    );
     scene.reports_session(|_| {}, "alpha");
     assert!(scene.state.hub.panel_ask.is_none());
     assert_eq!(scene.state.hub.filter, "");
@@ -244,25 +287,36 @@ fn hub_working() -> Scene {
 /// The session raises another ask.
 fn asks_again(scene: &mut Scene) {
     let asked = ask(11, pause(PauseKind::Confirm, "touch made"), Timestamp(20));
-    scene
-        .reports_session(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene.reports_session(
+        |session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused),
+        "alpha",
+    );
 }
 
 #[test]
 fn m_b9_the_panel_stays_on_a_running_session_until_its_next_ask() {
     let mut scene = hub_working();
     let screen = scene.screen(80, 24);
-    assert!(screen.contains("alpha: running") && screen.contains("Tab back to the list"), "{screen}");
+    assert!(
+        screen.contains("alpha: running") && screen.contains("Tab back to the list"),
+        "{screen}"
+    );
     // However late, no key or paste is a filter or opens anything.
     scene.later(1000).send(Message::Paste("y".to_owned()));
     assert_eq!(scene.press("y enter n up ctrl+d"), []);
     assert_eq!((&*scene.state.hub.filter, &scene.state.overlay), ("", &None));
-    scene.reports_session(|session| (session.status, session.asks) = (SessionStatus::Running, 0), "alpha");
+    scene.reports_session(
+        |session| (session.status, session.asks) = (SessionStatus::Running, 0),
+        "alpha",
+    );
     asks_again(&mut scene);
     assert!(scene.screen(80, 24).contains("│ touch made"));
     assert_eq!(scene.later(299).press("y"), []);
     let answered = scene.later(300).press("y");
-    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
+    assert!(
+        matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11),
+        "{answered:?}"
+    );
     scene.reports_session(|session| session.status = SessionStatus::Running, "alpha");
     assert!(scene.screen(80, 24).contains("alpha: running"));
     // The turn ends: the list is back, and keys that were meant for the panel have no effect.
@@ -342,7 +396,10 @@ fn the_bell_rings_only_without_focus() {
     scene.send(Message::Focus(false));
     let message = happened(&scene);
     let commands = scene.send(message);
-    assert!(matches!(&commands[..], [Command::Notify { text }] if text == "alpha needs you: shell"), "{commands:?}");
+    assert!(
+        matches!(&commands[..], [Command::Notify { text }] if text == "alpha needs you: shell"),
+        "{commands:?}"
+    );
     // One ask alerts once.
     let message = happened(&scene);
     assert_eq!(scene.send(message), []);
@@ -367,7 +424,9 @@ fn m_e1_a_typed_name_is_found_before_other_matches() {
         .reports_session(said(3, "mends the api"), "zeta")
         .reports_session(said(4, "the newest"), "old-api")
         .reports_session(
-            |session| (session.title, session.waits_for) = ("asks of the api".to_owned(), Some(asked)),
+            |session| {
+                (session.title, session.waits_for) = ("asks of the api".to_owned(), Some(asked))
+            },
             "waits",
         );
     let names = |scene: &Scene| {
@@ -378,7 +437,10 @@ fn m_e1_a_typed_name_is_found_before_other_matches() {
     scene.types("API");
     assert_eq!(names(&scene)[..3], ["api", "api-tests", "waits"]);
     let opened = scene.press("enter");
-    assert!(matches!(&opened[..], [Command::Open { id, .. }] if id.as_str() == "api"), "{opened:?}");
+    assert!(
+        matches!(&opened[..], [Command::Open { id, .. }] if id.as_str() == "api"),
+        "{opened:?}"
+    );
 }
 
 #[test]
@@ -387,7 +449,9 @@ fn an_open_error_is_shown_until_the_next_key() {
     scene.reports_session(|_| {}, "alpha");
     let why = || "too many live sessions: the limit is 10".to_owned();
     let refused = |scene: &mut Scene| {
-        let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("no session is opened") };
+        let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else {
+            panic!("no session is opened")
+        };
         scene.send(Message::NotOpened { attachment, why: why() });
         assert!(scene.screen(80, 24).contains(&why()));
     };
@@ -422,7 +486,10 @@ fn words_for_a_hub_ask_are_kept_while_it_is_left() {
 fn t_u5_the_list_marks_a_damaged_session() {
     let mut scene = Scene::hub();
     scene.reports_session(|_| {}, "whole");
-    scene.reports_session(|session| session.gaps = [Gap { from: 3, to: 5 }].into_iter().collect(), "torn");
+    scene.reports_session(
+        |session| session.gaps = [Gap { from: 3, to: 5 }].into_iter().collect(),
+        "torn",
+    );
     let screen = scene.screen(80, 24);
     assert_eq!(screen.matches("damaged, idle").count(), 1, "{screen}");
     scene.types("torn");

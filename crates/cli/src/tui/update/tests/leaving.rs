@@ -78,8 +78,14 @@ fn m_e1_only_an_untouched_session_is_deleted_on_leaving() {
     scene.turn("Go.").ended(Outcome::Done, None);
     assert_eq!(scene.press("esc"), [Command::Detach]);
     // Each of these alone is a reason to keep it.
-    let last = holdpoint_common::LastTurn { turn: TurnId(1), outcome: Outcome::Done, cause: None, error: None };
-    let queued = holdpoint_common::QueuedPrompt { prompt: holdpoint_common::PromptId(1), text: "x".into() };
+    let last = holdpoint_common::LastTurn {
+        turn: TurnId(1),
+        outcome: Outcome::Done,
+        cause: None,
+        error: None,
+    };
+    let queued =
+        holdpoint_common::QueuedPrompt { prompt: holdpoint_common::PromptId(1), text: "x".into() };
     let touches: [&dyn Fn(&mut holdpoint_common::Snapshot); 4] = [
         &|snapshot| snapshot.last_turn = Some(last.clone()),
         &|snapshot| snapshot.queue = vec![queued.clone()],
@@ -92,7 +98,10 @@ fn m_e1_only_an_untouched_session_is_deleted_on_leaving() {
         let snapshot = std::sync::Arc::new(scene.snapshot.clone());
         scene.send(Message::Events { attachment: 1, events: vec![], snapshot });
         let commands = scene.press("ctrl+x d");
-        assert!(!commands.iter().any(|command| matches!(command, Command::DeleteIfEmpty { .. })), "{at}: {commands:?}");
+        assert!(
+            !commands.iter().any(|command| matches!(command, Command::DeleteIfEmpty { .. })),
+            "{at}: {commands:?}"
+        );
     }
 }
 
@@ -119,7 +128,11 @@ fn m_e1_a_session_with_a_prompt_in_flight_is_not_deleted() {
     scene.press("enter");
     scene.types("On.");
     scene.press("enter");
-    let refused = |text: &str| Message::PromptRefused { id: id.clone(), text: text.to_owned(), why: "no".to_owned() };
+    let refused = |text: &str| Message::PromptRefused {
+        id: id.clone(),
+        text: text.to_owned(),
+        why: "no".to_owned(),
+    };
     scene.send(refused("On."));
     scene.press("esc");
     assert!(!scene.state.session.as_ref().unwrap().is_untouched());
@@ -138,7 +151,11 @@ fn m_b2_a_refused_prompt_is_kept_until_it_is_resent_or_cleared() {
         scene.send(Message::PromptRefused { id, text: "Go.".to_owned(), why: "no".to_owned() });
         scene.press(keys);
         scene.press("ctrl+x d");
-        scene.state.refused_prompts().map(|refused| format!("{}: {}", refused.text, refused.why)).collect::<Vec<_>>()
+        scene
+            .state
+            .refused_prompts()
+            .map(|refused| format!("{}: {}", refused.text, refused.why))
+            .collect::<Vec<_>>()
     };
     assert_eq!(left("x"), ["Go.: no"]);
     assert_eq!(left("esc"), [""; 0]);
@@ -150,7 +167,11 @@ fn m_b2_a_refused_prompt_is_kept_until_it_is_resent_or_cleared() {
     scene.state.hub.remove(&id);
     scene.types("Go.");
     scene.press("enter ctrl+x d");
-    scene.send(Message::PromptRefused { id: id.clone(), text: "Go.".to_owned(), why: "no".to_owned() });
+    scene.send(Message::PromptRefused {
+        id: id.clone(),
+        text: "Go.".to_owned(),
+        why: "no".to_owned(),
+    });
     assert!(scene.state.has_refused(&id, "Go."));
     assert_eq!(scene.state.refused_prompts().count(), 1);
     let known = scene.state.hub.get(&id).map(|session| &session.name);
@@ -163,7 +184,11 @@ fn m_b8_resending_a_prompt_forgets_its_refusal() {
     let id = scene.snapshot.settings.id.clone();
     scene.types("Go.");
     scene.press("enter");
-    scene.send(Message::PromptRefused { id: id.clone(), text: "Go.".to_owned(), why: "no".to_owned() });
+    scene.send(Message::PromptRefused {
+        id: id.clone(),
+        text: "Go.".to_owned(),
+        why: "no".to_owned(),
+    });
     assert!(scene.state.has_refused(&id, "Go."));
     assert_eq!(scene.press("enter"), [Command::Prompt { text: "Go.".to_owned() }]);
     assert!(!scene.state.has_refused(&id, "Go."), "the second prompt has no reply yet");
@@ -230,7 +255,9 @@ fn a_failed_open_returns_to_the_previous_session_and_its_draft() {
     let mut scene = Scene::session();
     scene.turn("Go.").ended(Outcome::Done, None);
     scene.types("half a thought");
-    let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("no session is opened") };
+    let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else {
+        panic!("no session is opened")
+    };
     let why = "no more than 64 sessions".to_owned();
     let back = scene.send(Message::NotOpened { attachment, why: why.clone() });
     let [Command::Open { id, attachment, .. }] = &back[..] else { panic!("{back:?}") };
@@ -241,7 +268,9 @@ fn a_failed_open_returns_to_the_previous_session_and_its_draft() {
     assert!(scene.screen(80, 24).contains(&why));
     // A session that the user can't return to is not tried again.
     scene.press("ctrl+x s");
-    let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("no session is opened") };
+    let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else {
+        panic!("no session is opened")
+    };
     assert_eq!(scene.send(Message::NotOpened { attachment, why }), []);
 }
 
@@ -249,7 +278,9 @@ fn a_failed_open_returns_to_the_previous_session_and_its_draft() {
 fn a_session_closed_while_opening_is_not_awaited() {
     let mut hub = Scene::hub();
     hub.reports_session(|_| {}, "alpha").types("alpha");
-    let [Command::Open { attachment, .. }] = hub.press("enter")[..] else { panic!("no session is opened") };
+    let [Command::Open { attachment, .. }] = hub.press("enter")[..] else {
+        panic!("no session is opened")
+    };
     assert!(hub.screen(80, 24).contains("opening"));
     hub.send(Message::Closed { attachment });
     let screen = hub.screen(80, 24);
@@ -262,7 +293,10 @@ fn a_failed_reattach_returns_to_the_hub() {
     scene.turn("Go.").ended(Outcome::Done, None);
     scene.types("draft");
     let why = "1 clients are attached".to_owned();
-    assert_eq!(scene.send(Message::NotOpened { attachment: 1, why: why.clone() }), [Command::Detach]);
+    assert_eq!(
+        scene.send(Message::NotOpened { attachment: 1, why: why.clone() }),
+        [Command::Detach]
+    );
     let screen = scene.screen(80, 24);
     assert!(scene.state.session.is_none() && screen.contains(&why), "{screen}");
     assert_eq!(scene.state.drafts.len(), 1);

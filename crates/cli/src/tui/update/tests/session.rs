@@ -1,7 +1,9 @@
 //! Tests of typing, selecting and reading in a session.
 
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{AsksMode, Hold, HoldCause, HoldShown, Outcome, SessionSummary, Timestamp, TurnId};
+use holdpoint_common::{
+    AsksMode, Hold, HoldCause, HoldShown, Outcome, SessionSummary, Timestamp, TurnId,
+};
 
 use super::{asking, draft};
 use crate::tui::layout::Scroll;
@@ -61,8 +63,11 @@ fn prompts_are_sent_and_come_back_if_they_are_refused() {
     assert!(scene.screen(80, 24).contains("beta: queue full"));
     scene.reports_session(|_| {}, "beta").press("esc esc");
     scene.types("beta");
-    let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("no session is opened") };
-    let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
+    let [Command::Open { attachment, .. }] = scene.press("enter")[..] else {
+        panic!("no session is opened")
+    };
+    let (id, snapshot) =
+        ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
     scene.send(Message::Attached { attachment, id, snapshot });
     assert_eq!(draft(&scene), "do it\nnow");
     assert_eq!(scene.state.drafts, []);
@@ -74,14 +79,22 @@ fn m_c5_returned_prompts_go_back_into_an_empty_input() {
     for typed in ["", "else"] {
         let mut scene = Scene::session();
         scene.turn("Go.");
-        for (prompt, pid) in [(50, crate::tui::scene::OWN), (51, 99), (52, crate::tui::scene::OWN)] {
+        for (prompt, pid) in [(50, crate::tui::scene::OWN), (51, 99), (52, crate::tui::scene::OWN)]
+        {
             let by = Who { name: "tui".to_owned(), pid: Some(pid) };
-            scene.fact(Fact::PromptAccepted { prompt: PromptId(prompt), text: format!("next {prompt}").into(), by });
+            scene.fact(Fact::PromptAccepted {
+                prompt: PromptId(prompt),
+                text: format!("next {prompt}").into(),
+                by,
+            });
         }
         scene.types(typed);
         for prompt in [50, 51, 52] {
             scene.snapshot.seq += 1;
-            scene.fact(Fact::PromptReturned { prompt: PromptId(prompt), text: format!("next {prompt}").into() });
+            scene.fact(Fact::PromptReturned {
+                prompt: PromptId(prompt),
+                text: format!("next {prompt}").into(),
+            });
         }
         let kept = if typed.is_empty() { "next 50\nnext 52" } else { "else" };
         assert_eq!(draft(&scene), kept);
@@ -91,7 +104,8 @@ fn m_c5_returned_prompts_go_back_into_an_empty_input() {
 #[test]
 fn long_errors_are_shown_in_full() {
     let mut scene = Scene::session();
-    let why = format!("there is no key for openai; {}at the very end", "set it somewhere ".repeat(8));
+    let why =
+        format!("there is no key for openai; {}at the very end", "set it somewhere ".repeat(8));
     scene.send(Message::Failed(why));
     for (width, height) in [(80, 24), (40, 12)] {
         let screen = scene.screen(width, height);
@@ -123,7 +137,10 @@ fn commands_are_typed_and_paths_are_prompts() {
     assert_eq!(run("/asks never"), []);
     assert_eq!(run("/debug"), [Command::Debug { enabled: true }]);
     assert_eq!(run("/interrupt"), [Command::Interrupt { turn: Some(TurnId(1)) }]);
-    assert_eq!(run("/usr/bin/true fails"), [Command::Prompt { text: "/usr/bin/true fails".to_owned() }]);
+    assert_eq!(
+        run("/usr/bin/true fails"),
+        [Command::Prompt { text: "/usr/bin/true fails".to_owned() }]
+    );
     let mut idle = Scene::session();
     idle.types("/interrupt");
     assert_eq!(idle.press("enter"), []);
@@ -140,9 +157,14 @@ fn tab_completes_commands_as_far_as_they_agree() {
         assert_eq!(scene.press("tab"), []);
         scene.state.session.as_ref().unwrap().prompt.text()
     };
-    for (typed, becomes) in
-        [("/", "/"), ("/h", "/h"), ("/ho", "/hold"), ("/r", "/re"), ("/ren", "/rename "), ("/m", "/model ")]
-    {
+    for (typed, becomes) in [
+        ("/", "/"),
+        ("/h", "/h"),
+        ("/ho", "/hold"),
+        ("/r", "/re"),
+        ("/ren", "/rename "),
+        ("/m", "/model "),
+    ] {
         assert_eq!(completed(typed), becomes, "{typed}");
     }
     for typed in ["/quit", "/quit now", "/nonsense", "quit", "/usr/b"] {
@@ -156,7 +178,12 @@ fn calls_are_chosen_and_opened_one_by_one() {
     scene.turn("Go.");
     for call in 1..=30 {
         let came = holdpoint_common::ToolStatus::Ok;
-        scene.called(call, &format!("step {call}")).came(call, came, &format!("output {call}\nmore {call}\n"), "");
+        scene.called(call, &format!("step {call}")).came(
+            call,
+            came,
+            &format!("output {call}\nmore {call}\n"),
+            "",
+        );
     }
     scene.ended(Outcome::Done, None).types("draft");
     scene.screen(80, 24);
@@ -224,7 +251,9 @@ fn scrolling_to_the_first_line_fetches_older_facts() {
     scene.turn("Go.").said(1, "The first that came.");
     scene.screen(80, 24);
     let commands = scene.press("pgup");
-    let [Command::Open { attachment: 2, limit, .. }] = &commands[..] else { panic!("{commands:?}") };
+    let [Command::Open { attachment: 2, limit, .. }] = &commands[..] else {
+        panic!("{commands:?}")
+    };
     assert!(*limit > crate::tui::session::INITIAL_FACTS);
     // Events of the old attachment are ignored, and the old entries stay until the replay ends.
     scene.said(9, "of the old stream");
@@ -242,10 +271,13 @@ fn commands_that_change_nothing_say_so() {
         assert_eq!(scene.press("enter"), [], "{text}");
         scene.screen(80, 24)
     };
-    let requested = || Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) };
+    let requested =
+        || Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) };
     let held = || standing(HoldCause::Restored);
     assert!(told(held(), "/hold").contains("the session is already held"));
-    assert!(told(requested(), "/pause").contains("a hold at the next boundary is already requested"));
+    assert!(
+        told(requested(), "/pause").contains("a hold at the next boundary is already requested")
+    );
     assert!(told(Hold::Off, "/release").contains("the session is not held"));
     assert!(told(Hold::Off, "/model rehearsal").contains("the model is already rehearsal"));
     let mut scene = Scene::session();
@@ -301,7 +333,9 @@ fn fetching_older_facts_duplicates_no_history_entry() {
     );
     scene.state.session.as_mut().unwrap().older = true;
     scene.screen(80, 24);
-    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else { panic!("no older facts are fetched") };
+    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else {
+        panic!("no older facts are fetched")
+    };
     let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
     scene.send(Message::Attached { attachment, id, snapshot });
     said(&mut scene, &["zero", "one", "two"]);
@@ -336,7 +370,9 @@ fn m_b4_enter_or_another_client_reopens_a_closed_session() {
         scene
     };
     let opens = |commands: &[Command]| match commands {
-        [Command::Detach, Command::Open { id, attachment, .. }] if id.as_str() == "alpha" => *attachment,
+        [Command::Detach, Command::Open { id, attachment, .. }] if id.as_str() == "alpha" => {
+            *attachment
+        }
         other => panic!("{other:?}"),
     };
     let mut scene = closed();
@@ -348,7 +384,9 @@ fn m_b4_enter_or_another_client_reopens_a_closed_session() {
     let news = SessionNews::Session(Box::new(SessionSummary { live: true, ..summary }));
     // News alone does not open it: the other client may have closed it again.
     let attachment = match &scene.send(Message::SessionChanged(news.clone()))[..] {
-        [Command::Detach, Command::ShowLive { id, attachment, .. }] if id.as_str() == "alpha" => *attachment,
+        [Command::Detach, Command::ShowLive { id, attachment, .. }] if id.as_str() == "alpha" => {
+            *attachment
+        }
         other => panic!("{other:?}"),
     };
     assert_eq!(scene.send(Message::SessionChanged(news)), [], "a second report has no effect");
@@ -364,9 +402,13 @@ fn m_b4_enter_or_another_client_reopens_a_closed_session() {
         let refused = opens(&scene.press("enter"));
         scene.send(Message::NotOpened { attachment: refused, why: "no room".to_owned() });
         let screen = scene.screen(80, 24);
-        assert!(screen.contains("no room") && screen.contains("say one") && screen.contains("closed"), "{screen}");
+        assert!(
+            screen.contains("no room") && screen.contains("say one") && screen.contains("closed"),
+            "{screen}"
+        );
         assert_eq!(opens(&scene.press("enter")), attachment + 1);
-        let (id, snapshot) = (scene.snapshot.settings.id.clone(), std::sync::Arc::new(scene.snapshot.clone()));
+        let (id, snapshot) =
+            (scene.snapshot.settings.id.clone(), std::sync::Arc::new(scene.snapshot.clone()));
         scene.send(Message::Attached { attachment: attachment + 1, id, snapshot });
         scene.turn("say one").ended(Outcome::Done, None);
         scene.send(Message::ReplayEnded { attachment: attachment + 1 });

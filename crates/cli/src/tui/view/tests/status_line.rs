@@ -1,8 +1,8 @@
 //! Tests of the status line: the bar, and the model, folder and usage at its right end.
 
 use holdpoint_common::{
-    ContextFill, Delta, Hold, HoldAt, HoldCause, Outcome, Run, RunLimits, RunProgress, RunSettings, Task, TaskId,
-    TaskState, Timestamp, Usage,
+    ContextFill, Delta, Hold, HoldAt, HoldCause, Outcome, Run, RunLimits, RunProgress, RunSettings,
+    Task, TaskId, TaskState, Timestamp, Usage,
 };
 
 use super::shows;
@@ -13,11 +13,20 @@ use crate::tui::scene::{Scene, standing, user};
 fn iterating() -> Scene {
     let mut scene = Scene::session();
     let progress = RunProgress { iteration: 3, worked_ms: 754_000, ..RunProgress::default() };
-    let settings =
-        RunSettings { goal: "Be done.".to_owned(), limits: RunLimits::default(), hold_at: HoldAt::Iteration };
+    let settings = RunSettings {
+        goal: "Be done.".to_owned(),
+        limits: RunLimits::default(),
+        hold_at: HoldAt::Iteration,
+    };
     scene.snapshot.run = Some(Run { progress, ..Run::new(settings) });
-    let states =
-        [TaskState::Done, TaskState::Doing, TaskState::Done, TaskState::Todo, TaskState::Todo, TaskState::Todo];
+    let states = [
+        TaskState::Done,
+        TaskState::Doing,
+        TaskState::Done,
+        TaskState::Todo,
+        TaskState::Todo,
+        TaskState::Todo,
+    ];
     let task = |(id, state)| Task { id: TaskId(id), title: format!("task {id}"), state };
     scene.snapshot.tasks = std::sync::Arc::new((1..).zip(states).map(task).collect());
     let files = (1..=5).map(|file| format!("{file}.rs")).collect();
@@ -39,25 +48,37 @@ fn bar(scene: &mut Scene, width: u16) -> String {
 #[test]
 fn the_status_line_ends_with_model_folder_and_usage() {
     let mut scene = Scene::session();
-    scene.snapshot.usage = Usage { input: 4_100, output: 733, cost: Some(12_300), ..Usage::default() };
+    scene.snapshot.usage =
+        Usage { input: 4_100, output: 733, cost: Some(12_300), ..Usage::default() };
     scene.snapshot.context = Some(ContextFill { tokens: 12_000, limit: 100_000 });
     scene.delta(Delta::SavedAgain);
     let attachment = scene.state.session.as_ref().unwrap().attachment;
     scene.send(Message::Branch { attachment, branch: Some("main".to_owned()) });
     let all = "model rehearsal  folder project  branch main  context 12% of 100k  4.8k tokens  cost 0.0123";
-    assert!(status_line(&mut scene, 180).ends_with(&format!(" {all}")), "{}", status_line(&mut scene, 180));
+    assert!(
+        status_line(&mut scene, 180).ends_with(&format!(" {all}")),
+        "{}",
+        status_line(&mut scene, 180)
+    );
     // On narrower screens, segments are left out but none is cut; the fill of the context stays
     // longest.
     let whole: Vec<_> = all.split("  ").chain(["context 12%"]).collect();
     for width in (12..=120).rev() {
         let line = status_line(&mut scene, width);
-        let right = line.trim_start_matches("holdpoint | alpha").trim_start_matches("alpha").trim_start();
-        assert!(right.is_empty() || right.split("  ").all(|segment| whole.contains(&segment)), "{width}: {line}");
+        let right =
+            line.trim_start_matches("holdpoint | alpha").trim_start_matches("alpha").trim_start();
+        assert!(
+            right.is_empty() || right.split("  ").all(|segment| whole.contains(&segment)),
+            "{width}: {line}"
+        );
         assert_eq!(right.is_empty(), width < 30, "{width}: {line}");
     }
     let other = Message::Branch { attachment: attachment + 1, branch: None };
     scene.send(other);
-    assert!(status_line(&mut scene, 180).contains("branch main"), "the message belongs to another attachment");
+    assert!(
+        status_line(&mut scene, 180).contains("branch main"),
+        "the message belongs to another attachment"
+    );
 }
 
 #[test]
@@ -78,17 +99,36 @@ fn m_d6_the_status_bar_shows_whole_segments_then_the_label() {
     assert_eq!(bar(&mut scene, 90), format!("{all} ⏸ PAUSED"));
     // On narrower screens, segments are left out or shortened but none is cut; the label always
     // stays.
-    let whole = ["holdpoint", "alpha", "00:12:34", "Iteration #3", "#3", "✓2 ●1 ○3", "5 files modified", "5 files"];
+    let whole = [
+        "holdpoint",
+        "alpha",
+        "00:12:34",
+        "Iteration #3",
+        "#3",
+        "✓2 ●1 ○3",
+        "5 files modified",
+        "5 files",
+    ];
     for width in (12..=90).rev() {
         let bar = bar(&mut scene, width);
-        let said = bar.strip_suffix("⏸ PAUSED").unwrap_or_else(|| panic!("{width}: {bar}")).trim_end();
-        assert!(said.is_empty() || said.split(" | ").all(|segment| whole.contains(&segment)), "{width}: {bar}");
+        let said =
+            bar.strip_suffix("⏸ PAUSED").unwrap_or_else(|| panic!("{width}: {bar}")).trim_end();
+        assert!(
+            said.is_empty() || said.split(" | ").all(|segment| whole.contains(&segment)),
+            "{width}: {bar}"
+        );
     }
     // The task counts keep their width while tasks change.
     let place = |bar: &str| bar.find("5 files").unwrap();
     let before = place(&bar(&mut scene, 90));
     scene.snapshot.tasks = std::sync::Arc::new(
-        scene.snapshot.tasks.iter().cloned().map(|task| Task { state: TaskState::Done, ..task }).collect(),
+        scene
+            .snapshot
+            .tasks
+            .iter()
+            .cloned()
+            .map(|task| Task { state: TaskState::Done, ..task })
+            .collect(),
     );
     scene.delta(Delta::SavedAgain);
     assert_eq!(place(&bar(&mut scene, 90)), before);

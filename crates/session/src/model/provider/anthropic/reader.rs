@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::{REDACTED, SIGNED};
 use crate::model::provider::remote::{
-    Arguments, Count, Counts, End, Finish, HeldBytes, Lenient, OpenCall, Pieces, Reader, Text, is_fault, is_no_input,
-    malformed, object,
+    Arguments, Count, Counts, End, Finish, HeldBytes, Lenient, OpenCall, Pieces, Reader, Text,
+    is_fault, is_no_input, malformed, object,
 };
 use crate::model::{ModelError, ModelEvent};
 
@@ -142,12 +142,14 @@ impl Reader for Events {
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
         let Some(event) = object::<Event<'_>>(frame)? else { return Ok(None) };
         let kind = event.r#type.filled().unwrap_or_default();
-        let index = || event.index.0.ok_or_else(|| malformed(format!("`{kind}` has no block index")));
+        let index =
+            || event.index.0.ok_or_else(|| malformed(format!("`{kind}` has no block index")));
         match kind.as_str() {
             "message_start" => {
                 // Some gateways send no message here, and a bad usage must not fail an answer.
-                let start =
-                    event.message.map(|message| serde_json::from_str::<Start>(message.get()).unwrap_or_default());
+                let start = event.message.map(|message| {
+                    serde_json::from_str::<Start>(message.get()).unwrap_or_default()
+                });
                 self.start = start.and_then(|start| start.usage.0).unwrap_or_default();
             }
             "content_block_start" => {
@@ -202,7 +204,9 @@ impl Events {
                 Open::Call { call, announced: block.input.0 }
             }
             // The text of another model does not continue the text so far.
-            "fallback" if self.begun => return Err(malformed("another model took over in the middle of the answer")),
+            "fallback" if self.begun => {
+                return Err(malformed("another model took over in the middle of the answer"));
+            }
             "fallback" => return self.insert(index, Open::Other),
             _ => Open::Other,
         };
@@ -224,7 +228,8 @@ impl Events {
     /// Adds a piece to a block. Some gateways do not announce a block of text or thought.
     fn write(&mut self, index: u64, delta: Delta, pieces: &mut Pieces) -> Result<(), ModelError> {
         let Delta { r#type: kind, text, thinking, signature, partial_json } = delta;
-        let piece = |Text(piece): Text| piece.ok_or_else(|| malformed(format!("`{kind}` has no text")));
+        let piece =
+            |Text(piece): Text| piece.ok_or_else(|| malformed(format!("`{kind}` has no text")));
         match (kind.as_str(), self.open.get_mut(&index)) {
             ("text_delta", open) => {
                 pieces.text(&piece(text)?);
@@ -278,7 +283,12 @@ impl Events {
     }
 
     /// Ends the message, and with it every open block.
-    fn end(&mut self, finish: Finish, counts: Counts, pieces: &mut Pieces) -> Result<End, ModelError> {
+    fn end(
+        &mut self,
+        finish: Finish,
+        counts: Counts,
+        pieces: &mut Pieces,
+    ) -> Result<End, ModelError> {
         while let Some(index) = self.open.keys().next().copied() {
             self.stop(index, pieces)?;
         }
@@ -290,7 +300,10 @@ impl Events {
             self.open(index, block, pieces)?;
             self.stop(index, pieces)?;
         }
-        let finish = message.stop_reason.0.map_or(Finish::Stop, |reason| finish(reason, message.stop_details));
+        let finish = message
+            .stop_reason
+            .0
+            .map_or(Finish::Stop, |reason| finish(reason, message.stop_details));
         let counts = self.counts(message.usage.0.unwrap_or_default());
         self.end(finish, counts, pieces)
     }
@@ -299,9 +312,11 @@ impl Events {
     fn counts(&self, end: Usage) -> Counts {
         let counted = |end: Count, start: Count| end.0.or(start.0);
         let cached = counted(end.cache_read_input_tokens, self.start.cache_read_input_tokens);
-        let cache_written = counted(end.cache_creation_input_tokens, self.start.cache_creation_input_tokens);
+        let cache_written =
+            counted(end.cache_creation_input_tokens, self.start.cache_creation_input_tokens);
         // Some gateways end with a zero for a count that they do not know.
-        let uncached = end.input_tokens.0.filter(|tokens| *tokens > 0).or(self.start.input_tokens.0);
+        let uncached =
+            end.input_tokens.0.filter(|tokens| *tokens > 0).or(self.start.input_tokens.0);
         let beside = cached.unwrap_or(0).saturating_add(cache_written.unwrap_or(0));
         let input = uncached.map(|tokens| tokens.saturating_add(beside));
         Counts { input, cached, cache_written, output: end.output_tokens.0 }
@@ -326,7 +341,9 @@ fn finish(reason: String, details: Lenient<StopDetails>) -> Finish {
         "tool_use" => Finish::Calls,
         "refusal" => {
             let explanation = details.0.and_then(|details| details.explanation.filled());
-            Finish::Filtered(Some(explanation.unwrap_or_else(|| "the model refused the request".into())))
+            Finish::Filtered(Some(
+                explanation.unwrap_or_else(|| "the model refused the request".into()),
+            ))
         }
         other if is_fault(other) => Finish::Fault(reason),
         _ => Finish::Other(reason),

@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, ModelSettings, Part, ToolCall, ToolStatus};
+use holdpoint_common::{
+    AssistantMessage, Block as Said, BlockKind, ModelSettings, Part, ToolCall, ToolStatus,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -132,7 +134,11 @@ impl<'a> Body<'a> {
         let mut body = Self {
             model: &endpoint.model,
             max_tokens: max_tokens(settings),
-            system: Some(request.system.as_ref()).filter(|text| !text.is_empty()).map(text).into_iter().collect(),
+            system: Some(request.system.as_ref())
+                .filter(|text| !text.is_empty())
+                .map(text)
+                .into_iter()
+                .collect(),
             messages: turns(&request.messages, &CallIds::new(endpoint, &request.messages)),
             tools: request.tools.iter().map(tool).collect(),
             thinking,
@@ -200,8 +206,11 @@ fn block(said: &Said) -> Option<Block<'_>> {
         (BlockKind::Thought, signature) => {
             let signature = signature?;
             let signed = signature.strip_prefix(SIGNED);
-            let signed = signed.map(|signature| Block::Thinking { thinking: &said.text, signature });
-            signed.or_else(|| signature.strip_prefix(REDACTED).map(|data| Block::RedactedThinking { data }))
+            let signed =
+                signed.map(|signature| Block::Thinking { thinking: &said.text, signature });
+            signed.or_else(|| {
+                signature.strip_prefix(REDACTED).map(|data| Block::RedactedThinking { data })
+            })
         }
     }
 }
@@ -211,7 +220,12 @@ fn text(text: &str) -> Content<'_> {
 }
 
 fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
-    Tool { name: &spec.name, description: &spec.description, input_schema: &spec.schema, cache_control: None }
+    Tool {
+        name: &spec.name,
+        description: &spec.description,
+        input_schema: &spec.schema,
+        cache_control: None,
+    }
 }
 
 impl<'a> From<Block<'a>> for Content<'a> {

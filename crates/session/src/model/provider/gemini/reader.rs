@@ -62,9 +62,18 @@ struct Feedback {
 impl Feedback {
     /// The error, if the prompt was blocked.
     fn blocked(self) -> Option<ModelError> {
-        let reason = self.block_reason.0.filter(|reason| !reason.is_empty() && !reason.ends_with("_UNSPECIFIED"))?;
-        let words = self.block_reason_message.filled().map(|words| format!(": {words}")).unwrap_or_default();
-        Some(ModelError::Failed { message: format!("the provider blocked the prompt ({reason}){words}") })
+        let reason = self
+            .block_reason
+            .0
+            .filter(|reason| !reason.is_empty() && !reason.ends_with("_UNSPECIFIED"))?;
+        let words = self
+            .block_reason_message
+            .filled()
+            .map(|words| format!(": {words}"))
+            .unwrap_or_default();
+        Some(ModelError::Failed {
+            message: format!("the provider blocked the prompt ({reason}){words}"),
+        })
     }
 }
 
@@ -96,7 +105,9 @@ struct Usage {
 impl Usage {
     /// Converts the usage. Gemini leaves out counts of zero.
     fn counts(&self) -> Counts {
-        let sum = |one: Count, other: Count| Some(one.0.unwrap_or(0).saturating_add(other.0.unwrap_or(0)));
+        let sum = |one: Count, other: Count| {
+            Some(one.0.unwrap_or(0).saturating_add(other.0.unwrap_or(0)))
+        };
         Counts {
             input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
             cached: self.cached_content_token_count.0,
@@ -136,7 +147,8 @@ impl Reader for Chunks {
         if let Some(blocked) = chunk.prompt_feedback.0.and_then(Feedback::blocked) {
             return Err(blocked);
         }
-        let Some(candidate) = chunk.candidates.and_then(|candidates| candidates.into_iter().next()) else {
+        let Some(candidate) = chunk.candidates.and_then(|candidates| candidates.into_iter().next())
+        else {
             return Ok(None);
         };
         let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
@@ -189,7 +201,12 @@ impl Chunks {
     }
 
     /// Ends the part before the next one, and returns the signature of the next one.
-    fn end_part(&mut self, next: Last, signature: Option<String>, pieces: &mut Pieces) -> Option<String> {
+    fn end_part(
+        &mut self,
+        next: Last,
+        signature: Option<String>,
+        pieces: &mut Pieces,
+    ) -> Option<String> {
         let kept = self.signature.take();
         if std::mem::replace(&mut self.last, next) == Last::Nothing {
             return signature.or(kept);
@@ -226,7 +243,9 @@ fn finish(reason: &str) -> Finish {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, signature, text, thought};
+    use crate::model::provider::remote::try_reader::{
+        call, ends, is_malformed, play, signature, text, thought,
+    };
 
     const STOP: &str = r#"{"candidates":[{"finishReason":"STOP"}]}"#;
 
@@ -245,7 +264,12 @@ mod tests {
     }
 
     fn signed(name: &str, arguments: &str, signature: &str) -> ModelEvent {
-        ModelEvent::Call { id: None, name: name.into(), arguments: arguments.into(), signature: Some(signature.into()) }
+        ModelEvent::Call {
+            id: None,
+            name: name.into(),
+            arguments: arguments.into(),
+            signature: Some(signature.into()),
+        }
     }
 
     #[test]
@@ -256,13 +280,24 @@ mod tests {
                 vec![r#"{"text":"hm","thought":true}"#, r#"{"text":"a","thought":false}"#],
                 vec![thought("hm"), text("a")],
             ),
-            (vec![r#"{"functionCall":{"name":"a","args":{"x":1}}}"#], vec![call("a", r#"{"x":1}"#)]),
             (
-                vec![r#"{"functionCall":{"name":"a"}}"#, r#"{"functionCall":{"name":"a","args":null}}"#],
+                vec![r#"{"functionCall":{"name":"a","args":{"x":1}}}"#],
+                vec![call("a", r#"{"x":1}"#)],
+            ),
+            (
+                vec![
+                    r#"{"functionCall":{"name":"a"}}"#,
+                    r#"{"functionCall":{"name":"a","args":null}}"#,
+                ],
                 vec![call("a", "{}"), call("a", "{}")],
             ),
             (
-                vec![r#"{"inlineData":{"mimeType":"image/png","data":"x"}}"#, r#"{"executableCode":{}}"#, "null", "{}"],
+                vec![
+                    r#"{"inlineData":{"mimeType":"image/png","data":"x"}}"#,
+                    r#"{"executableCode":{}}"#,
+                    "null",
+                    "{}",
+                ],
                 vec![],
             ),
             (vec![r#"{"text":5}"#, r#"{"text":"a","invented":[1]}"#], vec![text("a")]),
@@ -273,11 +308,15 @@ mod tests {
 
     #[test]
     fn m_e6_a_call_that_names_no_tool_is_lost_unless_it_is_empty_beside_another() {
-        let lost = |frame: &str, said: &[ModelEvent]| ends::<Chunks>(&[frame, STOP], said, &Finish::Stop).lost_call;
+        let lost = |frame: &str, said: &[ModelEvent]| {
+            ends::<Chunks>(&[frame, STOP], said, &Finish::Stop).lost_call
+        };
         let good = r#"{"functionCall":{"name":"a","args":{"x":1}}}"#;
-        for empty in
-            [r#"{"functionCall":{}}"#, r#"{"functionCall":{"args":{}}}"#, r#"{"functionCall":{"id":"","name":""}}"#]
-        {
+        for empty in [
+            r#"{"functionCall":{}}"#,
+            r#"{"functionCall":{"args":{}}}"#,
+            r#"{"functionCall":{"id":"","name":""}}"#,
+        ] {
             assert!(lost(&parts(empty), &[]), "alone: {empty}");
             for both in [format!("{good},{empty}"), format!("{empty},{good}")] {
                 assert!(!lost(&parts(&both), &[call("a", r#"{"x":1}"#)]), "{both}");
@@ -288,32 +327,54 @@ mod tests {
             r#"{"functionCall":{"id":"p"}}"#,
             r#"{"functionCall":{},"thoughtSignature":"s"}"#,
         ] {
-            assert!(lost(&parts(&format!("{good},{nameless}")), &[call("a", r#"{"x":1}"#)]), "{nameless}");
+            assert!(
+                lost(&parts(&format!("{good},{nameless}")), &[call("a", r#"{"x":1}"#)]),
+                "{nameless}"
+            );
         }
     }
 
     #[test]
     fn m_e6_signatures_stay_with_their_part() {
-        let (think, say, go) =
-            (r#"{"text":"hm","thought":true}"#, r#"{"text":"a"}"#, r#"{"functionCall":{"name":"a"}}"#);
-        let (alone, empty) = (r#"{"thoughtSignature":"s"}"#, r#"{"text":"","thoughtSignature":"s"}"#);
+        let (think, say, go) = (
+            r#"{"text":"hm","thought":true}"#,
+            r#"{"text":"a"}"#,
+            r#"{"functionCall":{"name":"a"}}"#,
+        );
+        let (alone, empty) =
+            (r#"{"thoughtSignature":"s"}"#, r#"{"text":"","thoughtSignature":"s"}"#);
         let (s, t) = (signature("gemini:s"), signature("gemini:t"));
         for (all, said) in [
             (
                 vec![r#"{"text":"hm","thought":true,"thoughtSignature":"s"}"#, think],
                 vec![thought("hm"), s.clone(), thought("hm")],
             ),
-            (vec![think, r#"{"text":"","thought":true,"thoughtSignature":"s"}"#], vec![thought("hm"), s.clone()]),
+            (
+                vec![think, r#"{"text":"","thought":true,"thoughtSignature":"s"}"#],
+                vec![thought("hm"), s.clone()],
+            ),
             (vec![think, alone, say], vec![thought("hm"), s.clone(), text("a")]),
             // The signature of a text follows the whole text.
-            (vec![r#"{"text":"a","thoughtSignature":"s"}"#, say, go], vec![text("aa"), s.clone(), call("a", "{}")]),
-            (vec![say, alone, say], vec![text("aa"), s.clone()]),
-            (vec![think, empty, say, go], vec![thought("hm"), text("a"), s.clone(), call("a", "{}")]),
             (
-                vec![r#"{"text":"a","thoughtSignature":"s"}"#, r#"{"text":"b","thoughtSignature":"t"}"#],
+                vec![r#"{"text":"a","thoughtSignature":"s"}"#, say, go],
+                vec![text("aa"), s.clone(), call("a", "{}")],
+            ),
+            (vec![say, alone, say], vec![text("aa"), s.clone()]),
+            (
+                vec![think, empty, say, go],
+                vec![thought("hm"), text("a"), s.clone(), call("a", "{}")],
+            ),
+            (
+                vec![
+                    r#"{"text":"a","thoughtSignature":"s"}"#,
+                    r#"{"text":"b","thoughtSignature":"t"}"#,
+                ],
                 vec![text("a"), s.clone(), text("b"), t.clone()],
             ),
-            (vec![r#"{"text":"a","thoughtSignature":"s"}"#, think], vec![text("a"), s.clone(), thought("hm")]),
+            (
+                vec![r#"{"text":"a","thoughtSignature":"s"}"#, think],
+                vec![text("a"), s.clone(), thought("hm")],
+            ),
             // The signature of a call is part of the call.
             (
                 vec![r#"{"functionCall":{"name":"a"},"thoughtSignature":"s"}"#, go],
@@ -327,7 +388,10 @@ mod tests {
             (vec![alone, r#"{"thoughtSignature":"t"}"#], vec![s.clone(), t.clone()]),
             (vec![alone], vec![s.clone()]),
             (
-                vec![r#"{"text":"a","thoughtSignature":""}"#, r#"{"text":"b","thoughtSignature":null}"#],
+                vec![
+                    r#"{"text":"a","thoughtSignature":""}"#,
+                    r#"{"text":"b","thoughtSignature":null}"#,
+                ],
                 vec![text("ab")],
             ),
         ] {
@@ -351,7 +415,11 @@ mod tests {
             ends::<Chunks>(&[&a, &last], &[text("a")], &finish);
         }
         // The reason of a round is not that of the answer.
-        ends::<Chunks>(&[STOP, &a, r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#], &[text("a")], &Finish::Limit);
+        ends::<Chunks>(
+            &[STOP, &a, r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#],
+            &[text("a")],
+            &Finish::Limit,
+        );
         ends::<Chunks>(&[r#"{"candidates":[{"finishReason":null}]}"#, STOP], &[], &Finish::Stop);
     }
 
@@ -366,7 +434,9 @@ mod tests {
         ] {
             let frame = format!(r#"{{"promptFeedback":{feedback}}}"#);
             match (play::<Chunks>(&[&frame, STOP]).1, words) {
-                (Err(ModelError::Failed { message }), Some(words)) => assert!(message.contains(words), "{message}"),
+                (Err(ModelError::Failed { message }), Some(words)) => {
+                    assert!(message.contains(words), "{message}")
+                }
                 (end, words) => assert!(words.is_none() && end.is_ok(), "{feedback}: {end:?}"),
             }
         }
@@ -402,11 +472,15 @@ mod tests {
         let one = r#"{"usageMetadata":{"promptTokenCount":5}}"#;
         let all = r#"{"usageMetadata":{"promptTokenCount":5,"toolUsePromptTokenCount":1,"cachedContentTokenCount":2,"candidatesTokenCount":3,"thoughtsTokenCount":4}}"#;
         let counted = |frames: &[&str]| ends::<Chunks>(frames, &[], &Finish::Stop).counts;
-        let expected = Counts { input: Some(6), cached: Some(2), cache_written: None, output: Some(7) };
+        let expected =
+            Counts { input: Some(6), cached: Some(2), cache_written: None, output: Some(7) };
         assert_eq!(counted(&[one, STOP, all]), expected);
         assert_eq!(counted(&[one, all, STOP, r#"{"usageMetadata":null}"#]), expected);
         assert_eq!(counted(&[STOP]), Counts::default());
         // Counts of zero are left out.
-        assert_eq!(counted(&[one, STOP]), Counts { input: Some(5), output: Some(0), ..Counts::default() });
+        assert_eq!(
+            counted(&[one, STOP]),
+            Counts { input: Some(5), output: Some(0), ..Counts::default() }
+        );
     }
 }

@@ -134,10 +134,15 @@ impl<'a> Body<'a> {
         let ids = with_ids.then(|| CallIds::new(endpoint, &request.messages));
         Self {
             contents: contents(&request.messages, ids.as_ref()),
-            system_instruction: (!request.system.is_empty())
-                .then(|| Instruction { parts: [Part { text: Some(&request.system), ..Part::default() }] }),
-            tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
-            generation_config: GenerationConfig { max_output_tokens: settings.max_output, thinking_config },
+            system_instruction: (!request.system.is_empty()).then(|| Instruction {
+                parts: [Part { text: Some(&request.system), ..Part::default() }],
+            }),
+            tools: (!declarations.is_empty())
+                .then_some([Tools { function_declarations: declarations }]),
+            generation_config: GenerationConfig {
+                max_output_tokens: settings.max_output,
+                thinking_config,
+            },
         }
     }
 }
@@ -150,20 +155,28 @@ fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Conte
     let mut contents: Vec<Content<'a>> = Vec::with_capacity(messages.len());
     for message in messages {
         let (role, parts) = match message {
-            Message::User(words) => (Role::User, vec![Part { text: Some(words), ..Part::default() }]),
+            Message::User(words) => {
+                (Role::User, vec![Part { text: Some(words), ..Part::default() }])
+            }
             Message::Assistant(answer) => {
                 tools.extend(answer.calls.iter().map(|call| (call.id, call.name.as_str())));
                 (Role::Model, answer_parts(answer, id))
             }
             Message::Tool(result) => {
                 let text = result_text(result);
-                let response =
-                    if result.status == ToolStatus::Ok { Response::Output(text) } else { Response::Error(text) };
+                let response = if result.status == ToolStatus::Ok {
+                    Response::Output(text)
+                } else {
+                    Response::Error(text)
+                };
                 let name = wire_name(tools.get(&result.call).copied().unwrap_or_default());
-                let function_response = Some(FunctionResponse { id: id(result.call), name, response });
+                let function_response =
+                    Some(FunctionResponse { id: id(result.call), name, response });
                 let part = Part { function_response, ..Part::default() };
                 match contents.last_mut() {
-                    Some(last) if last.parts.iter().any(|part| part.function_response.is_some()) => {
+                    Some(last)
+                        if last.parts.iter().any(|part| part.function_response.is_some()) =>
+                    {
                         last.parts.push(part);
                         continue;
                     }
@@ -178,11 +191,18 @@ fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Conte
     contents
 }
 
-fn answer_parts<'a>(answer: &'a AssistantMessage, id: impl Fn(CallId) -> Option<Cow<'a, str>>) -> Vec<Part<'a>> {
+fn answer_parts<'a>(
+    answer: &'a AssistantMessage,
+    id: impl Fn(CallId) -> Option<Cow<'a, str>>,
+) -> Vec<Part<'a>> {
     let part = |part| match part {
         Said::Block(said) => block(said),
         Said::Call(call) => Some(Part {
-            function_call: Some(FunctionCall { id: id(call.id), name: wire_name(&call.name), args: &call.input }),
+            function_call: Some(FunctionCall {
+                id: id(call.id),
+                name: wire_name(&call.name),
+                args: &call.input,
+            }),
             thought_signature: signature(call.signature.as_deref()),
             ..Part::default()
         }),
@@ -202,7 +222,11 @@ fn signature(signature: Option<&str>) -> Option<&str> {
 }
 
 fn declaration(spec: &holdpoint_tools::ToolSpec) -> Declaration<'_> {
-    Declaration { name: &spec.name, description: &spec.description, parameters_json_schema: &spec.schema }
+    Declaration {
+        name: &spec.name,
+        description: &spec.description,
+        parameters_json_schema: &spec.schema,
+    }
 }
 
 /// The generation in a model's name, such as `gemini-2.5-pro`; `None` for a name without one, which

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use super::think::ThinkTagParser;
 use crate::model::ModelError;
 use crate::model::provider::remote::{
-    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, is_fault, object,
+    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, is_fault,
+    object,
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -101,7 +102,9 @@ fn finish(reason: String) -> Finish {
 mod tests {
     use super::*;
     use crate::model::ModelEvent;
-    use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, text, thought};
+    use crate::model::provider::remote::try_reader::{
+        call, ends, is_malformed, play, text, thought,
+    };
 
     const DONE: &str = r#"{"done":true,"done_reason":"stop"}"#;
 
@@ -145,7 +148,10 @@ mod tests {
     #[test]
     fn m_e6_a_model_whose_thoughts_come_apart_has_none_in_its_text() {
         let native = record(r#"{"thinking":"hm","content":""}"#);
-        brings(&[native.clone(), says("<think>a</think>")], &[thought("hm"), text("<think>a</think>")]);
+        brings(
+            &[native.clone(), says("<think>a</think>")],
+            &[thought("hm"), text("<think>a</think>")],
+        );
         brings(&[says("<th"), native], &[text("<th"), thought("hm")]);
     }
 
@@ -158,7 +164,9 @@ mod tests {
             (r#"{"name":"a"}"#, "{}"),
             (r#"{"name":"a","arguments":[]}"#, "[]"),
         ] {
-            let calls = record(&format!(r#"{{"tool_calls":[{{"function":{function}}},{{"function":{function}}}]}}"#));
+            let calls = record(&format!(
+                r#"{{"tool_calls":[{{"function":{function}}},{{"function":{function}}}]}}"#
+            ));
             brings(&[says("<t"), calls], &[text("<t"), call("a", arguments), call("a", arguments)]);
         }
     }
@@ -166,7 +174,9 @@ mod tests {
     #[test]
     fn m_e6_a_call_that_names_no_tool_is_lost_unless_it_is_empty_beside_another() {
         let calls = |calls: &str| record(&format!(r#"{{"tool_calls":[{calls}]}}"#));
-        let lost = |frame: &str, said: &[ModelEvent]| ends::<Records>(&[frame, DONE], said, &Finish::Stop).lost_call;
+        let lost = |frame: &str, said: &[ModelEvent]| {
+            ends::<Records>(&[frame, DONE], said, &Finish::Stop).lost_call
+        };
         let good = r#"{"function":{"name":"a","arguments":{"x":1}}}"#;
         for empty in [
             r#"{"function":{"name":"","arguments":{}}}"#,
@@ -180,7 +190,10 @@ mod tests {
             }
         }
         for nameless in [r#"{"function":{"arguments":{"x":1}}}"#, r#"{"id":"p"}"#] {
-            assert!(lost(&calls(&format!("{good},{nameless}")), &[call("a", r#"{"x":1}"#)]), "{nameless}");
+            assert!(
+                lost(&calls(&format!("{good},{nameless}")), &[call("a", r#"{"x":1}"#)]),
+                "{nameless}"
+            );
         }
     }
 
@@ -194,19 +207,36 @@ mod tests {
             ("load", Finish::Other("load".into())),
             ("error", Finish::Fault("error".into())),
         ] {
-            ends::<Records>(&[&a, &format!(r#"{{"done":true,"done_reason":"{reason}"}}"#)], &[text("a")], &finish);
+            ends::<Records>(
+                &[&a, &format!(r#"{{"done":true,"done_reason":"{reason}"}}"#)],
+                &[text("a")],
+                &finish,
+            );
         }
-        let counted = r#"{"done":true,"prompt_eval_count":5,"prompt_eval_cached_count":2,"eval_count":3}"#;
-        let counts = Counts { input: Some(5), cached: Some(2), cache_written: None, output: Some(3) };
+        let counted =
+            r#"{"done":true,"prompt_eval_count":5,"prompt_eval_cached_count":2,"eval_count":3}"#;
+        let counts =
+            Counts { input: Some(5), cached: Some(2), cache_written: None, output: Some(3) };
         assert_eq!(ends::<Records>(&[counted], &[], &Finish::Stop).counts, counts);
     }
 
     #[test]
     fn m_e6_what_says_nothing_is_ignored_and_what_is_broken_is_an_error() {
-        for nothing in ["{}", "5", r#"{"status":"loading"}"#, r#"{"message":null}"#, r#"{"message":{"content":5}}"#] {
+        for nothing in [
+            "{}",
+            "5",
+            r#"{"status":"loading"}"#,
+            r#"{"message":null}"#,
+            r#"{"message":{"content":5}}"#,
+        ] {
             brings(&[nothing.to_owned()], &[]);
         }
-        for broken in ["{", "Internal Server Error", r#"{"message":{"content":"\ud800"}}"#, r#"{"message":5}"#] {
+        for broken in [
+            "{",
+            "Internal Server Error",
+            r#"{"message":{"content":"\ud800"}}"#,
+            r#"{"message":5}"#,
+        ] {
             is_malformed::<Records>(&[broken], "");
         }
     }

@@ -91,13 +91,15 @@ struct Definition<'a> {
 impl<'a> Body<'a> {
     /// Builds the request to this endpoint.
     pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
-        let system = (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
+        let system =
+            (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
         // The tool of each call, which the result has to name as well.
         let calls = request.messages.iter().filter_map(|message| match message {
             Message::Assistant(answer) => Some(&answer.calls),
             Message::User(_) | Message::Tool(_) => None,
         });
-        let tools: HashMap<CallId, &str> = calls.flatten().map(|call| (call.id, call.name.as_str())).collect();
+        let tools: HashMap<CallId, &str> =
+            calls.flatten().map(|call| (call.id, call.name.as_str())).collect();
         let ids = CallIds::new(endpoint, &request.messages);
         let entry = |message: &'a Message| match message {
             Message::User(content) => Some(Entry::User { content }),
@@ -131,10 +133,15 @@ fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Option<Entr
     });
     let (content, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
     let thinking = thoughts.map(|block| block.text.as_str()).collect();
-    (!content.trim().is_empty() || !tool_calls.is_empty()).then_some(Entry::Assistant { content, thinking, tool_calls })
+    (!content.trim().is_empty() || !tool_calls.is_empty()).then_some(Entry::Assistant {
+        content,
+        thinking,
+        tool_calls,
+    })
 }
 
 fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
-    let definition = Definition { name: &spec.name, description: &spec.description, parameters: &spec.schema };
+    let definition =
+        Definition { name: &spec.name, description: &spec.description, parameters: &spec.schema };
     Tool { r#type: "function", function: definition }
 }

@@ -7,7 +7,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::EXTRA;
-use crate::model::provider::remote::{Arguments, Count, HeldBytes, OpenCall, Pieces, Text, is_no_input};
+use crate::model::provider::remote::{
+    Arguments, Count, HeldBytes, OpenCall, Pieces, Text, is_no_input,
+};
 use crate::model::{MAX_CALLS, ModelError};
 
 /// A fragment of a call, or a whole one.
@@ -78,24 +80,35 @@ impl Calls {
     ///
     /// # Errors
     /// [`ModelError::Malformed`] if too much data is held that no event has reported.
-    pub(super) fn add(&mut self, fragment: Fragment, pieces: &mut Pieces) -> Result<(), ModelError> {
+    pub(super) fn add(
+        &mut self,
+        fragment: Fragment,
+        pieces: &mut Pieces,
+    ) -> Result<(), ModelError> {
         let Fragment { index: Count(index), id: Id(id), function, extra_content } = fragment;
         let Function { name, arguments } = function.unwrap_or_default();
         let (name, arguments) = (name.filled(), arguments.unwrap_or_default().0);
         let extra = extra_content.filter(|extra| extra.get().starts_with('{'));
-        let at = match self.find(index, id.as_deref(), name.as_deref(), !arguments.trim().is_empty()) {
-            Some(at) => at,
-            // An empty fragment begins no call; the finish reason says whether a call was expected.
-            None if id.is_none() && name.is_none() && extra.is_none() && is_no_input(&arguments) => return Ok(()),
-            None => {
-                if self.open.len() >= MAX_CALLS {
-                    return Err(ModelError::too_many_calls());
+        let at =
+            match self.find(index, id.as_deref(), name.as_deref(), !arguments.trim().is_empty()) {
+                Some(at) => at,
+                // An empty fragment begins no call; the finish reason says whether a call was expected.
+                None if id.is_none()
+                    && name.is_none()
+                    && extra.is_none()
+                    && is_no_input(&arguments) =>
+                {
+                    return Ok(());
                 }
-                self.held.add(size_of::<Tagged>())?;
-                self.open.push(Tagged { index, ..Tagged::default() });
-                self.open.len() - 1
-            }
-        };
+                None => {
+                    if self.open.len() >= MAX_CALLS {
+                        return Err(ModelError::too_many_calls());
+                    }
+                    self.held.add(size_of::<Tagged>())?;
+                    self.open.push(Tagged { index, ..Tagged::default() });
+                    self.open.len() - 1
+                }
+            };
         let Tagged { id: known, call, .. } = &mut self.open[at];
         if let Some(id) = id.filter(|id| known.as_ref() != Some(id)) {
             self.held.add(id.len())?;
@@ -112,7 +125,13 @@ impl Calls {
     }
 
     /// The call that a fragment continues; `None` if it begins one.
-    fn find(&self, index: Option<u64>, id: Option<&str>, name: Option<&str>, writes: bool) -> Option<usize> {
+    fn find(
+        &self,
+        index: Option<u64>,
+        id: Option<&str>,
+        name: Option<&str>,
+        writes: bool,
+    ) -> Option<usize> {
         if index.is_some() {
             let at = self.open.iter().rposition(|open| open.index == index)?;
             let Tagged { id: known, call, .. } = &self.open[at];
@@ -125,7 +144,9 @@ impl Calls {
                 // All calls may share one index and have no ids. A name then begins a call if the
                 // one before is complete. A name without arguments may only repeat that of the call
                 // before.
-                Some(name) => !call.name.is_empty() && call.is_complete() && (writes || name != call.name),
+                Some(name) => {
+                    !call.name.is_empty() && call.is_complete() && (writes || name != call.name)
+                }
                 None => other && writes && call.is_complete() && !call.has_no_input(),
             };
             return (!begins).then_some(at);
@@ -166,7 +187,10 @@ mod tests {
             let mut add = |n| calls.add(serde_json::from_str(&number(n)).unwrap(), &mut pieces);
             (0..MAX_CALLS).for_each(|n| add(n).unwrap());
             let error = add(MAX_CALLS).unwrap_err();
-            assert_eq!(error.to_string(), "the model's answer can't be read: it has more than 1000 calls");
+            assert_eq!(
+                error.to_string(),
+                "the model's answer can't be read: it has more than 1000 calls"
+            );
         }
     }
 }

@@ -92,7 +92,8 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, part: A) -> Result<Content, A::Error> {
-        Deserialize::deserialize(MapAccessDeserializer::new(part)).map(|part| Content::Parts(vec![part]))
+        Deserialize::deserialize(MapAccessDeserializer::new(part))
+            .map(|part| Content::Parts(vec![part]))
     }
 }
 
@@ -118,7 +119,8 @@ impl<'de> Deserialize<'de> for Thinking {
             text: Text,
         }
         let raw = <&RawValue>::deserialize(deserializer)?.get();
-        let joined = |words: Vec<Words>| words.into_iter().filter_map(|words| words.text.0).collect();
+        let joined =
+            |words: Vec<Words>| words.into_iter().filter_map(|words| words.text.0).collect();
         let thought = match raw.as_bytes().first() {
             Some(b'"') => serde_json::from_str(raw),
             Some(b'[') => serde_json::from_str(raw).map(joined),
@@ -150,7 +152,8 @@ struct Details {
 
 impl Usage {
     fn counts(&self) -> Counts {
-        let Details { cached_tokens, cache_write_tokens } = self.prompt_tokens_details.0.unwrap_or_default();
+        let Details { cached_tokens, cache_write_tokens } =
+            self.prompt_tokens_details.0.unwrap_or_default();
         let input = self.prompt_tokens.0;
         let rest = |total: u64| total.saturating_sub(input.unwrap_or(0));
         Counts {
@@ -185,7 +188,8 @@ impl Reader for Chunks {
         if frame.trim() == DONE {
             if self.finish.is_none() && self.begun {
                 // Some servers give no finish reason.
-                self.finish = Some(if self.calls.is_empty() { Finish::Stop } else { Finish::Calls });
+                self.finish =
+                    Some(if self.calls.is_empty() { Finish::Stop } else { Finish::Calls });
             }
             return Ok(self.close(pieces));
         }
@@ -219,7 +223,8 @@ impl Chunks {
             Some(object) => object == "chat.completion",
             None => choices.iter().any(|choice| choice.message.is_some()),
         };
-        let choice = choices.into_iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
+        let choice =
+            choices.into_iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
         let choice = choice.unwrap_or_default();
         if let Some(usage) = usage.0.or(choice.usage.0) {
             self.counts = usage.counts();
@@ -238,7 +243,12 @@ impl Chunks {
     }
 
     /// Reads a message. If it is `whole`, each of its fragments is a separate call.
-    fn message(&mut self, message: Message, whole: bool, pieces: &mut Pieces) -> Result<(), ModelError> {
+    fn message(
+        &mut self,
+        message: Message,
+        whole: bool,
+        pieces: &mut Pieces,
+    ) -> Result<(), ModelError> {
         let details = message.reasoning_details.0.unwrap_or_default();
         let thoughts = [
             ("reasoning_content", message.reasoning_content),
@@ -247,7 +257,9 @@ impl Chunks {
         ];
         let empty = thoughts.iter().find(|(_, text)| text.0.as_deref() == Some(""));
         self.empty_in = self.empty_in.or(empty.map(|(field, _)| *field));
-        if let Some((field, thought)) = thoughts.into_iter().find_map(|(field, text)| Some((field, text.filled()?))) {
+        if let Some((field, thought)) =
+            thoughts.into_iter().find_map(|(field, text)| Some((field, text.filled()?)))
+        {
             self.thinks_in = Some(field);
             self.thought = true;
             pieces.thought(&thought);

@@ -101,7 +101,8 @@ struct Definition<'a> {
 impl<'a> Body<'a> {
     /// Builds the request to this endpoint.
     pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
-        let system = (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
+        let system =
+            (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
         let settings = &endpoint.settings;
         let (most, field) = (settings.max_output, settings.max_tokens_field);
         let field = field.unwrap_or(if endpoint.is_public() {
@@ -125,16 +126,23 @@ impl<'a> Body<'a> {
                 };
                 assistant(answer, &ids, origin)
             }
-            Message::Tool(result) => {
-                Some(Entry::Tool { tool_call_id: ids.get(result.call), content: result_text(result) })
-            }
+            Message::Tool(result) => Some(Entry::Tool {
+                tool_call_id: ids.get(result.call),
+                content: result_text(result),
+            }),
         };
         Self {
             model: &endpoint.model,
-            messages: system.into_iter().chain(request.messages.iter().enumerate().filter_map(entry)).collect(),
+            messages: system
+                .into_iter()
+                .chain(request.messages.iter().enumerate().filter_map(entry))
+                .collect(),
             tools: request.tools.iter().map(tool).collect(),
             stream: true,
-            stream_options: settings.stream_options.unwrap_or(true).then_some(StreamOptions { include_usage: true }),
+            stream_options: settings
+                .stream_options
+                .unwrap_or(true)
+                .then_some(StreamOptions { include_usage: true }),
             reasoning_effort: settings.effort.as_deref(),
             max_completion_tokens,
             max_tokens,
@@ -152,7 +160,11 @@ enum AnswerOrigin {
 }
 
 /// The entry for an answer; `None` if it has neither text nor calls.
-fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: AnswerOrigin) -> Option<Entry<'a>> {
+fn assistant<'a>(
+    answer: &'a AssistantMessage,
+    ids: &CallIds<'a>,
+    whose: AnswerOrigin,
+) -> Option<Entry<'a>> {
     let extra = |signature| raw(EXTRA, signature).filter(|_| whose != AnswerOrigin::Others);
     let calls = answer.calls.iter().map(|call| Call {
         id: ids.get(call.id),
@@ -168,18 +180,31 @@ fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: AnswerO
         AnswerOrigin::Own { of_turn } => of_turn || !tool_calls.is_empty(),
         AnswerOrigin::Others => false,
     };
-    let reasoning_details = if thinks { signatures().find_map(|signature| raw(DETAILS, signature)) } else { None };
+    let reasoning_details =
+        if thinks { signatures().find_map(|signature| raw(DETAILS, signature)) } else { None };
     // The details have the same thoughts.
-    let thoughts = if thinks && reasoning_details.is_none() { thoughts(&answer.blocks) } else { BTreeMap::new() };
+    let thoughts = if thinks && reasoning_details.is_none() {
+        thoughts(&answer.blocks)
+    } else {
+        BTreeMap::new()
+    };
     let says = content.is_some() || !tool_calls.is_empty();
-    says.then_some(Entry::Assistant { content, thoughts, tool_calls, extra_content, reasoning_details })
+    says.then_some(Entry::Assistant {
+        content,
+        thoughts,
+        tool_calls,
+        extra_content,
+        reasoning_details,
+    })
 }
 
 /// The thoughts of an answer, joined for each field.
 fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
     let mut thoughts: BTreeMap<&str, String> = BTreeMap::new();
     for block in blocks.iter().filter(|block| block.kind == BlockKind::Thought) {
-        if let Some(field) = block.signature.as_deref().and_then(|signature| signature.strip_prefix(FIELD)) {
+        if let Some(field) =
+            block.signature.as_deref().and_then(|signature| signature.strip_prefix(FIELD))
+        {
             thoughts.entry(field).or_default().push_str(&block.text);
         }
     }
@@ -192,6 +217,7 @@ fn raw<'a>(prefix: &str, signature: &'a Option<String>) -> Option<&'a RawValue> 
 }
 
 fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
-    let definition = Definition { name: &spec.name, description: &spec.description, parameters: &spec.schema };
+    let definition =
+        Definition { name: &spec.name, description: &spec.description, parameters: &spec.schema };
     Tool { r#type: "function", function: definition }
 }

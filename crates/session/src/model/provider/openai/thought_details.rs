@@ -58,7 +58,9 @@ fn continues(last: &Detail, piece: &Detail) -> bool {
 fn extend(detail: &mut Detail, key: String, value: Value) {
     match (detail.get_mut(&key), value) {
         (Some(_), Value::Null) => {}
-        (Some(Value::String(whole)), Value::String(more)) if STREAMED.contains(&key.as_str()) => whole.push_str(&more),
+        (Some(Value::String(whole)), Value::String(more)) if STREAMED.contains(&key.as_str()) => {
+            whole.push_str(&more)
+        }
         (_, value) => _ = detail.insert(key, value),
     }
 }
@@ -69,7 +71,9 @@ fn value_bytes(value: &Value) -> usize {
         + match value {
             Value::String(text) => text.len(),
             Value::Array(values) => values.iter().map(value_bytes).sum(),
-            Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + value_bytes(value)).sum(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, value)| key.len() + value_bytes(value)).sum()
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
 }

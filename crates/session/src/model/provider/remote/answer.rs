@@ -30,7 +30,9 @@ pub(super) fn stream<P: Protocol>(
         }
         let body = sent.map_err(|error| error::without_key(error, &key))?;
         let answer = Answer::<P::Reader>::new(body, key, bytes_in);
-        Ok(stream::unfold(answer, async |mut answer| answer.next().await.map(|event| (event, answer))))
+        Ok(stream::unfold(answer, async |mut answer| {
+            answer.next().await.map(|event| (event, answer))
+        }))
     };
     Box::pin(sent.try_flatten_stream())
 }
@@ -188,7 +190,9 @@ impl<R: Reader> Answer<R> {
         let end = self.reader.close(&mut self.pieces);
         self.state = State::Read(end.ok_or_else(|| match rest.is_whole {
             true => error::failed(&rest.frames.concat(), &self.key),
-            false => ModelError::Connection { message: "it was closed before the answer ended".into() },
+            false => {
+                ModelError::Connection { message: "it was closed before the answer ended".into() }
+            }
         }));
         Ok(())
     }
@@ -211,15 +215,20 @@ impl<R: Reader> Answer<R> {
     /// Checks whether an answer that ended is complete. Returns the event to end it with, if there
     /// is one.
     fn judge(&self, end: End) -> Result<Option<ModelEvent>, ModelError> {
-        let failed = |message: String| Err(error::without_key(ModelError::Failed { message }, &self.key));
+        let failed =
+            |message: String| Err(error::without_key(ModelError::Failed { message }, &self.key));
         let calls = end.finish == Finish::Calls;
         match end.finish {
             Finish::Filtered(explanation) => {
                 let explanation = explanation.map(|words| format!(": {words}")).unwrap_or_default();
-                return failed(format!("the provider's content filter stopped the answer{explanation}"));
+                return failed(format!(
+                    "the provider's content filter stopped the answer{explanation}"
+                ));
             }
             Finish::Limit => return Ok(Some(ModelEvent::OutputLimit)),
-            Finish::Fault(reason) => return failed(format!("the provider ended the answer with `{reason}`")),
+            Finish::Fault(reason) => {
+                return failed(format!("the provider ended the answer with `{reason}`"));
+            }
             Finish::Other(reason) if !self.seen.anything() => {
                 return failed(format!("the provider ended the answer with `{reason}`"));
             }
@@ -230,8 +239,12 @@ impl<R: Reader> Answer<R> {
             return failed("it requested a tool call that can't be read".into());
         }
         match self.seen {
-            SeenContent { text: false, call: false, thought: false } => failed("the answer was empty".into()),
-            SeenContent { text: false, call: false, thought: true } => failed("it thought but did not answer".into()),
+            SeenContent { text: false, call: false, thought: false } => {
+                failed("the answer was empty".into())
+            }
+            SeenContent { text: false, call: false, thought: true } => {
+                failed("it thought but did not answer".into())
+            }
             _ => Ok(None),
         }
     }

@@ -37,14 +37,23 @@ impl OpenCall {
     }
 
     /// Sets the data that are sent back with the call. The last value counts.
-    pub(crate) fn sign(&mut self, signature: String, held: &mut HeldBytes) -> Result<(), ModelError> {
+    pub(crate) fn sign(
+        &mut self,
+        signature: String,
+        held: &mut HeldBytes,
+    ) -> Result<(), ModelError> {
         held.add(signature.len())?;
         self.signature = Some(signature);
         Ok(())
     }
 
     /// Appends a piece of the arguments, and reports it once the call has a name.
-    pub(crate) fn write(&mut self, piece: &str, pieces: &mut Pieces, held: &mut HeldBytes) -> Result<(), ModelError> {
+    pub(crate) fn write(
+        &mut self,
+        piece: &str,
+        pieces: &mut Pieces,
+        held: &mut HeldBytes,
+    ) -> Result<(), ModelError> {
         // Some gateways send `null` or `{}` before the real arguments.
         if !piece.trim().is_empty() && self.has_no_input() {
             self.arguments.clear();
@@ -145,7 +154,8 @@ mod tests {
             (r#" {"a":{"b":["]"]}} "#, true),
         ] {
             for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
-                let (mut call, mut pieces, mut held) = (OpenCall::default(), Pieces::default(), HeldBytes::default());
+                let (mut call, mut pieces, mut held) =
+                    (OpenCall::default(), Pieces::default(), HeldBytes::default());
                 for piece in [&text[..cut], &text[cut..]] {
                     call.write(piece, &mut pieces, &mut held).unwrap();
                 }

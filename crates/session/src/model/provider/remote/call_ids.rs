@@ -30,7 +30,10 @@ impl<'a> CallIds<'a> {
         let mut taken = HashSet::new();
         let named = answers.flatten().filter_map(|call| {
             let id = call.provider_id.as_deref()?;
-            let usable = !id.is_empty() && id.len() <= LONGEST && !is_own_id(id) && is_legal(endpoint.provider, id);
+            let usable = !id.is_empty()
+                && id.len() <= LONGEST
+                && !is_own_id(id)
+                && is_legal(endpoint.provider, id);
             (usable && taken.insert(id)).then_some((call.id, id))
         });
         Self(named.collect())
@@ -69,7 +72,8 @@ const DIGITS: usize = 8;
 /// Whether a provider's id could be one of ours.
 fn is_own_id(id: &str) -> bool {
     let digits = id.strip_prefix('c').unwrap_or_default();
-    digits.len() >= DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
+    digits.len() >= DIGITS
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -78,12 +82,15 @@ mod tests {
 
     #[test]
     fn our_names_are_nine_letters_and_digits_and_are_known_again() {
-        for (number, name) in [(0, "c00000000"), (35, "c0000000z"), (36, "c00000010"), (131_072, "c00002t4w")] {
+        for (number, name) in
+            [(0, "c00000000"), (35, "c0000000z"), (36, "c00000010"), (131_072, "c00002t4w")]
+        {
             assert_eq!(own_id(CallId(number)), name);
             assert!(is_own_id(name));
         }
         assert!(is_own_id(&own_id(CallId(u64::MAX))));
-        for theirs in ["", "c", "call_1", "c0000000", "toolu_01A", "C00000001", "functions.shell:0"] {
+        for theirs in ["", "c", "call_1", "c0000000", "toolu_01A", "C00000001", "functions.shell:0"]
+        {
             assert!(!is_own_id(theirs), "{theirs}");
         }
     }

@@ -38,7 +38,10 @@ pub(super) struct Slot(Mutex<Option<HttpClient>>);
 
 impl Slot {
     /// The client, built by the first call.
-    pub(super) fn get(&self, make: impl FnOnce() -> Result<HttpClient, ModelError>) -> Result<HttpClient, ModelError> {
+    pub(super) fn get(
+        &self,
+        make: impl FnOnce() -> Result<HttpClient, ModelError>,
+    ) -> Result<HttpClient, ModelError> {
         if let Some(client) = self.lock().clone() {
             return Ok(client);
         }
@@ -88,7 +91,11 @@ pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
 ///
 /// # Errors
 /// [`ModelError::Setup`] if the proxy's address is not valid, or no certificate authority is found.
-pub(super) fn client(base_url: &str, proxies: &Proxies, certificates: &Certificates) -> Result<HttpClient, ModelError> {
+pub(super) fn client(
+    base_url: &str,
+    proxies: &Proxies,
+    certificates: &Certificates,
+) -> Result<HttpClient, ModelError> {
     let url = Url::parse(base_url).map_err(|error| tls::no_client(&error))?;
     let chosen = proxy::choose(&url, proxies)?;
     // Loading authorities takes milliseconds and megabytes, which plain HTTP does not need.

@@ -16,8 +16,15 @@ use rustls::CertificateError;
 const NO_REASON: &str = "no reason given";
 
 /// Codes by which a provider says that it can't continue now, but may later.
-const TEMPORARY_CODES: [&str; 7] =
-    ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error", "timeout"];
+const TEMPORARY_CODES: [&str; 7] = [
+    "overloaded",
+    "rate_limit",
+    "resource_exhausted",
+    "unavailable",
+    "server_error",
+    "api_error",
+    "timeout",
+];
 
 /// Removes `key` and the marks of half characters from the message of `error`.
 pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
@@ -29,7 +36,9 @@ pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
         | ModelError::Connection { message }
         | ModelError::Malformed { message }
         | ModelError::Unavailable { message }
-        | ModelError::Failed { message } => *message = mask_key(unmarked(message).into_owned(), key),
+        | ModelError::Failed { message } => {
+            *message = mask_key(unmarked(message).into_owned(), key)
+        }
     }
     error
 }
@@ -69,7 +78,10 @@ pub(super) fn connection(error: &reqwest::Error, route: &Route) -> ModelError {
     let through = route.proxy.as_ref().map(|proxy| format!("through the proxy {proxy}"));
     if let Some(hint) = tls_fault(error, route) {
         let through = through.map(|through| format!(" ({through})")).unwrap_or_default();
-        return ModelError::Setup { message: format!("no secure connection to the model: {words}{through}"), hint };
+        return ModelError::Setup {
+            message: format!("no secure connection to the model: {words}{through}"),
+            hint,
+        };
     }
     if let Some(proxy) = &route.proxy
         && PROXY_AUTH_PHRASES.iter().any(|locked| words.contains(locked))
@@ -98,7 +110,9 @@ fn tls_fault(error: &reqwest::Error, route: &Route) -> Option<String> {
     }
     let mut causes = std::iter::successors(error.source(), |cause| cause_of(*cause));
     let hint = match causes.find_map(|cause| cause.downcast_ref::<rustls::Error>())? {
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) if !route.authorities.is_empty() => {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)
+            if !route.authorities.is_empty() =>
+        {
             let named = &route.authorities;
             let hint = "add the server's certificate authority to";
             return Some(format!("{hint} {named}, which replaces the system's authorities"));
@@ -106,8 +120,12 @@ fn tls_fault(error: &reqwest::Error, route: &Route) -> Option<String> {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "add the server's certificate authority to the system's, or name it in SSL_CERT_FILE"
         }
-        rustls::Error::InvalidCertificate(_) => "check the base URL, the server's certificate and the clock",
-        rustls::Error::InvalidMessage(_) => "if the server speaks plain HTTP, begin its base URL with http://",
+        rustls::Error::InvalidCertificate(_) => {
+            "check the base URL, the server's certificate and the clock"
+        }
+        rustls::Error::InvalidMessage(_) => {
+            "if the server speaks plain HTTP, begin its base URL with http://"
+        }
         rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
             "check which versions of TLS the server supports"
         }
@@ -126,7 +144,12 @@ fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'st
 }
 
 /// The error for a request that the provider refused with this status and body.
-pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &str, key: &str) -> ModelError {
+pub(super) fn refused(
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &str,
+    key: &str,
+) -> ModelError {
     let parsed = Parsed::parse(body);
     let mut message = parsed.message(key);
     if message.is_empty() {
@@ -136,7 +159,10 @@ pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &str, key: 
         return ModelError::Barred { status: Some(status.as_u16()), message };
     }
     let (status, retry_after) = (status.as_u16(), retry_after(headers));
-    if matches!(status, 400 | 422) && !is_overflow(&message) && refusal_cause::is_settings(&parsed, &message) {
+    if matches!(status, 400 | 422)
+        && !is_overflow(&message)
+        && refusal_cause::is_settings(&parsed, &message)
+    {
         return ModelError::Misconfigured { status, message };
     }
     ModelError::Refused { status, message, retry_after }
@@ -167,13 +193,21 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |value: &header::HeaderValue| value.to_str().ok().map(|text| text.trim().to_owned());
     let retry_after = headers.get(RETRY_AFTER).and_then(text);
     let number = |text: &str| text.parse::<f64>().ok();
-    let ms = headers.get("retry-after-ms").and_then(text).and_then(|text| number(&text)).map(|ms| ms / 1000.0);
+    let ms = headers
+        .get("retry-after-ms")
+        .and_then(text)
+        .and_then(|text| number(&text))
+        .map(|ms| ms / 1000.0);
     if let Some(seconds) = ms.or_else(|| number(retry_after.as_deref()?)) {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let date = |text: &str| httpdate::parse_http_date(text).ok();
     let then = date(&retry_after?)?;
-    let now = headers.get(DATE).and_then(text).and_then(|text| date(&text)).unwrap_or_else(SystemTime::now);
+    let now = headers
+        .get(DATE)
+        .and_then(text)
+        .and_then(|text| date(&text))
+        .unwrap_or_else(SystemTime::now);
     Some(then.duration_since(now).unwrap_or_default())
 }
 
@@ -203,8 +237,13 @@ mod tests {
 
     #[test]
     fn t_h1_a_key_that_a_cut_goes_through_leaves_no_head() {
-        for (text, left) in [("a sk-sk-1", "a ***"), ("a sk-sk-", "a "), ("a sk-", "a "), ("a sk-sk", "a "), ("a", "a")]
-        {
+        for (text, left) in [
+            ("a sk-sk-1", "a ***"),
+            ("a sk-sk-", "a "),
+            ("a sk-", "a "),
+            ("a sk-sk", "a "),
+            ("a", "a"),
+        ] {
             assert_eq!(masked_beginning(text.into(), "sk-sk-1"), left);
         }
         assert_eq!(masked_beginning("a".into(), ""), "a");

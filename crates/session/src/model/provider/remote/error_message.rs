@@ -21,7 +21,10 @@ impl<'a> Parsed<'a> {
     /// The object with the codes of the fault.
     fn error(&self) -> Option<&Value> {
         let json = self.json.as_ref()?;
-        [&json["error"], &json["errors"][0]].into_iter().find(|error| error.is_object()).or(Some(json))
+        [&json["error"], &json["errors"][0]]
+            .into_iter()
+            .find(|error| error.is_object())
+            .or(Some(json))
     }
 
     /// The machine-readable codes of the fault, in lower case, with those of Gemini's details last.
@@ -36,11 +39,13 @@ impl<'a> Parsed<'a> {
     /// The paths of the request's refused fields, in the forms of OpenAI, Gemini and FastAPI.
     pub(super) fn fields(&self) -> Vec<&str> {
         let (Some(json), Some(error)) = (&self.json, self.error()) else { return Vec::new() };
-        let violations = items(&error["details"]).flat_map(|detail| items(&detail["fieldViolations"]));
+        let violations =
+            items(&error["details"]).flat_map(|detail| items(&detail["fieldViolations"]));
         let lists = [&json["detail"], &json["message"]["detail"], &error["detail"]];
         let places = lists.into_iter().flat_map(items).map(|detail| &detail["loc"]);
         let places = places.map(|place| if place[0] == "body" { &place[1] } else { &place[0] });
-        let named = violations.map(|violation| &violation["field"]).chain(places).chain([&error["param"]]);
+        let named =
+            violations.map(|violation| &violation["field"]).chain(places).chain([&error["param"]]);
         named.filter_map(Value::as_str).filter(|field| !field.is_empty()).collect()
     }
 
@@ -51,7 +56,9 @@ impl<'a> Parsed<'a> {
             Some(json) => match find_message(json) {
                 Some(message) => {
                     // A router quotes its provider.
-                    let raw = json["error"]["metadata"]["raw"].as_str().map(|raw| Parsed::parse(raw).message(key));
+                    let raw = json["error"]["metadata"]["raw"]
+                        .as_str()
+                        .map(|raw| Parsed::parse(raw).message(key));
                     raw.map_or_else(|| message.to_owned(), |raw| format!("{message}: {raw}"))
                 }
                 None if has_no_text(json) => String::new(),
@@ -99,7 +106,9 @@ fn find_message(body: &Value) -> Option<&str> {
 
 /// The text of a value, or of its message.
 fn message_text(value: &Value) -> Option<&str> {
-    let mut texts = std::iter::once(value).chain(MESSAGE.iter().map(|key| &value[*key])).filter_map(Value::as_str);
+    let mut texts = std::iter::once(value)
+        .chain(MESSAGE.iter().map(|key| &value[*key]))
+        .filter_map(Value::as_str);
     texts.find(|text| !text.trim().is_empty())
 }
 
@@ -138,8 +147,10 @@ fn without_code(html: &str) -> String {
     let lower = html.to_ascii_lowercase();
     let (mut kept, mut at) = (String::new(), 0);
     loop {
-        let next =
-            CODE.iter().filter_map(|(begin, end)| Some((at + lower[at..].find(begin)?, begin.len(), *end))).min();
+        let next = CODE
+            .iter()
+            .filter_map(|(begin, end)| Some((at + lower[at..].find(begin)?, begin.len(), *end)))
+            .min();
         let Some((begin, length, end)) = next else { break };
         kept.push_str(&html[at..begin]);
         let inside = begin + length;

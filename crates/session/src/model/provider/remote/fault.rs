@@ -79,7 +79,8 @@ fn fault_part(frame: &Value) -> Option<&Value> {
     let places = [frame.get("error"), frame.pointer("/choices/0/error")];
     let words = || frame["message"].is_string().then_some(frame);
     // An error without details counts only if the frame has no other content.
-    let is_error = frame["type"] == "error" || frame.get("error").is_some_and(|error| !error.is_null());
+    let is_error =
+        frame["type"] == "error" || frame.get("error").is_some_and(|error| !error.is_null());
     let wordless = || (is_error && CONTENT.iter().all(|key| frame[key].is_null())).then_some(frame);
     places.into_iter().flatten().find(says).or_else(words).or_else(wordless)
 }
@@ -98,7 +99,12 @@ mod tests {
 
     #[test]
     fn t_l2_an_error_without_a_word_is_a_fault_unless_the_frame_says_something_else() {
-        let faults = [r#"{"error":{}}"#, r#"{"error":false}"#, r#"{"error":{"message":null}}"#, r#"{"type":"error"}"#];
+        let faults = [
+            r#"{"error":{}}"#,
+            r#"{"error":false}"#,
+            r#"{"error":{"message":null}}"#,
+            r#"{"type":"error"}"#,
+        ];
         for fault in faults {
             assert!(matches!(read(fault, ""), Some(ModelError::Failed { .. })), "{fault}");
         }

@@ -78,7 +78,9 @@ impl Framer {
             }
         }
         if self.line.len() + self.data.len() > MAX_EVENT_BYTES {
-            return Err(ModelError::Malformed { message: format!("one event is larger than {MAX_EVENT_BYTES} bytes") });
+            return Err(ModelError::Malformed {
+                message: format!("one event is larger than {MAX_EVENT_BYTES} bytes"),
+            });
         }
         Ok(None)
     }
@@ -102,7 +104,10 @@ impl Framer {
     /// Whether the first line that is not blank ends inside a value, although every line should be
     /// a value.
     fn is_open_line(&mut self) -> bool {
-        if self.framing != Framing::Lines || self.json.is_some() || self.line.iter().copied().all(is_blank) {
+        if self.framing != Framing::Lines
+            || self.json.is_some()
+            || self.line.iter().copied().all(is_blank)
+        {
             return false;
         }
         self.json = Some(false);
@@ -176,7 +181,8 @@ impl Framer {
 
     /// Ends the event, and returns its data as a frame.
     fn end_event(&mut self) -> Option<String> {
-        let (mut data, is_fault) = (std::mem::take(&mut self.data), std::mem::take(&mut self.is_fault));
+        let (mut data, is_fault) =
+            (std::mem::take(&mut self.data), std::mem::take(&mut self.is_fault));
         data.pop()?;
         let data = text(&data);
         Some(if is_fault && !data.trim().is_empty() { fault::from_error_event(data) } else { data })
@@ -250,7 +256,10 @@ mod tests {
             (b"{}\r\n\r\n\n[]\r\n", &["{}\r", "[]\r"]),
             (b"\xef\xbb\xbf{}\n[]", &["{}", "[]"]),
             (b"\n", &[]),
-            (b"\xef\xbb\xbf\n{\n \"a\": \"}\",\r\n\"b\":[]}\n", &["{\n \"a\": \"}\",\r\n\"b\":[]}"]),
+            (
+                b"\xef\xbb\xbf\n{\n \"a\": \"}\",\r\n\"b\":[]}\n",
+                &["{\n \"a\": \"}\",\r\n\"b\":[]}"],
+            ),
             (b"{\"a\":\n1}\n{\"a\":2}\n", &["{\"a\":\n1}", "{\"a\":2}"]),
             (b"[{},\n{}]", &["{}", "{}"]),
             (b"{\n", &["{"]),
@@ -260,7 +269,9 @@ mod tests {
             (b"a\n[]\n", &["a", "[]"]),
         ];
         let sse = sse.map(|(body, expected)| (Framing::Sse, body, expected));
-        for (framing, body, expected) in sse.into_iter().chain(lines.map(|(body, said)| (Framing::Lines, body, said))) {
+        for (framing, body, expected) in
+            sse.into_iter().chain(lines.map(|(body, said)| (Framing::Lines, body, said)))
+        {
             for piece in 1..=body.len().max(1) {
                 let said = String::from_utf8_lossy(body);
                 assert_eq!(frames(framing, body, piece), expected, "{said:?} in pieces of {piece}");
@@ -271,15 +282,23 @@ mod tests {
     #[test]
     fn m_e6_an_event_without_an_end_is_bounded_whatever_it_is_made_of() {
         let data = [b"data: ".as_slice(), &[b'x'; 1024], b"\n"].concat();
-        for (framing, piece) in
-            [(Framing::Sse, &data[..]), (Framing::Sse, &[b'x'; 1024]), (Framing::Lines, b"{ "), (Framing::Sse, b"{ ")]
-        {
+        for (framing, piece) in [
+            (Framing::Sse, &data[..]),
+            (Framing::Sse, &[b'x'; 1024]),
+            (Framing::Lines, b"{ "),
+            (Framing::Sse, b"{ "),
+        ] {
             let mut framer = Framer::new(framing);
             let too_much = (0..MAX_EVENT_BYTES).find(|_| framer.next(&mut &*piece).is_err());
-            assert!(too_much.is_some_and(|pieces| pieces * piece.len() < 2 * MAX_EVENT_BYTES), "{framing:?}");
+            assert!(
+                too_much.is_some_and(|pieces| pieces * piece.len() < 2 * MAX_EVENT_BYTES),
+                "{framing:?}"
+            );
         }
         // Comments are not kept.
         let mut framer = Framer::new(Framing::Sse);
-        assert!((0..100_000).all(|_| framer.next(&mut &b": ping, and nothing else but this comment\n"[..]).is_ok()));
+        assert!((0..100_000).all(|_| {
+            framer.next(&mut &b": ping, and nothing else but this comment\n"[..]).is_ok()
+        }));
     }
 }

@@ -39,7 +39,8 @@ async fn request_body(
     framing: Framing,
     key: &str,
 ) -> Result<Body, ModelError> {
-    let response = http.execute(request).await.map_err(|error| error::connection(&error, &route))?;
+    let response =
+        http.execute(request).await.map_err(|error| error::connection(&error, &route))?;
     let status = response.status();
     if let (StatusCode::PROXY_AUTHENTICATION_REQUIRED, Some(proxy)) = (status, &route.proxy) {
         return Err(error::proxy_auth_error(proxy));
@@ -53,7 +54,9 @@ async fn request_body(
         return Err(ModelError::Malformed { message });
     }
     match not_a_stream(&response) {
-        Some(kind) => Err(ModelError::Malformed { message: format!("it is not an event stream but `{kind}`") }),
+        Some(kind) => Err(ModelError::Malformed {
+            message: format!("it is not an event stream but `{kind}`"),
+        }),
         None => Ok(Body::new(response, framing, route)),
     }
 }
@@ -113,8 +116,11 @@ impl Body {
 
 /// The encoding of a body, if it has one. No request asks for an encoding.
 fn encoding(response: &Response) -> Option<String> {
-    let encoding = String::from_utf8_lossy(response.headers().get(header::CONTENT_ENCODING)?.as_bytes()).into_owned();
-    (!encoding.trim().is_empty() && !encoding.trim().eq_ignore_ascii_case("identity")).then_some(encoding)
+    let encoding =
+        String::from_utf8_lossy(response.headers().get(header::CONTENT_ENCODING)?.as_bytes())
+            .into_owned();
+    (!encoding.trim().is_empty() && !encoding.trim().eq_ignore_ascii_case("identity"))
+        .then_some(encoding)
 }
 
 /// The type of a response that can't be an answer. Servers stream under any text type, or without a
@@ -122,7 +128,8 @@ fn encoding(response: &Response) -> Option<String> {
 fn not_a_stream(response: &Response) -> Option<String> {
     let kind = response.headers().get(header::CONTENT_TYPE)?.as_bytes().to_ascii_lowercase();
     let kind = String::from_utf8_lossy(&kind).into_owned();
-    let may_be = kind.contains("json") || (kind.starts_with("text/") && !kind.starts_with("text/html"));
+    let may_be =
+        kind.contains("json") || (kind.starts_with("text/") && !kind.starts_with("text/html"));
     (!may_be && !kind.trim().is_empty()).then_some(kind)
 }
 

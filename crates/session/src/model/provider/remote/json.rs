@@ -83,12 +83,15 @@ const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fn exact(float: f64) -> Option<u64> {
-            (float.fract() == 0.0 && (0.0..MAX_EXACT_FLOAT).contains(&float)).then_some(float as u64)
+            (float.fract() == 0.0 && (0.0..MAX_EXACT_FLOAT).contains(&float))
+                .then_some(float as u64)
         }
         deserializer.deserialize_any(LeafVisitor(|leaf: Leaf<'_>| match leaf {
             Leaf::Whole(number) => Self(Some(number)),
             Leaf::Float(float) => Self(exact(float)),
-            Leaf::Text(text) => Self(text.trim().parse().ok().or_else(|| exact(text.trim().parse().ok()?))),
+            Leaf::Text(text) => {
+                Self(text.trim().parse().ok().or_else(|| exact(text.trim().parse().ok()?)))
+            }
             Leaf::Other => Self(None),
         }))
     }
@@ -222,12 +225,19 @@ mod tests {
     fn m_e6_a_frame_is_an_object_or_says_nothing() {
         #[derive(Deserialize)]
         struct Frame {}
-        for (frame, read) in [("{}", Some(true)), (" {\"a\":1}", Some(true)), ("5", Some(false)), ("null", Some(false))]
-        {
+        for (frame, read) in [
+            ("{}", Some(true)),
+            (" {\"a\":1}", Some(true)),
+            ("5", Some(false)),
+            ("null", Some(false)),
+        ] {
             assert_eq!(object::<Frame>(frame).ok().map(|frame| frame.is_some()), read, "{frame}");
         }
         for broken in ["{", "hello", "", "{} {}", "[1"] {
-            assert!(matches!(object::<Frame>(broken), Err(ModelError::Malformed { .. })), "{broken}");
+            assert!(
+                matches!(object::<Frame>(broken), Err(ModelError::Malformed { .. })),
+                "{broken}"
+            );
         }
     }
 }

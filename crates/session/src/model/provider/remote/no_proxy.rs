@@ -14,8 +14,12 @@ pub(super) fn matches(list: &str, url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
     let ip = host.trim_matches(['[', ']']).parse().ok().map(|ip: IpAddr| ip.to_canonical());
     let server = Server { host, ip, port: url.port_or_known_default() };
-    let entries = list.split(|char: char| char == ',' || char.is_whitespace()).filter(|entry| !entry.is_empty());
-    entries.map(split_port).any(|(name, port)| (port.is_none() || port == server.port) && server.is(&name))
+    let entries = list
+        .split(|char: char| char == ',' || char.is_whitespace())
+        .filter(|entry| !entry.is_empty());
+    entries
+        .map(split_port)
+        .any(|(name, port)| (port.is_none() || port == server.port) && server.is(&name))
 }
 
 /// The server that a URL names.
@@ -31,7 +35,9 @@ impl Server<'_> {
             return true;
         }
         if let Some((network, bits)) = name.split_once('/') {
-            let (Some(ip), Ok(network), Ok(bits)) = (self.ip, network.parse(), bits.parse()) else { return false };
+            let (Some(ip), Ok(network), Ok(bits)) = (self.ip, network.parse(), bits.parse()) else {
+                return false;
+            };
             return is_in(ip, network, bits);
         }
         if let Ok(ip) = name.parse::<IpAddr>() {
@@ -39,7 +45,9 @@ impl Server<'_> {
         }
         let name = domain(name.strip_prefix('*').unwrap_or(name).trim_matches('.'));
         let above = self.host.strip_suffix(&*name);
-        !name.is_empty() && self.ip.is_none() && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+        !name.is_empty()
+            && self.ip.is_none()
+            && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
     }
 }
 

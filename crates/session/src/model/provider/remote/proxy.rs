@@ -35,7 +35,8 @@ pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, Mod
         ("http_proxy", proxies.http.as_deref())
     };
     let all = ("all_proxy", proxies.all.as_deref());
-    let mut set = [of_scheme, all].into_iter().filter_map(|(variable, address)| Some((variable, address?)));
+    let mut set =
+        [of_scheme, all].into_iter().filter_map(|(variable, address)| Some((variable, address?)));
     let Some((variable, address)) = set.next() else { return Ok(None) };
     if is_loopback(url) || proxies.no.as_deref().is_some_and(|no| no_proxy::matches(no, url)) {
         return Ok(None);
@@ -49,9 +50,11 @@ pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, Mod
     };
     let proxy = parse(address).map_err(wrong)?;
     let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let shown = format!("{}://{}{port} ({variable})", proxy.scheme(), proxy.host_str().unwrap_or_default());
+    let shown =
+        format!("{}://{}{port} ({variable})", proxy.scheme(), proxy.host_str().unwrap_or_default());
     let is_secure = proxy.scheme() == "https";
-    let password = percent_encoding::percent_decode_str(proxy.password().unwrap_or_default()).decode_utf8_lossy();
+    let password = percent_encoding::percent_decode_str(proxy.password().unwrap_or_default())
+        .decode_utf8_lossy();
     let password = password.into_owned();
     let proxy = Proxy::all(proxy).map_err(|_| wrong("is not a valid URL"))?;
     Ok(Some(Chosen { proxy, is_secure, shown, password }))
@@ -60,7 +63,8 @@ pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, Mod
 /// Parses a proxy's address. The error says why it is not valid.
 fn parse(address: &str) -> Result<Url, &'static str> {
     let address = address.trim();
-    let with_scheme = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+    let with_scheme =
+        if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
     let url = Url::parse(&with_scheme).map_err(|_| "is not a valid URL")?;
     if !SCHEMES.contains(&url.scheme()) {
         return Err("does not begin with http://, https://, socks5:// or socks5h://");
@@ -94,7 +98,12 @@ mod tests {
     #[test]
     fn m_e2_the_scheme_chooses_the_proxy() {
         let set = |text: &str| Some(text.to_owned());
-        let mut proxies = Proxies { http: set("http://a:1"), https: set("b:2"), all: set("socks5h://c"), no: None };
+        let mut proxies = Proxies {
+            http: set("http://a:1"),
+            https: set("b:2"),
+            all: set("socks5h://c"),
+            no: None,
+        };
         assert_eq!(chosen("http://x.example", &proxies).unwrap(), "http://a:1 (http_proxy)");
         assert_eq!(chosen("https://x.example", &proxies).unwrap(), "http://b:2 (https_proxy)");
         proxies.http = set("http://me:pw@a:1/x?y#z");
@@ -106,7 +115,9 @@ mod tests {
         proxies.no = set("x.example:443");
         assert_eq!(chosen("https://x.example", &proxies), None);
         assert!(chosen("https://x.example:8443", &proxies).is_some());
-        for local in ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.2:1", "[::1]", "[::ffff:127.0.0.1]"] {
+        for local in
+            ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.2:1", "[::1]", "[::ffff:127.0.0.1]"]
+        {
             assert_eq!(chosen(&format!("https://{local}/v1"), &proxies), None, "{local}");
         }
     }
@@ -131,8 +142,14 @@ mod tests {
             let said = format!("{message} {hint}");
             assert!(said.contains("https_proxy") && !said.contains("hunter2"), "{bad}: {said}");
         }
-        let proxies = Proxies { https: Some("http://me:hunter%322@proxy:3128/".to_owned()), ..Proxies::default() };
+        let proxies = Proxies {
+            https: Some("http://me:hunter%322@proxy:3128/".to_owned()),
+            ..Proxies::default()
+        };
         let good = choose(&Url::parse("https://x.example").unwrap(), &proxies).unwrap().unwrap();
-        assert_eq!((&*good.shown, &*good.password), ("http://proxy:3128 (https_proxy)", "hunter22"));
+        assert_eq!(
+            (&*good.shown, &*good.password),
+            ("http://proxy:3128 (https_proxy)", "hunter22")
+        );
     }
 }

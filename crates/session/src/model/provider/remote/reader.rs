@@ -133,7 +133,12 @@ impl Pieces {
             return false;
         }
         let arguments = if is_no_input(&arguments) { "{}".to_owned() } else { arguments };
-        self.add(ModelEvent::Call { id: id.filter(|id| !id.is_empty()), name, arguments, signature });
+        self.add(ModelEvent::Call {
+            id: id.filter(|id| !id.is_empty()),
+            name,
+            arguments,
+            signature,
+        });
         true
     }
 
@@ -150,7 +155,10 @@ impl Pieces {
             }
             ModelEvent::Call { id, name, arguments, signature } => {
                 self.end();
-                [Some(name), Some(arguments), id.as_mut(), signature.as_mut()].into_iter().flatten().for_each(whole);
+                [Some(name), Some(arguments), id.as_mut(), signature.as_mut()]
+                    .into_iter()
+                    .flatten()
+                    .for_each(whole);
             }
             _ => {}
         }
@@ -175,7 +183,9 @@ impl Pieces {
     /// Whether the oldest event can't grow any more, or is large enough.
     pub(super) fn is_due(&self) -> bool {
         match (self.ready.len(), self.ready.front()) {
-            (1, Some(ModelEvent::Text(text) | ModelEvent::Thought(text))) => text.len() >= MAX_TEXT_DELTA,
+            (1, Some(ModelEvent::Text(text) | ModelEvent::Thought(text))) => {
+                text.len() >= MAX_TEXT_DELTA
+            }
             (events, _) => events > 0,
         }
     }
@@ -208,7 +218,9 @@ impl WholeCalls {
         signature: Option<String>,
         pieces: &mut Pieces,
     ) {
-        let says_nothing = id.as_deref().is_none_or(str::is_empty) && signature.is_none() && is_no_input(&arguments);
+        let says_nothing = id.as_deref().is_none_or(str::is_empty)
+            && signature.is_none()
+            && is_no_input(&arguments);
         if pieces.call(id, name.unwrap_or_default(), arguments, signature) {
             self.named = true;
         } else if says_nothing {
@@ -289,7 +301,9 @@ pub(crate) mod tests {
     #[track_caller]
     pub(crate) fn is_malformed<R: Reader>(frames: &[&str], words: &str) {
         match play::<R>(frames).1 {
-            Err(ModelError::Malformed { message }) => assert!(message.contains(words), "{words}: {message}"),
+            Err(ModelError::Malformed { message }) => {
+                assert!(message.contains(words), "{words}: {message}")
+            }
             end => panic!("{frames:#?}: {end:?}"),
         }
     }
@@ -307,7 +321,12 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn call(name: &str, arguments: &str) -> ModelEvent {
-        ModelEvent::Call { id: None, name: name.into(), arguments: arguments.into(), signature: None }
+        ModelEvent::Call {
+            id: None,
+            name: name.into(),
+            arguments: arguments.into(),
+            signature: None,
+        }
     }
 
     #[test]
@@ -327,6 +346,9 @@ pub(crate) mod tests {
         assert!(pieces.is_due());
         assert!(!pieces.call(None, String::new(), "{}".into(), None));
         assert!(pieces.call(None, "now".into(), " null ".into(), None));
-        assert_eq!([pieces.pop(), pieces.pop()].map(|event| event.unwrap().bytes()), [MAX_TEXT_DELTA + 1, 5]);
+        assert_eq!(
+            [pieces.pop(), pieces.pop()].map(|event| event.unwrap().bytes()),
+            [MAX_TEXT_DELTA + 1, 5]
+        );
     }
 }

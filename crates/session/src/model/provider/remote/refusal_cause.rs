@@ -102,7 +102,8 @@ const FIELDS: [&str; 11] = [
 
 /// Whether the provider refuses every request of this account.
 pub(super) fn is_account(parsed: &Parsed<'_>, message: &str) -> bool {
-    parsed.codes().iter().any(|code| ACCOUNT.contains(&code.as_str())) || has(message, &ACCOUNT_WORDS)
+    parsed.codes().iter().any(|code| ACCOUNT.contains(&code.as_str()))
+        || has(message, &ACCOUNT_WORDS)
 }
 
 /// Whether the provider refuses the model's name or a setting, and not the conversation. If the

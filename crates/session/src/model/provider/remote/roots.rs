@@ -23,12 +23,12 @@ const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// read.
 #[cfg(not(target_vendor = "apple"))]
 const SYSTEM_FILES: [&str; 6] = [
-    "/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch, Gentoo
+    "/etc/ssl/certs/ca-certificates.crt", // Debian, Arch, Gentoo
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // Fedora, RHEL
-    "/etc/pki/tls/certs/ca-bundle.crt",                  // older Fedora, RHEL
-    "/etc/ssl/ca-bundle.pem",                            // openSUSE
-    "/etc/ssl/cert.pem",                                 // Alpine
-    "/usr/local/etc/ssl/cert.pem",                       // FreeBSD
+    "/etc/pki/tls/certs/ca-bundle.crt",   // older Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",             // openSUSE
+    "/etc/ssl/cert.pem",                  // Alpine
+    "/usr/local/etc/ssl/cert.pem",        // FreeBSD
 ];
 
 /// The folders in which they keep each authority in its own file.
@@ -60,7 +60,12 @@ pub(super) fn named(certificates: &Certificates) -> Result<Option<RootCertStore>
         }
         if let Err(none) = roots.check() {
             let (folder, why) = failed.unwrap_or((dir, none));
-            return Err(wrong("SSL_CERT_DIR", folder, "folders of PEM certificates, separated by colons", &why));
+            return Err(wrong(
+                "SSL_CERT_DIR",
+                folder,
+                "folders of PEM certificates, separated by colons",
+                &why,
+            ));
         }
     }
     Ok(Some(roots.store))
@@ -113,7 +118,11 @@ impl Default for Roots {
 impl Roots {
     /// Fails if there is no authority.
     fn check(&self) -> io::Result<()> {
-        if self.store.is_empty() { Err(io::Error::other("no certificate in PEM format found")) } else { Ok(()) }
+        if self.store.is_empty() {
+            Err(io::Error::other("no certificate in PEM format found"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Adds the certificates of a file, and skips everything else in it.
@@ -129,7 +138,8 @@ impl Roots {
         let mut bytes = Vec::new();
         File::open(path)?.take(self.left + 1).read_to_end(&mut bytes)?;
         let left = self.left.checked_sub(bytes.len() as u64);
-        self.left = left.ok_or_else(|| io::Error::other(format!("there are more than {MOST_BYTES} bytes")))?;
+        self.left = left
+            .ok_or_else(|| io::Error::other(format!("there are more than {MOST_BYTES} bytes")))?;
         self.store.add_parsable_certificates(CertificateDer::pem_slice_iter(&bytes).flatten());
         Ok(())
     }

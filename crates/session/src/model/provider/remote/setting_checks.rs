@@ -11,8 +11,13 @@ use crate::model::provider::gemini::request::generation;
 ///
 /// # Errors
 /// [`ModelError::Setup`] for the first setting that it does not support.
-pub(super) fn check(provider: Provider, model: &str, settings: &ModelSettings) -> Result<(), ModelError> {
-    let ModelSettings { thinking, effort, stream_options, max_tokens_field, max_output, .. } = settings;
+pub(super) fn check(
+    provider: Provider,
+    model: &str,
+    settings: &ModelSettings,
+) -> Result<(), ModelError> {
+    let ModelSettings { thinking, effort, stream_options, max_tokens_field, max_output, .. } =
+        settings;
     let generation = (provider == Provider::Gemini).then(|| generation(model)).flatten();
     let before = |than: (u32, u32)| generation.is_some_and(|generation| generation < than);
     let (wrong, hint) = match provider {
@@ -20,13 +25,18 @@ pub(super) fn check(provider: Provider, model: &str, settings: &ModelSettings) -
             "chat completions do not support `thinking`",
             "use `effort`, or set the server's own field in `extra_body`",
         ),
-        Provider::OpenAi if max_tokens_field.is_some() && max_output.is_none() => {
-            ("`max_tokens_field` has no effect without `max_output`", "set `max_output`, or remove `max_tokens_field`")
-        }
-        Provider::Anthropic if thinking.zip(*max_output).is_some_and(|(thinking, most)| thinking >= most) => (
-            "`thinking` leaves nothing of `max_output` for the answer: thoughts count towards it",
-            "raise `max_output`, or lower `thinking`",
+        Provider::OpenAi if max_tokens_field.is_some() && max_output.is_none() => (
+            "`max_tokens_field` has no effect without `max_output`",
+            "set `max_output`, or remove `max_tokens_field`",
         ),
+        Provider::Anthropic
+            if thinking.zip(*max_output).is_some_and(|(thinking, most)| thinking >= most) =>
+        {
+            (
+                "`thinking` leaves nothing of `max_output` for the answer: thoughts count towards it",
+                "raise `max_output`, or lower `thinking`",
+            )
+        }
         Provider::Anthropic | Provider::Gemini | Provider::Ollama if stream_options.is_some() => {
             ("only openai/… supports `stream_options`", "remove it")
         }

@@ -31,7 +31,9 @@ pub(super) fn marked(frame: &str) -> Cow<'_, str> {
     let (mut joined, mut copied, mut at) = (String::new(), 0, 0);
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         let escape = at + found;
-        let Some(half) = unit(&bytes[escape..]).filter(|unit| (FIRST_HALF..AFTER_HALVES).contains(unit)) else {
+        let Some(half) =
+            unit(&bytes[escape..]).filter(|unit| (FIRST_HALF..AFTER_HALVES).contains(unit))
+        else {
             // Another escape, of which the first two bytes are skipped.
             at = (escape + 2).min(bytes.len());
             continue;
@@ -56,7 +58,10 @@ pub(super) fn marked(frame: &str) -> Cow<'_, str> {
 
 /// The UTF-16 unit of an escape at the beginning of these bytes.
 fn unit(bytes: &[u8]) -> Option<u16> {
-    let digits = bytes.strip_prefix(b"\\u")?.get(..4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    let digits = bytes
+        .strip_prefix(b"\\u")?
+        .get(..4)
+        .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
@@ -87,7 +92,9 @@ impl Halves {
         while let Some(char) = chars.next() {
             let half = chars.clone().next().filter(|_| char == MARK).and_then(half);
             let first = self.first.take();
-            let both = first.zip(half).and_then(|(first, half)| char::decode_utf16([first, half]).next()?.ok());
+            let both = first
+                .zip(half)
+                .and_then(|(first, half)| char::decode_utf16([first, half]).next()?.ok());
             if half.is_some() {
                 chars.next();
             }
@@ -125,8 +132,11 @@ mod tests {
     /// The text of these pieces, each a JSON text from a server.
     fn joined(pieces: &[&str]) -> String {
         let mut halves = Halves::default();
-        let read = |piece: &&str| serde_json::from_str::<String>(&marked(&format!("\"{piece}\""))).unwrap();
-        let mut text: String = pieces.iter().map(read).map(|piece| halves.join(&piece).into_owned()).collect();
+        let read = |piece: &&str| {
+            serde_json::from_str::<String>(&marked(&format!("\"{piece}\""))).unwrap()
+        };
+        let mut text: String =
+            pieces.iter().map(read).map(|piece| halves.join(&piece).into_owned()).collect();
         text.extend(halves.end());
         assert_eq!(halves.end(), None);
         text

@@ -20,7 +20,8 @@ pub(super) fn by_authorities(certificates: &Certificates) -> Result<ClientConfig
     if let Some(roots) = roots::named(certificates)? {
         return by_roots(roots);
     }
-    let builder = by_system(builder().map_err(|error| no_client(&error))?).map_err(|error| no_client(&*error))?;
+    let builder = by_system(builder().map_err(|error| no_client(&error))?)
+        .map_err(|error| no_client(&*error))?;
     Ok(http1(builder))
 }
 
@@ -36,7 +37,8 @@ pub(super) fn by_no_roots() -> Result<ClientConfig, ModelError> {
 pub(super) fn no_client(why: &dyn std::error::Error) -> ModelError {
     ModelError::Setup {
         message: format!("the HTTP client can't be built: {}", error::chain(why)),
-        hint: "check that the system's TLS certificates are installed (package ca-certificates)".into(),
+        hint: "check that the system's TLS certificates are installed (package ca-certificates)"
+            .into(),
     }
 }
 

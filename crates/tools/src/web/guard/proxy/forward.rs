@@ -6,8 +6,8 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::uri::PathAndQuery;
 use hyper::{Request, Response, Uri, Version};
@@ -46,14 +46,18 @@ pub(super) async fn forward(
     });
     request.headers_mut().insert(HOST, whom.unwrap_or_else(|| HeaderValue::from_static("")));
     request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let path =
+        request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     *request.uri_mut() = Uri::from(path);
     *request.version_mut() = Version::HTTP_11;
 
     let unreachable = |error: hyper::Error| RefusalReason::Unreachable { error: error.to_string() };
     let mut client = http1::Builder::new();
-    let (mut sender, connection) =
-        client.max_headers(super::MAX_FIELDS).handshake(TokioIo::new(host)).await.map_err(unreachable)?;
+    let (mut sender, connection) = client
+        .max_headers(super::MAX_FIELDS)
+        .handshake(TokioIo::new(host))
+        .await
+        .map_err(unreachable)?;
     // Ends with the answer, or when the answer is no longer read.
     tokio::spawn(connection);
     let mut response = sender.send_request(request).await.map_err(unreachable)?;

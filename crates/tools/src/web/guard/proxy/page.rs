@@ -1,7 +1,9 @@
 //! The page that the proxy sends in place of one it could not deliver.
 
 use http_body_util::{Either, Full};
-use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
+};
 use hyper::{Response, StatusCode};
 
 use super::Body;
@@ -15,9 +17,9 @@ pub(in crate::web) const GUARD: HeaderName = HeaderName::from_static("holdpoint-
 pub(super) fn refusal_page(host: &str, why: &RefusalReason) -> Response<Body> {
     let (status, kind) = match why {
         RefusalReason::NotAnAddress { .. } => (StatusCode::BAD_REQUEST, "refused"),
-        RefusalReason::NoSuchHost | RefusalReason::Lookup { .. } | RefusalReason::Unreachable { .. } => {
-            (StatusCode::BAD_GATEWAY, "unreachable")
-        }
+        RefusalReason::NoSuchHost
+        | RefusalReason::Lookup { .. }
+        | RefusalReason::Unreachable { .. } => (StatusCode::BAD_GATEWAY, "unreachable"),
         _ => (StatusCode::FORBIDDEN, "refused"),
     };
     let heading = if kind == "refused" { "Blocked by Holdpoint" } else { "No answer" };

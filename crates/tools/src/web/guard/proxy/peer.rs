@@ -38,7 +38,10 @@ mod linux {
             let line = line.ok()?;
             // Fields: slot, local, remote, state, queues, timer, retransmits, uid.
             let mut words = line.split_ascii_whitespace().skip(1);
-            if words.next() == Some(&this) && words.next() == Some(&that) && words.next() == Some(ESTABLISHED) {
+            if words.next() == Some(&this)
+                && words.next() == Some(&that)
+                && words.next() == Some(ESTABLISHED)
+            {
                 return words.nth(3)?.parse().ok();
             }
         }
@@ -49,7 +52,9 @@ mod linux {
     /// port.
     fn written(address: SocketAddr) -> Option<String> {
         match address.ip() {
-            IpAddr::V4(ip) => Some(format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port())),
+            IpAddr::V4(ip) => {
+                Some(format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port()))
+            }
             IpAddr::V6(_) => None,
         }
     }

@@ -1,7 +1,9 @@
 //! Tests that read every form of Anthropic's events.
 
 use super::*;
-use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, signature, text, thought};
+use crate::model::provider::remote::try_reader::{
+    call, ends, is_malformed, play, signature, text, thought,
+};
 
 fn open(index: u64, block: &str) -> String {
     format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#)
@@ -16,7 +18,9 @@ fn stop(index: u64) -> String {
 }
 
 fn end(reason: &str) -> String {
-    format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":7}}}}"#)
+    format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":7}}}}"#
+    )
 }
 
 /// Plays these events and an end, and expects `said`.
@@ -32,7 +36,8 @@ const TOOL: &str = r#"{"type":"tool_use","id":"x","name":"a","input":{}}"#;
 #[test]
 fn m_e6_blocks_say_text_thoughts_and_signatures() {
     let thinking = r#"{"type":"thinking","thinking":"","signature":""}"#;
-    let signed = |more: &str| write(0, &format!(r#"{{"type":"signature_delta","signature":"{more}"}}"#));
+    let signed =
+        |more: &str| write(0, &format!(r#"{{"type":"signature_delta","signature":"{more}"}}"#));
     let thinks = || write(0, r#"{"type":"thinking_delta","thinking":"hm"}"#);
     let says = |index| write(index, r#"{"type":"text_delta","text":"b"}"#);
     let empty = || open(1, r#"{"type":"text","text":""}"#);
@@ -44,14 +49,20 @@ fn m_e6_blocks_say_text_thoughts_and_signatures() {
             vec![open(0, thinking), thinks(), signed("s1"), signed("g"), stop(0)],
             vec![thought("hm"), signature("anthropic:s1g")],
         ),
-        (vec![open(0, thinking), thinks(), stop(0), empty(), says(1)], vec![thought("hm"), text("b")]),
+        (
+            vec![open(0, thinking), thinks(), stop(0), empty(), says(1)],
+            vec![thought("hm"), text("b")],
+        ),
         // Neither opened nor stopped.
         (vec![thinks(), signed("s")], vec![thought("hm"), signature("anthropic:s")]),
         (
             vec![open(0, r#"{"type":"thinking","thinking":"hm","signature":"s"}"#), stop(0)],
             vec![thought("hm"), signature("anthropic:s")],
         ),
-        (vec![open(0, r#"{"type":"redacted_thinking","data":"d"}"#)], vec![signature("anthropic-redacted:d")]),
+        (
+            vec![open(0, r#"{"type":"redacted_thinking","data":"d"}"#)],
+            vec![signature("anthropic-redacted:d")],
+        ),
         (vec![open(0, r#"{"type":"redacted_thinking"}"#), stop(0)], vec![]),
     ] {
         brings(&events, &said);
@@ -60,7 +71,8 @@ fn m_e6_blocks_say_text_thoughts_and_signatures() {
 
 #[test]
 fn m_e6_a_call_takes_what_is_written_or_what_it_opened_with() {
-    let input = |json: &str| write(0, &format!(r#"{{"type":"input_json_delta","partial_json":{json}}}"#));
+    let input =
+        |json: &str| write(0, &format!(r#"{{"type":"input_json_delta","partial_json":{json}}}"#));
     let whole = r#"{"type":"tool_use","id":"x","name":"a","input":{"x":1}}"#;
     for (events, arguments) in [
         (vec![open(0, TOOL), input(r#""{\"x\"""#), input(r#"":1}""#), stop(0)], r#"{"x":1}"#),
@@ -68,14 +80,19 @@ fn m_e6_a_call_takes_what_is_written_or_what_it_opened_with() {
         (vec![open(0, whole), stop(0)], r#"{"x":1}"#),
         (vec![open(0, whole), input(r#""""#), stop(0)], r#"{"x":1}"#),
         (vec![open(0, whole), input(r#""{\"x\":2}""#), stop(0)], r#"{"x":2}"#),
-        (vec![open(0, TOOL), input(r#""{}""#), input(r#""{\"x\"""#), input(r#"":1}""#)], r#"{"x":1}"#),
+        (
+            vec![open(0, TOOL), input(r#""{}""#), input(r#""{\"x\"""#), input(r#"":1}""#)],
+            r#"{"x":1}"#,
+        ),
         (vec![open(0, TOOL)], "{}"),
         (vec![open(0, r#"{"type":"tool_use","name":"a","input":null}"#)], "{}"),
         (vec![open(0, r#"{"type":"tool_use","name":"a","input":"{\"x\":1}"}"#)], r#"{"x":1}"#),
     ] {
         assert!(!brings(&events, &[call("a", arguments)]).lost_call);
     }
-    for nameless in [r#"{"type":"tool_use","id":"x","name":""}"#, r#"{"type":"tool_use","input":{"x":1}}"#] {
+    for nameless in
+        [r#"{"type":"tool_use","id":"x","name":""}"#, r#"{"type":"tool_use","input":{"x":1}}"#]
+    {
         assert!(brings(&[open(0, nameless), stop(0)], &[]).lost_call);
     }
     for empty in [r#"{"type":"tool_use"}"#, r#"{"type":"tool_use","id":"","name":"","input":{}}"#] {
@@ -122,18 +139,27 @@ fn m_e6_unknown_events_are_ignored_and_broken_ones_are_errors() {
         (vec![r#"{"type":"content_block_delta","index":0}"#], "content_block_delta"),
         (vec![r#"{"type":"content_block_delta","index":0,"delta":{"text":"a"}}"#], "type"),
         (vec![r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta"}}"#], "text"),
-        (vec![r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}"#], "index"),
+        (
+            vec![r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}"#],
+            "index",
+        ),
         (vec![r#"{"type":"content_block_start","index":0,"content_block":{}}"#], "type"),
         (vec![r#"{"type":"content_block_stop"}"#], "index"),
         (vec![&stop(3)], "block 3 is not open"),
         (vec![&write(3, r#"{"type":"signature_delta","signature":"s"}"#)], "block 3 is not open"),
         (vec![&text_block, &text_block], "twice"),
-        (vec![&text_block, &write(0, r#"{"type":"input_json_delta","partial_json":"{}"}"#)], "block 0"),
+        (
+            vec![&text_block, &write(0, r#"{"type":"input_json_delta","partial_json":"{}"}"#)],
+            "block 0",
+        ),
         (vec![&text_block, &open(1, r#"{"type":"fallback"}"#)], "another model"),
     ] {
         is_malformed::<Events>(&broken, words);
     }
-    brings(&[open(0, r#"{"type":"fallback"}"#), stop(0), open(0, r#"{"type":"text","text":"a"}"#)], &[text("a")]);
+    brings(
+        &[open(0, r#"{"type":"fallback"}"#), stop(0), open(0, r#"{"type":"text","text":"a"}"#)],
+        &[text("a")],
+    );
 }
 
 #[test]
@@ -150,15 +176,15 @@ fn m_e6_the_end_is_a_reason() {
     ] {
         ends::<Events>(&[&a, &end(reason), "not read"], &[text("a")], &finish);
     }
-    let explained =
-        r#"{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"explanation":"why"}}}"#;
+    let explained = r#"{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"explanation":"why"}}}"#;
     ends::<Events>(&[&a, explained], &[text("a")], &Finish::Filtered(Some("why".into())));
 }
 
 #[test]
 fn m_e6_usage_is_that_of_the_end_and_of_the_start_where_the_end_is_silent() {
     let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":8,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":1}}}"#;
-    let counts = |input, cached, cache_written, output| Counts { input, cached, cache_written, output };
+    let counts =
+        |input, cached, cache_written, output| Counts { input, cached, cache_written, output };
     for (usage, counted) in [
         (r#"{"output_tokens":7}"#, counts(Some(13), Some(3), Some(2), Some(7))),
         (r#"{"input_tokens":0,"output_tokens":7}"#, counts(Some(13), Some(3), Some(2), Some(7))),
@@ -167,9 +193,14 @@ fn m_e6_usage_is_that_of_the_end_and_of_the_start_where_the_end_is_silent() {
             counts(Some(11), Some(0), Some(2), Some(7)),
         ),
         ("null", counts(Some(13), Some(3), Some(2), None)),
-        (r#"{"input_tokens":18446744073709551615}"#, counts(Some(u64::MAX), Some(3), Some(2), None)),
+        (
+            r#"{"input_tokens":18446744073709551615}"#,
+            counts(Some(u64::MAX), Some(3), Some(2), None),
+        ),
     ] {
-        let end = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{usage}}}"#);
+        let end = format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{usage}}}"#
+        );
         assert_eq!(ends::<Events>(&[start, &end], &[], &Finish::Stop).counts, counted, "{usage}");
     }
 }
@@ -191,13 +222,22 @@ fn m_e6_blocks_that_never_stop_are_bounded_beside_text() {
     let refused = (0..100).find_map(|index| {
         let block = format!(r#"{{"type":"redacted_thinking","data":"{data}"}}"#);
         let opened = events.read(&open(2 * index, &block), &mut pieces);
-        opened.and_then(|_| events.read(&write(1, r#"{"type":"text_delta","text":"a"}"#), &mut pieces)).err()
+        opened
+            .and_then(|_| {
+                events.read(&write(1, r#"{"type":"text_delta","text":"a"}"#), &mut pieces)
+            })
+            .err()
     });
     assert!(refused.is_some_and(|error| error.to_string().contains("without content")));
     // Each block that does stop has the whole bound to itself.
     let mut events = Events::default();
     for _ in 0..100 {
-        events.read(&open(0, &format!(r#"{{"type":"redacted_thinking","data":"{data}"}}"#)), &mut pieces).unwrap();
+        events
+            .read(
+                &open(0, &format!(r#"{{"type":"redacted_thinking","data":"{data}"}}"#)),
+                &mut pieces,
+            )
+            .unwrap();
         events.read(&stop(0), &mut pieces).unwrap();
     }
 }

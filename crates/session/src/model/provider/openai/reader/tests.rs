@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::model::ModelEvent;
-use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, signature, text, thought};
+use crate::model::provider::remote::try_reader::{
+    call, ends, is_malformed, play, signature, text, thought,
+};
 
 const STOP: &str = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
 
@@ -22,7 +24,10 @@ fn m_e6_a_delta_says_text_and_thoughts_in_every_form() {
             r#"{"reasoning_content":"","reasoning":"r","content":"a"}"#,
             vec![thought("r"), signature("openai:reasoning"), text("a")],
         ),
-        (r#"{"reasoning_content":"r","reasoning":"r"}"#, vec![thought("r"), signature("openai:reasoning_content")]),
+        (
+            r#"{"reasoning_content":"r","reasoning":"r"}"#,
+            vec![thought("r"), signature("openai:reasoning_content")],
+        ),
         (r#"{"reasoning_text":"r"}"#, vec![thought("r"), signature("openai:reasoning_text")]),
         (
             r#"{"content":[{"type":"text","text":"a"},{"text":"b"},{"type":"refusal","refusal":"c"}]}"#,
@@ -50,7 +55,11 @@ fn m_e6_details_of_thoughts_are_joined_and_kept() {
     let more = details(r#"[{"type":"reasoning.text","index":0,"text":"b"}]"#);
     let signed = details(r#"[{"type":"reasoning.text","index":0,"signature":"s"}]"#);
     let joined = r#"[{"type":"reasoning.text","index":0,"text":"ab","signature":"s"}]"#;
-    ends::<Chunks>(&[&readable, &more, &signed, STOP], &[thought("ab"), kept(joined)], &Finish::Stop);
+    ends::<Chunks>(
+        &[&readable, &more, &signed, STOP],
+        &[thought("ab"), kept(joined)],
+        &Finish::Stop,
+    );
     // Encrypted details are whole, and so are readable ones at other positions.
     for whole in [
         r#"[{"type":"reasoning.encrypted","data":"x"},{"type":"reasoning.encrypted","data":"y"}]"#,
@@ -59,9 +68,15 @@ fn m_e6_details_of_thoughts_are_joined_and_kept() {
         ends::<Chunks>(&[&details(whole), STOP], &[kept(whole)], &Finish::Stop);
     }
     // The same thoughts in two forms are shown once.
-    let both = delta(r#"{"reasoning":"r","reasoning_details":[{"type":"reasoning.text","text":"r"}],"content":"t"}"#);
-    let all =
-        [thought("r"), signature("openai:reasoning"), text("t"), kept(r#"[{"type":"reasoning.text","text":"r"}]"#)];
+    let both = delta(
+        r#"{"reasoning":"r","reasoning_details":[{"type":"reasoning.text","text":"r"}],"content":"t"}"#,
+    );
+    let all = [
+        thought("r"),
+        signature("openai:reasoning"),
+        text("t"),
+        kept(r#"[{"type":"reasoning.text","text":"r"}]"#),
+    ];
     ends::<Chunks>(&[&both, STOP], &all, &Finish::Stop);
     ends::<Chunks>(&[&details(r#"["text"]"#), &details("5"), STOP], &[], &Finish::Stop);
 }
@@ -140,7 +155,8 @@ fn m_e6_fragments_find_their_call() {
             r#"[{"id":"q","function":{"name":"b","arguments":"{}"}},{"id":"q","function":{"arguments":"{\"y\":2}"}}]"#,
         ],
     ] {
-        let frames: Vec<_> = fragments.iter().map(|calls| delta(&format!(r#"{{"tool_calls":{calls}}}"#))).collect();
+        let frames: Vec<_> =
+            fragments.iter().map(|calls| delta(&format!(r#"{{"tool_calls":{calls}}}"#))).collect();
         let mut frames: Vec<_> = frames.iter().map(String::as_str).collect();
         frames.push(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#);
         let end = ends::<Chunks>(&frames, &all, &Finish::Calls);
@@ -190,7 +206,8 @@ fn m_e6_a_message_may_come_whole() {
     let whole = r#"{"object":"chat.completion","choices":[{"index":0,"finish_reason":"tool_calls","message":
         {"content":"t","reasoning":"r","tool_calls":[{"id":"p","function":{"name":"a","arguments":"{}"}},
         {"id":"p","function":{"name":"b","arguments":"{}"}}]}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-    let said = [thought("r"), signature("openai:reasoning"), text("t"), call("a", "{}"), call("b", "{}")];
+    let said =
+        [thought("r"), signature("openai:reasoning"), text("t"), call("a", "{}"), call("b", "{}")];
     let end = ends::<Chunks>(&[whole, "not read"], &said, &Finish::Calls);
     assert_eq!(end.counts, Counts { input: Some(1), output: Some(2), ..Counts::default() });
     let bare = r#"{"choices":[{"message":{"content":"t"}}]}"#;
@@ -203,15 +220,23 @@ fn m_e6_a_message_may_come_whole() {
 
 #[test]
 fn m_e6_only_the_first_answer_is_read() {
-    let other = r#"{"choices":[{"index":1,"delta":{"content":"b"}},{"index":0,"delta":{"content":"a"}}]}"#;
+    let other =
+        r#"{"choices":[{"index":1,"delta":{"content":"b"}},{"index":0,"delta":{"content":"a"}}]}"#;
     let alone = r#"{"choices":[{"index":1,"delta":{"content":"b"},"finish_reason":"length"}]}"#;
     ends::<Chunks>(&[other, alone, STOP], &[text("a")], &Finish::Stop);
 }
 
 #[test]
 fn m_e6_what_says_nothing_is_ignored_and_what_is_broken_is_an_error() {
-    for nothing in ["5", "null", "\"ping\"", "[]", "{}", r#"{"object":"keepalive","delta":"x"}"#, r#"{"choices":null}"#]
-    {
+    for nothing in [
+        "5",
+        "null",
+        "\"ping\"",
+        "[]",
+        "{}",
+        r#"{"object":"keepalive","delta":"x"}"#,
+        r#"{"choices":null}"#,
+    ] {
         ends::<Chunks>(&[&delta(r#"{"content":"a"}"#), nothing, STOP], &[text("a")], &Finish::Stop);
     }
     for broken in [
@@ -248,7 +273,8 @@ fn m_e6_the_end_is_a_reason_or_done() {
 
 #[test]
 fn m_e6_usage_is_read_wherever_it_is() {
-    let counts = |input, cached, cache_written, output| Counts { input, cached, cache_written, output };
+    let counts =
+        |input, cached, cache_written, output| Counts { input, cached, cache_written, output };
     for (usage, counted) in [
         (r#"{"prompt_tokens":9,"completion_tokens":2}"#, counts(Some(9), None, None, Some(2))),
         (r#"{"prompt_tokens":9,"total_tokens":11}"#, counts(Some(9), None, None, Some(2))),
@@ -271,7 +297,8 @@ fn m_e6_usage_is_read_wherever_it_is() {
         ("[]", Counts::default()),
         ("7", Counts::default()),
     ] {
-        let beside = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"stop"}}],"usage":{usage}}}"#);
+        let beside =
+            format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"stop"}}],"usage":{usage}}}"#);
         let after = format!(r#"{{"choices":[],"usage":{usage}}}"#);
         let inside = format!(r#"{{"choices":[{{"delta":{{}},"usage":{usage}}}]}}"#);
         for frames in [&[beside.as_str(), DONE][..], &[STOP, &after, DONE], &[STOP, &inside]] {
@@ -300,8 +327,9 @@ fn m_e6_arguments_are_reported_once_their_call_has_a_name() {
 fn m_e6_calls_that_are_never_named_are_bounded_beside_text() {
     let (mut chunks, mut pieces) = (Chunks::default(), Pieces::default());
     let arguments = "x".repeat(64 * 1024);
-    let frame =
-        delta(&format!(r#"{{"content":"a","tool_calls":[{{"index":0,"function":{{"arguments":"{arguments}"}}}}]}}"#));
+    let frame = delta(&format!(
+        r#"{{"content":"a","tool_calls":[{{"index":0,"function":{{"arguments":"{arguments}"}}}}]}}"#
+    ));
     let refused = (0..100).find_map(|_| chunks.read(&frame, &mut pieces).err());
     assert!(refused.is_some_and(|error| error.to_string().contains("without content")));
 }
