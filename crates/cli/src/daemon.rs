@@ -127,18 +127,14 @@ pub(crate) fn run(
             .map_err(|error| failed("the server can't be started", &error))?;
         let served = tokio::spawn(server);
         if let Some(command) = config.notify.command {
-            let (sessions, desktops) =
-                (engine.sessions(Who::named("notify")), Arc::clone(&host.desktops));
+            let sessions = engine.sessions(Who::named("notify"));
+            let desktops = Arc::clone(&host.desktops);
             tokio::spawn(notify::notify_asks(sessions, command, host.since, desktops));
         }
         tokio::spawn(memory::give_back(host.load.clone()));
         let status = status::daemon_status(&host).await;
-        tracing::info!(
-            version = status.version,
-            pid = status.pid,
-            socket = status.socket,
-            "serving"
-        );
+        let DaemonStatus { version, pid, socket, .. } = &status;
+        tracing::info!(version, pid, socket, "serving");
         ready(&status);
         let cause = tokio::select! {
             asked = asked => asked.unwrap_or("signals are no longer watched"),
@@ -155,21 +151,7 @@ pub(crate) fn run(
         // From now on, clients find no daemon and start the next one, which waits for the lock.
         claim.sockets().remove();
         host.stopping.begin();
-        let since = Instant::now();
-        let mut ending = spawn_blocking(|| drop(engine));
-        // Attached clients receive the end of their sessions, unless that takes too long.
-        let ended = timeout(SESSIONS_END, &mut ending).await;
-        host.stopping.end().await;
-        // Clients that read receive the rest of their data. The others are given up.
-        servers.end().await;
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(_) => ending.await,
-        };
-        if let Err(error) = ended {
-            tracing::error!(%error, "the engine failed while it was stopping");
-        }
-        tracing::info!(engine_ms = since.elapsed().as_millis(), "sessions have ended");
+        end_sessions(engine, servers, &host).await;
         if let Ok(Err(error)) = served.await {
             tracing::error!(%error, "the server failed");
         }
@@ -181,6 +163,25 @@ pub(crate) fn run(
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Ends all sessions, and then the streams of their clients.
+async fn end_sessions(engine: Engine, servers: Servers, host: &Host) {
+    let since = Instant::now();
+    let mut ending = spawn_blocking(|| drop(engine));
+    // Attached clients receive the end of their sessions, unless that takes too long.
+    let ended = timeout(SESSIONS_END, &mut ending).await;
+    host.stopping.end().await;
+    // Clients that read receive the rest of their data. The others are given up.
+    servers.end().await;
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(_) => ending.await,
+    };
+    if let Err(error) = ended {
+        tracing::error!(%error, "the engine failed while it was stopping");
+    }
+    tracing::info!(engine_ms = since.elapsed().as_millis(), "sessions have ended");
 }
 
 /// Returns when the daemon has been idle for as long as it may be.

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AskId, AskRequest, BlockKind, Body, CallId, CutCause, Delta, Event, Fact, Gap, Gaps,
-    Hold, HoldCause, HoldShown, ItemId, Outcome, PauseKind, PromptId, Receipt, RestoreCause, Tasks,
-    Timestamp, Usage, Who,
+    Answer, Ask, AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, CutCause, Delta,
+    Event, Fact, Gap, Gaps, Hold, HoldCause, HoldShown, ItemId, Outcome, PauseKind, PromptId,
+    Receipt, RestoreCause, Tasks, Timestamp, Usage, Who,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -22,6 +22,24 @@ use crate::summaries::{
     about, answered, cut, paused, pausing, sent_again, setting, shorten, sum_up,
 };
 use crate::tone::Tone;
+
+/// The mark at the end of an answer whose text was cut.
+fn text_cut(message: &AssistantMessage) -> Option<Narration> {
+    let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
+    let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;
+    Some(Narration::TextCut(cut.item, Remark::new(Tone::Dim, "(cut here)")))
+}
+
+/// The words about a session that was rebuilt from its log.
+fn restored(cause: RestoreCause) -> Option<Remark> {
+    match cause {
+        RestoreCause::Panic => {
+            Some(Remark::new(Tone::Warning, "the session failed and was rebuilt from its log"))
+        }
+        RestoreCause::Restart => Some(Remark::new(Tone::Dim, "the daemon was restarted")),
+        RestoreCause::Unloaded => None,
+    }
+}
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -80,6 +98,16 @@ pub(crate) struct OpenAsk {
     /// The tool and the question in one line.
     pub(crate) subject: String,
     pub(crate) is_confirm: bool,
+}
+
+impl OpenAsk {
+    fn new(ask: &Ask) -> Self {
+        let is_confirm = match &ask.request {
+            AskRequest::Pause(pause) => pause.kind == PauseKind::Confirm,
+            AskRequest::Question(_) => false,
+        };
+        Self { call: ask.call, subject: about(&ask.request), is_confirm }
+    }
 }
 
 /// The end of a turn.
@@ -163,30 +191,24 @@ impl Narrator {
                 self.steps += 1;
                 return None;
             }
-            Fact::AssistantMessage(message) => {
-                let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
-                let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;
-                return Some(Narration::TextCut(cut.item, Remark::new(Tone::Dim, "(cut here)")));
-            }
+            Fact::AssistantMessage(message) => return text_cut(message),
             Fact::StepFinished { omitted: Some(omission), .. } => {
                 Remark::new(Tone::Warning, sent_again(omission))
             }
             Fact::ProjectCut { reason } => Remark::new(Tone::Warning, prose_line(reason)),
             Fact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
             Fact::JobStarted { job } => {
-                let command = shorten(&line(&job.command));
-                Remark::new(Tone::Dim, format!("⚙ job {} in the background: {command}", job.id))
+                let (id, command) = (job.id, shorten(&line(&job.command)));
+                Remark::new(Tone::Dim, format!("⚙ job {id} in the background: {command}"))
             }
             Fact::JobEnded { job, end } => Remark::new(Tone::Dim, format!("⚙ job {job}: {end}")),
             Fact::AskRaised { ask } => {
-                let is_confirm = matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm);
-                let open = OpenAsk { call: ask.call, subject: about(&ask.request), is_confirm };
-                self.asks.insert(ask.id.clone(), open);
+                self.asks.insert(ask.id.clone(), OpenAsk::new(ask));
                 return None;
             }
             Fact::AskAnswered { ask, answer, by } => {
-                let tone =
-                    if matches!(answer, Answer::Deny { .. }) { Tone::Warning } else { Tone::Dim };
+                let is_denied = matches!(answer, Answer::Deny { .. });
+                let tone = if is_denied { Tone::Warning } else { Tone::Dim };
                 return Some(self.ask_end(ask, tone, answered(answer, by, self.own)));
             }
             Fact::AskClosed { ask, cause } => {
@@ -205,24 +227,15 @@ impl Narrator {
                 return Some(Narration::Cut(Remark::interrupted(None, None)));
             }
             Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
-                let cause = match (outcome, error) {
-                    (Outcome::Interrupted, _) => {
+                let remark = match outcome {
+                    Outcome::Interrupted => {
                         Some(Remark::interrupted(cause.as_ref(), receipt.as_ref()))
                     }
-                    (_, Some(error)) => {
-                        Some(Remark::new(Tone::Fault, format!("{outcome}: {}", prose(error))))
-                    }
-                    (_, None) => None,
+                    outcome => error.as_ref().map(|error| Remark::error(*outcome, error)),
                 };
-                return Some(self.turn_end(*outcome, cause, usage));
+                return Some(self.turn_end(*outcome, remark, usage));
             }
-            Fact::SessionRestored { cause } => match cause {
-                RestoreCause::Panic => {
-                    Remark::new(Tone::Warning, "the session failed and was rebuilt from its log")
-                }
-                RestoreCause::Restart => Remark::new(Tone::Dim, "the daemon was restarted"),
-                RestoreCause::Unloaded => return None,
-            },
+            Fact::SessionRestored { cause } => restored(*cause)?,
             Fact::SessionClosed { by } => {
                 Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
             }
@@ -315,6 +328,11 @@ impl Narrator {
 impl Remark {
     pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { tone, text: text.into(), details: Vec::new() }
+    }
+
+    /// The error with which a turn ended.
+    fn error(outcome: Outcome, error: &str) -> Self {
+        Self::new(Tone::Fault, format!("{outcome}: {}", prose(error)))
     }
 
     /// The remark about a cut, with as much about it as is known.

@@ -16,6 +16,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::too_many_lines,
     clippy::print_stderr,
     reason = "a benchmark ends at the first error"
 )]

@@ -206,15 +206,7 @@ impl Decoder {
                 }
             }
             State::Paste { text, ended } => {
-                text.push(byte);
-                if text.ends_with(PASTE_END) {
-                    text.truncate(text.len() - PASTE_END.len());
-                    *ended = true;
-                } else if *ended && text.ends_with(PASTE_BEGIN) {
-                    // A second paste directly after the first.
-                    text.truncate(text.len() - PASTE_BEGIN.len());
-                    *ended = false;
-                }
+                paste(byte, text, ended);
                 if text.len() >= MAX_PASTE {
                     inputs.push(pasted(std::mem::take(text)));
                 }
@@ -496,6 +488,19 @@ fn code_point(number: u32) -> Option<KeyCode> {
             KeyCode::Char(char::from_u32(number).filter(|character| !character.is_control())?)
         }
     })
+}
+
+/// Adds a byte to a paste, and notes its end.
+fn paste(byte: u8, text: &mut Vec<u8>, ended: &mut bool) {
+    text.push(byte);
+    if text.ends_with(PASTE_END) {
+        text.truncate(text.len() - PASTE_END.len());
+        *ended = true;
+    } else if *ended && text.ends_with(PASTE_BEGIN) {
+        // A second paste directly after the first.
+        text.truncate(text.len() - PASTE_BEGIN.len());
+        *ended = false;
+    }
 }
 
 #[cfg(test)]

@@ -89,33 +89,15 @@ impl Loop {
                 biased;
                 Some(heard) = self.events.recv() => {
                     at_once = true;
-                    commands = match heard {
-                        TerminalEvent::Message(message, at) => update(&mut self.state, message, at),
-                        TerminalEvent::Resized => vec![],
-                        TerminalEvent::Continued => {
-                            self.state.hide_asks();
-                            vec![Command::Redraw]
-                        }
-                        TerminalEvent::Gone => vec![Command::Quit],
-                    };
+                    commands = self.hear(heard);
                     stale = true;
                 }
                 // The due frame is drawn even while events keep arriving.
                 () = tokio::time::sleep_until(due.into()), if stale => at_once = true,
                 Some(word) = self.link_messages.recv() => {
                     stale = true;
-                    match word {
-                        LinkMessage::Message(message) => {
-                            at_once |= is_urgent(&message);
-                            commands = update(&mut self.state, message, EventTime::now());
-                        }
-                        LinkMessage::Opened { session, attachment, limit, .. } if self.state.awaits(attachment) => {
-                            self.link.follow(session, attachment, limit);
-                        }
-                        // The user has chosen something else meanwhile.
-                        LinkMessage::Opened { session, fresh: true, .. } => self.link.spawn_delete_empty(session.id().clone()),
-                        LinkMessage::Opened { .. } => {}
-                    }
+                    at_once |= matches!(&word, LinkMessage::Message(message) if is_urgent(message));
+                    commands = self.receive(word);
                 }
                 () = tokio::time::sleep(tick.unwrap_or_default()), if tick.is_some() => {
                     commands = update(&mut self.state, Message::Tick, EventTime::now());
@@ -123,46 +105,12 @@ impl Loop {
                 }
             }
             for command in commands {
-                match command {
-                    Command::Quit => {
-                        drop(input.take());
-                        self.finish().await;
-                        return Ok(self.state);
-                    }
-                    Command::DeleteIfEmpty { id } => {
-                        self.link.detach();
-                        // If this fails, the empty session stays listed, which does no harm.
-                        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.link.delete_empty(&id))
-                            .await;
-                    }
-                    Command::Notify { text } => {
-                        self.terminal.write_codes(&format!("\x07\x1b]9;{text}\x07"))?
-                    }
-                    Command::Redraw => {
-                        self.terminal.enter_again()?;
-                        redraw(&mut screen)?;
-                    }
-                    Command::Suspend => {
-                        drop(input.take());
-                        self.terminal.suspend()?;
-                        self.state.hide_asks();
-                        input = Some(self.listen()?);
-                        redraw(&mut screen)?;
-                    }
-                    Command::Edit { text } => {
-                        drop(input.take());
-                        let edited = self.terminal.lend(|| editor::edit(&text))?;
-                        self.state.hide_asks();
-                        input = Some(self.listen()?);
-                        redraw(&mut screen)?;
-                        let message = match edited {
-                            Ok(text) => Message::Edited(text),
-                            Err(error) => Message::Failed(format!("the editor failed: {error}")),
-                        };
-                        let _ = update(&mut self.state, message, EventTime::now());
-                    }
-                    command => self.link.carry_out(command),
+                if let Command::Quit = command {
+                    drop(input.take());
+                    self.finish().await;
+                    return Ok(self.state);
                 }
+                self.carry_out(command, &mut screen, &mut input).await?;
             }
             // Input that arrives together is drawn in one frame.
             if at_once && stale && self.events.is_empty() {
@@ -171,6 +119,83 @@ impl Loop {
                 (stale, at_once) = (false, false);
             }
         }
+    }
+
+    /// Handles an event of the terminal.
+    fn hear(&mut self, event: TerminalEvent) -> Vec<Command> {
+        match event {
+            TerminalEvent::Message(message, at) => update(&mut self.state, message, at),
+            TerminalEvent::Resized => vec![],
+            TerminalEvent::Continued => {
+                self.state.hide_asks();
+                vec![Command::Redraw]
+            }
+            TerminalEvent::Gone => vec![Command::Quit],
+        }
+    }
+
+    /// Handles a message of the link.
+    fn receive(&mut self, message: LinkMessage) -> Vec<Command> {
+        match message {
+            LinkMessage::Message(message) => {
+                return update(&mut self.state, message, EventTime::now());
+            }
+            LinkMessage::Opened { session, attachment, limit, .. }
+                if self.state.awaits(attachment) =>
+            {
+                self.link.follow(session, attachment, limit);
+            }
+            // The user has chosen something else meanwhile.
+            LinkMessage::Opened { session, fresh: true, .. } => {
+                self.link.spawn_delete_empty(session.id().clone());
+            }
+            LinkMessage::Opened { .. } => {}
+        }
+        vec![]
+    }
+
+    /// Carries out a command other than [`Command::Quit`].
+    async fn carry_out(
+        &mut self,
+        command: Command,
+        screen: &mut Screen,
+        input: &mut Option<Reader>,
+    ) -> Result<(), CliError> {
+        match command {
+            Command::DeleteIfEmpty { id } => {
+                self.link.detach();
+                // If this fails, the empty session stays listed, which does no harm.
+                let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.link.delete_empty(&id)).await;
+            }
+            Command::Notify { text } => {
+                self.terminal.write_codes(&format!("\x07\x1b]9;{text}\x07"))?
+            }
+            Command::Redraw => {
+                self.terminal.enter_again()?;
+                redraw(screen)?;
+            }
+            Command::Suspend => {
+                drop(input.take());
+                self.terminal.suspend()?;
+                self.state.hide_asks();
+                *input = Some(self.listen()?);
+                redraw(screen)?;
+            }
+            Command::Edit { text } => {
+                drop(input.take());
+                let edited = self.terminal.lend(|| editor::edit(&text))?;
+                self.state.hide_asks();
+                *input = Some(self.listen()?);
+                redraw(screen)?;
+                let message = match edited {
+                    Ok(text) => Message::Edited(text),
+                    Err(error) => Message::Failed(format!("the editor failed: {error}")),
+                };
+                let _ = update(&mut self.state, message, EventTime::now());
+            }
+            command => self.link.carry_out(command),
+        }
+        Ok(())
     }
 
     /// Waits up to [`SHUTDOWN_TIMEOUT`] for commands in progress, and records the prompts that were

@@ -9,9 +9,11 @@ mod slash;
 use self::act::{act, leave, open, open_new};
 pub(crate) use self::slash::{COMMANDS, candidates};
 
+use std::sync::Arc;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionNews;
+use holdpoint_common::{SessionId, SessionSummary, Snapshot};
 use holdpoint_session::form::Guard;
 use holdpoint_tools::shown::prose_line;
 
@@ -32,116 +34,50 @@ pub(crate) fn update(state: &mut State, message: Message, now: EventTime) -> Vec
         state.notice = None;
     }
     match message {
-        Message::Key(key) => press(state, &key),
-        Message::Paste(text) => paste(state, &text),
+        Message::Key(key) => return press(state, &key),
+        Message::Paste(text) => return paste(state, &text),
         Message::Focus(focused) => {
             state.focused = focused;
             state.delay_asks();
-            vec![]
         }
-        Message::Other => {
-            state.delay_asks();
-            vec![]
-        }
-        Message::Tick => vec![],
-        Message::Watching => {
-            state.hub.loaded = true;
-            vec![]
-        }
-        Message::SessionChanged(news) => apply_change(state, news),
+        Message::Other => state.delay_asks(),
+        Message::Tick => {}
+        Message::Watching => state.hub.loaded = true,
+        Message::SessionChanged(news) => return apply_change(state, news),
         Message::Attached { attachment, id, snapshot } => {
-            match (&mut state.session, &state.opening) {
-                (Some(session), _) if session.attachment == attachment && session.id == id => {
-                    (session.snapshot, session.lost, session.closed) = (snapshot, None, false);
-                }
-                (_, Some(opening)) if opening.attachment == attachment => {
-                    let (pid, steps) = (state.process.pid, state.settings.show_intermediate_steps);
-                    let mut session = Session::new(snapshot, attachment, pid, steps, opening.fresh);
-                    for (_, text) in state.drafts.extract_if(.., |(of, _)| *of == id) {
-                        session.prepend_text(&text);
-                    }
-                    if state.hub.has_panel() {
-                        session.after.begin(now.instant);
-                        state.started_forms.keep(state.hub.close_panel());
-                    }
-                    state.session = Some(session);
-                    state.opening = None;
-                }
-                _ => {}
-            }
-            appear(state)
+            return attached(state, attachment, id, snapshot);
         }
-        Message::Events { attachment, events, snapshot } => match current(state, attachment) {
-            Some(session) => {
+        Message::Events { attachment, events, snapshot } => {
+            if let Some(session) = current(state, attachment) {
                 session.add(&events);
                 session.snapshot = snapshot;
-                appear(state)
+                return appear(state);
             }
-            None => vec![],
-        },
+        }
         Message::Lost { attachment } => {
-            current(state, attachment)
-                .into_iter()
-                .for_each(|session| session.lost = session.lost.or(Some(now.time)));
-            vec![]
+            if let Some(session) = current(state, attachment) {
+                session.lost = session.lost.or(Some(now.time));
+            }
         }
         Message::Branch { attachment, branch } => {
-            current(state, attachment)
-                .into_iter()
-                .for_each(|session| session.branch.clone_from(&branch));
-            vec![]
+            if let Some(session) = current(state, attachment) {
+                session.branch = branch;
+            }
         }
         Message::ReplayEnded { attachment } => {
-            current(state, attachment).into_iter().for_each(Session::end_replay);
-            vec![]
+            if let Some(session) = current(state, attachment) {
+                session.end_replay();
+            }
         }
-        Message::Closed { attachment } => match current(state, attachment) {
-            Some(session) => {
-                session.closed = true;
-                // The rest of a requested past will not arrive.
-                session.pending = None;
-                appear(state)
-            }
-            // The session was closed before any of it was shown.
-            None => not_opened(state, attachment, CLOSED.to_owned()),
-        },
-        Message::Daemon { running: here } => {
-            // Another client may have started it.
-            let started = here
-                && state
-                    .overlay
-                    .take_if(|overlay| matches!(overlay, Overlay::Stopped { .. }))
-                    .is_some();
-            if here && !state.daemon || started {
-                state.show_notice(Tone::Good, "the daemon is back");
-            }
-            if !here && state.daemon {
-                // The loss of the daemon outdates earlier notices. A later one may report why it
-                // can't be started.
-                state.notice = None;
-            }
-            state.daemon = here;
-            vec![]
-        }
+        Message::Closed { attachment } => return closed(state, attachment),
+        Message::Daemon { running } => daemon_changed(state, running),
         Message::Stopped => {
             state.hide_asks();
             state.prefix = None;
             state.overlay = Some(Overlay::Stopped { guard: Guard::new(state.now.instant) });
-            vec![]
         }
         Message::PromptRefused { id, text, why } => {
-            match state.session.as_mut().filter(|session| session.id == id) {
-                Some(session) => {
-                    session.refuse(&text);
-                    state.show_notice(Tone::Fault, &*why);
-                }
-                None => {
-                    state.show_notice(Tone::Fault, format!("{}: {why}", state.name_of(&id)));
-                    state.drafts.push((id.clone(), text.clone()));
-                }
-            }
-            state.record_refused(RefusedPrompt { id, text, why });
-            vec![]
+            prompt_refused(state, RefusedPrompt { id, text, why })
         }
         Message::AnswerRefused { ask, why } => {
             for view in state.asks() {
@@ -151,29 +87,94 @@ pub(crate) fn update(state: &mut State, message: Message, now: EventTime) -> Vec
                 }
             }
             state.show_notice(Tone::Warning, why);
-            vec![]
         }
         Message::AskEnded { ask, how } => {
             if let Some(mut view) = state.hub.closed.take_if(|view| view.form.ask().id == ask) {
                 view.ended = Some(how);
                 show_close_notice(state, &view);
             }
-            vec![]
         }
-        Message::NotOpened { attachment, why } => not_opened(state, attachment, why),
+        Message::NotOpened { attachment, why } => return not_opened(state, attachment, why),
         Message::Edited(text) => {
-            state.session.iter_mut().for_each(|session| session.prompt.set(text.trim_end()));
-            vec![]
+            if let Some(session) = &mut state.session {
+                session.prompt.set(text.trim_end());
+            }
         }
-        Message::Notice(text) => {
-            state.show_notice(Tone::Plain, text);
-            vec![]
+        Message::Notice(text) => state.show_notice(Tone::Plain, text),
+        Message::Failed(text) => state.show_notice(Tone::Fault, text),
+    }
+    vec![]
+}
+
+/// Shows the session that the user has chosen, or that is attached again.
+fn attached(
+    state: &mut State,
+    attachment: u64,
+    id: SessionId,
+    snapshot: Arc<Snapshot>,
+) -> Vec<Command> {
+    match (&mut state.session, &state.opening) {
+        (Some(session), _) if session.attachment == attachment && session.id == id => {
+            (session.snapshot, session.lost, session.closed) = (snapshot, None, false);
         }
-        Message::Failed(text) => {
-            state.show_notice(Tone::Fault, text);
-            vec![]
+        (_, Some(opening)) if opening.attachment == attachment => {
+            let (pid, steps) = (state.process.pid, state.settings.show_intermediate_steps);
+            let mut session = Session::new(snapshot, attachment, pid, steps, opening.fresh);
+            for (_, text) in state.drafts.extract_if(.., |(of, _)| *of == id) {
+                session.prepend_text(&text);
+            }
+            if state.hub.has_panel() {
+                session.after.begin(state.now.instant);
+                state.started_forms.keep(state.hub.close_panel());
+            }
+            state.session = Some(session);
+            state.opening = None;
+        }
+        _ => {}
+    }
+    appear(state)
+}
+
+fn closed(state: &mut State, attachment: u64) -> Vec<Command> {
+    let Some(session) = current(state, attachment) else {
+        // The session was closed before any of it was shown.
+        return not_opened(state, attachment, CLOSED.to_owned());
+    };
+    session.closed = true;
+    // The rest of a requested past will not arrive.
+    session.pending = None;
+    appear(state)
+}
+
+fn daemon_changed(state: &mut State, running: bool) {
+    let is_stopped = |overlay: &mut Overlay| matches!(overlay, Overlay::Stopped { .. });
+    // Another client may have started it.
+    let started = running && state.overlay.take_if(is_stopped).is_some();
+    if running && !state.daemon || started {
+        state.show_notice(Tone::Good, "the daemon is back");
+    }
+    if !running && state.daemon {
+        // The loss of the daemon outdates earlier notices. A later one may report why it can't be
+        // started.
+        state.notice = None;
+    }
+    state.daemon = running;
+}
+
+/// Returns the text of a refused prompt to its session.
+fn prompt_refused(state: &mut State, prompt: RefusedPrompt) {
+    let RefusedPrompt { id, text, why } = &prompt;
+    match state.session.as_mut().filter(|session| session.id == *id) {
+        Some(session) => {
+            session.refuse(text);
+            state.show_notice(Tone::Fault, &**why);
+        }
+        None => {
+            state.show_notice(Tone::Fault, format!("{}: {why}", state.name_of(id)));
+            state.drafts.push((id.clone(), text.clone()));
         }
     }
+    state.record_refused(prompt);
 }
 
 /// Handles a session that can't be shown, by returning to the previous one or to the hub.

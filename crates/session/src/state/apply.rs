@@ -15,6 +15,7 @@ use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queu
 impl State {
     /// Applies one fact. Facts must be applied in the order of their numbers. A delta changes
     /// nothing, except for a log's gap: its numbers belong to facts that cannot be read.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of fact")]
     pub fn apply(&mut self, event: &Arc<Event>) {
         if let Some(Delta::Gap { from, to }) = event.delta() {
             self.last = self.last.max(*to);

@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::too_many_lines,
     reason = "a test"
 )]
 

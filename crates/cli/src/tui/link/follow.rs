@@ -81,12 +81,7 @@ pub(super) async fn follow(
             let Some(last) = batch.last() else { break };
             (tries, came) = (0, true);
             from = AttachFrom::after(last.seq);
-            // Only a close after the attachment counts: a session that was closed earlier is open
-            // again.
-            let is_new = |event: &Arc<Event>| event.seq > stream.snapshot().seq;
-            let closes =
-                |event: &Arc<Event>| matches!(event.fact(), Some(Fact::SessionClosed { .. }));
-            closed |= batch.iter().any(|event| is_new(event) && closes(event));
+            closed |= has_close(&batch, stream.snapshot().seq);
             if live && branch::may_change(&batch) {
                 branch_refresh.notify_one();
             }
@@ -108,4 +103,11 @@ pub(super) async fn follow(
             ClientEnd::Disconnected { .. } | ClientEnd::Lagged { .. } | ClientEnd::Detached => {}
         }
     }
+}
+
+/// Whether a close is among the events after this number, that of the attachment: a session that was
+/// closed earlier is open again.
+fn has_close(batch: &[Arc<Event>], attached: u64) -> bool {
+    let mut later = batch.iter().filter(|event| event.seq > attached);
+    later.any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. })))
 }

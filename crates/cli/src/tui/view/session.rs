@@ -37,46 +37,15 @@ const SHORT: u16 = 16;
 /// Draws the session. Returns the cursor's position if text is being typed.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
     let now = state.now.time;
-    let (hold, help) = (state.keymap.key(Action::Hold), state.keymap.key(Action::Help));
-    let hold_hint = (hold, if is_held(state) { "play" } else { "pause" });
-    let help_hint = (help, "help");
-    let esc = |does| ("Esc".to_owned(), does);
-    let hints = match &state.session {
-        Some(session) if session.open_ask.is_some() => vec![hold_hint, help_hint],
-        Some(session) if session.layouts.folds.chosen().is_some() => {
-            let back = if session.runs() { esc("interrupt") } else { esc("back") };
-            vec![
-                ("Enter".to_owned(), "open or fold"),
-                ("ctrl+↑↓".to_owned(), "choose"),
-                back,
-                hold_hint,
-            ]
-        }
-        Some(session) if session.closed => {
-            vec![("Enter".to_owned(), "open again"), esc("sessions"), help_hint]
-        }
-        Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
-        Some(session) if !session.prompt.is_empty() => {
-            vec![
-                ("Enter".to_owned(), "send"),
-                ("Ctrl+J".to_owned(), "new line"),
-                hold_hint,
-                help_hint,
-                esc("clear"),
-            ]
-        }
-        _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
-    };
     let typed = match &state.session {
         Some(session) if state.prefix.is_none() && session.open_ask.is_none() => {
             commands(session, area)
         }
         _ => vec![],
     };
-    let foot = if typed.is_empty() { foot(state, &hints, area) } else { typed };
+    let foot = if typed.is_empty() { foot(state, &hints(state), area) } else { typed };
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
     let session = state.session.as_mut()?;
-
     let queue = queue(session, area.width);
     let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
     let below = 2 + foot_rows + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
@@ -125,6 +94,40 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let rest = status_line(buffer, at_end, session, now);
     foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
     cursor
+}
+
+/// The keys that the last line names, with their effects.
+fn hints(state: &State) -> Vec<(String, &'static str)> {
+    let (hold, help) = (state.keymap.key(Action::Hold), state.keymap.key(Action::Help));
+    let hold_hint = (hold, if is_held(state) { "play" } else { "pause" });
+    let help_hint = (help, "help");
+    let esc = |does| ("Esc".to_owned(), does);
+    match &state.session {
+        Some(session) if session.open_ask.is_some() => vec![hold_hint, help_hint],
+        Some(session) if session.layouts.folds.chosen().is_some() => {
+            let back = if session.runs() { esc("interrupt") } else { esc("back") };
+            vec![
+                ("Enter".to_owned(), "open or fold"),
+                ("ctrl+↑↓".to_owned(), "choose"),
+                back,
+                hold_hint,
+            ]
+        }
+        Some(session) if session.closed => {
+            vec![("Enter".to_owned(), "open again"), esc("sessions"), help_hint]
+        }
+        Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
+        Some(session) if !session.prompt.is_empty() => {
+            vec![
+                ("Enter".to_owned(), "send"),
+                ("Ctrl+J".to_owned(), "new line"),
+                hold_hint,
+                help_hint,
+                esc("clear"),
+            ]
+        }
+        _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
+    }
 }
 
 /// Completions of a typed command, in at most a quarter of the rows.

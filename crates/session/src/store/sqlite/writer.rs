@@ -156,93 +156,115 @@ fn write(db: &mut Connection, group: &[PendingWrite]) -> Result<Results, StoreEr
 }
 
 fn write_one(db: &Transaction<'_>, job: &PendingWrite) -> Result<u64, StoreError> {
-    let unknown = |session: &SessionId| StoreError::Unknown { session: session.clone() };
     match &job.request {
-        WriteRequest::Create { session, opened } => {
-            let id = session.as_str();
-            let opened = i64::try_from(opened.0).unwrap_or(i64::MAX);
-            let insert = "INSERT INTO sessions (id, opened) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-            match db.prepare_cached(insert)?.execute(params![id, opened])? {
-                0 => Err(StoreError::Taken { session: session.clone() }),
-                _ => Ok(0),
-            }
-        }
+        WriteRequest::Create { session, opened } => create(db, session, *opened),
         WriteRequest::Append { session, after, facts, summary } => {
-            let id = session.as_str();
-            let mut last = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1")?;
-            let last: i64 = last
-                .query_row([id], |row| row.get(0))
-                .optional()?
-                .ok_or_else(|| unknown(session))?;
-            let last = last.cast_unsigned();
-            if last != *after {
-                return Err(StoreError::Conflict { after: *after, last });
-            }
-            let mut insert = db.prepare_cached(schema::INSERT_FACT)?;
-            let mut last = last;
-            for fact in facts {
-                let text = serde_json::to_string(fact)?;
-                let check_sum = rows::check_sum(session, fact.seq, last, &text);
-                insert.execute(params![
-                    id,
-                    fact.seq.cast_signed(),
-                    last.cast_signed(),
-                    text,
-                    check_sum
-                ])?;
-                last = last_seq_of(fact);
-            }
-            let mut update =
-                db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
-            update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
-            if let Some(end) = end_of_draft(facts) {
-                let mut delete =
-                    db.prepare_cached("DELETE FROM drafts WHERE session = ?1 AND seq < ?2")?;
-                delete.execute(params![id, end.cast_signed()])?;
-            }
-            Ok(last)
+            append(db, session, *after, facts, summary)
         }
-        WriteRequest::KeepDraft { session, pieces } => {
-            let id = session.as_str();
-            let known = db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?.exists([id])?;
-            let mut insert = db.prepare_cached(schema::INSERT_PIECE)?;
-            for piece in pieces.iter().filter(|_| known) {
-                let text = serde_json::to_string(piece)?;
-                let check_sum = rows::check_sum(session, piece.seq, 0, &text);
-                insert.execute(params![id, piece.seq.cast_signed(), text, check_sum])?;
-            }
-            if known { Ok(0) } else { Err(unknown(session)) }
-        }
-        WriteRequest::Reserve { session, count } => {
-            let id = session.as_str();
-            let mut reserve = db.prepare_cached(
-                "UPDATE sessions SET reserved = max(reserved, last) + ?2 WHERE id = ?1 RETURNING reserved",
-            )?;
-            let end: i64 = reserve
-                .query_row(params![id, count.cast_signed()], |row| row.get(0))
-                .optional()?
-                .ok_or_else(|| unknown(session))?;
-            Ok(end.cast_unsigned() + 1 - count)
-        }
-        WriteRequest::GiveBack { session, unused } => {
-            let mut update = db.prepare_cached(
-                "UPDATE sessions SET reserved = ?2 - 1 WHERE id = ?1 AND reserved = ?3 - 1",
-            )?;
-            update.execute(params![
-                session.as_str(),
-                unused.start.cast_signed(),
-                unused.end.cast_signed()
-            ])?;
-            Ok(0)
-        }
-        WriteRequest::Delete { session } => {
-            let id = session.as_str();
-            let known = db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
-            db.prepare_cached("DELETE FROM facts WHERE session = ?1")?.execute([id])?;
-            db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
-            if known == 0 { Err(unknown(session)) } else { Ok(0) }
-        }
+        WriteRequest::KeepDraft { session, pieces } => keep_draft(db, session, pieces),
+        WriteRequest::Reserve { session, count } => reserve(db, session, *count),
+        WriteRequest::GiveBack { session, unused } => give_back(db, session, unused),
+        WriteRequest::Delete { session } => delete(db, session),
         // `Writer::write` salvages before it writes.
         WriteRequest::Salvage { .. } => Ok(0),
     }
+}
+
+fn unknown(session: &SessionId) -> StoreError {
+    StoreError::Unknown { session: session.clone() }
+}
+
+fn create(db: &Transaction<'_>, session: &SessionId, opened: Timestamp) -> Result<u64, StoreError> {
+    let opened = i64::try_from(opened.0).unwrap_or(i64::MAX);
+    let insert = "INSERT INTO sessions (id, opened) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    match db.prepare_cached(insert)?.execute(params![session.as_str(), opened])? {
+        0 => Err(StoreError::Taken { session: session.clone() }),
+        _ => Ok(0),
+    }
+}
+
+/// Adds facts after the last one, and returns the new last number. They replace the draft before
+/// them.
+fn append(
+    db: &Transaction<'_>,
+    session: &SessionId,
+    after: u64,
+    facts: &[Arc<Event>],
+    summary: &SessionSummary,
+) -> Result<u64, StoreError> {
+    let id = session.as_str();
+    let mut last = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1")?;
+    let last: i64 =
+        last.query_row([id], |row| row.get(0)).optional()?.ok_or_else(|| unknown(session))?;
+    let mut last = last.cast_unsigned();
+    if last != after {
+        return Err(StoreError::Conflict { after, last });
+    }
+    let mut insert = db.prepare_cached(schema::INSERT_FACT)?;
+    for fact in facts {
+        let text = serde_json::to_string(fact)?;
+        let check_sum = rows::check_sum(session, fact.seq, last, &text);
+        insert.execute(params![id, fact.seq.cast_signed(), last.cast_signed(), text, check_sum])?;
+        last = last_seq_of(fact);
+    }
+    let mut update =
+        db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
+    update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
+    if let Some(end) = end_of_draft(facts) {
+        let mut delete = db.prepare_cached("DELETE FROM drafts WHERE session = ?1 AND seq < ?2")?;
+        delete.execute(params![id, end.cast_signed()])?;
+    }
+    Ok(last)
+}
+
+fn keep_draft(
+    db: &Transaction<'_>,
+    session: &SessionId,
+    pieces: &[Arc<Event>],
+) -> Result<u64, StoreError> {
+    let id = session.as_str();
+    if !db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?.exists([id])? {
+        return Err(unknown(session));
+    }
+    let mut insert = db.prepare_cached(schema::INSERT_PIECE)?;
+    for piece in pieces {
+        let text = serde_json::to_string(piece)?;
+        let check_sum = rows::check_sum(session, piece.seq, 0, &text);
+        insert.execute(params![id, piece.seq.cast_signed(), text, check_sum])?;
+    }
+    Ok(0)
+}
+
+/// Reserves numbers, and returns the first.
+fn reserve(db: &Transaction<'_>, session: &SessionId, count: u64) -> Result<u64, StoreError> {
+    let mut reserve = db.prepare_cached(
+        "UPDATE sessions SET reserved = max(reserved, last) + ?2 WHERE id = ?1 RETURNING reserved",
+    )?;
+    let end: i64 = reserve
+        .query_row(params![session.as_str(), count.cast_signed()], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| unknown(session))?;
+    Ok(end.cast_unsigned() + 1 - count)
+}
+
+/// Gives back reserved numbers, if no others were reserved after them.
+fn give_back(
+    db: &Transaction<'_>,
+    session: &SessionId,
+    unused: &Range<u64>,
+) -> Result<u64, StoreError> {
+    let mut update = db.prepare_cached(
+        "UPDATE sessions SET reserved = ?2 - 1 WHERE id = ?1 AND reserved = ?3 - 1",
+    )?;
+    let (start, end) = (unused.start.cast_signed(), unused.end.cast_signed());
+    update.execute(params![session.as_str(), start, end])?;
+    Ok(0)
+}
+
+fn delete(db: &Transaction<'_>, session: &SessionId) -> Result<u64, StoreError> {
+    let id = session.as_str();
+    let deleted = db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
+    db.prepare_cached("DELETE FROM facts WHERE session = ?1")?.execute([id])?;
+    db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
+    if deleted == 0 { Err(unknown(session)) } else { Ok(0) }
 }

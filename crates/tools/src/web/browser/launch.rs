@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,16 +99,9 @@ impl BrowserThread {
         };
         // Forbidden before the browser listens on it.
         guard.forbid_port(port);
-        let mut args: Vec<OsString> =
-            ARGUMENTS.iter().map(OsString::from).chain(debugging).collect();
+        let mut args: Vec<OsString> = debugging.into();
         args.extend(guard.arguments().into_iter().map(OsString::from));
-        args.push(if visible { "--ozone-platform-hint=auto" } else { "--headless=new" }.into());
-        if !sandbox {
-            args.push("--no-sandbox".into());
-        }
-        let mut user_data = OsString::from("--user-data-dir=");
-        user_data.push(profile.path());
-        args.push(user_data);
+        args.extend(arguments(visible, sandbox, profile.path()));
         let spec = ProcessSpec {
             program: program.into(),
             args,
@@ -148,6 +142,20 @@ impl BrowserThread {
         drop(profile);
         drop(keep);
     }
+}
+
+/// The arguments besides those for its developer tools and its proxy.
+fn arguments(visible: bool, sandbox: bool, profile: &Path) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = ARGUMENTS.iter().map(OsString::from).collect();
+    let window = if visible { "--ozone-platform-hint=auto" } else { "--headless=new" };
+    arguments.push(window.into());
+    if !sandbox {
+        arguments.push("--no-sandbox".into());
+    }
+    let mut user_data = OsString::from("--user-data-dir=");
+    user_data.push(profile);
+    arguments.push(user_data);
+    arguments
 }
 
 /// A free port of 127.0.0.1 for DevTools, and the arguments that open it. The port is chosen here
