@@ -1,5 +1,5 @@
 import type {
-  Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldShown, InboxAsk, Outcome,
+  Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldState, InboxAsk, Outcome,
   PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus,
   SessionSummary, Snapshot, Timestamp, TurnId,
 } from './types'

@@ -1,6 +1,6 @@
 // Written by scripts/declarations.mjs.
 import type {
-  Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldShown, InboxAsk, Outcome,
+  Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldState, InboxAsk, Outcome,
   PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus,
   SessionSummary, Snapshot, Timestamp, TurnId,
 } from './types'
@@ -288,7 +288,7 @@ export declare class Sessions {
    * that the user sees; its default is that of the current snapshot. If the session is in
    * another state, nothing changes. Resolves to the new state of the hold.
    */
-  sessionToggleHold(id: string, shown?: HoldShown): Promise<Hold>
+  sessionToggleHold(id: string, shown?: HoldState): Promise<Hold>
   /** Lists all sessions: live ones first, then the newest first. */
   sessionList(): Promise<SessionSummary[]>
   /** Lists the open asks of all sessions, live and saved, the oldest first. */
@@ -656,7 +656,7 @@ export declare function sessionRelease(id: string): Promise<Hold>
  * that the user sees; its default is that of the current snapshot. If the session is in
  * another state, nothing changes. Resolves to the new state of the hold.
  */
-export declare function sessionToggleHold(id: string, shown?: HoldShown): Promise<Hold>
+export declare function sessionToggleHold(id: string, shown?: HoldState): Promise<Hold>
 
 /** Lists all sessions: live ones first, then the newest first. */
 export declare function sessionList(): Promise<SessionSummary[]>

@@ -1324,7 +1324,7 @@ export type MaxTokensField = 'max_tokens' | 'max_completion_tokens'
 /**
  * The three states of a hold, as clients show them and send them back with a toggle.
  */
-export type HoldShown = 'off' | 'requested' | 'standing'
+export type HoldState = 'off' | 'requested' | 'standing'
 
 /**
  * The state of the daemon. Programs of every version can read it: a missing field has its empty
@@ -2847,7 +2847,7 @@ export interface ToggleRequest {
   /**
    * State that the client shows. If the session is in another state, nothing changes.
    */
-  shown: HoldShown
+  shown: HoldState
 }
 /**
  * A request to rename a session.

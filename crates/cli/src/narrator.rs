@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, Ask, AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, CutCause, Delta,
-    Event, Fact, Gap, Gaps, Hold, HoldCause, HoldShown, ItemId, Outcome, PauseKind, PromptId,
+    Event, Fact, Gap, Gaps, Hold, HoldCause, HoldState, ItemId, Outcome, PauseKind, PromptId,
     Receipt, RestoreCause, Tasks, Timestamp, Usage, Who,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
@@ -135,7 +135,7 @@ pub(crate) struct Narrator {
     /// The clock of the open turn, if its beginning was narrated.
     clock: Option<Clock>,
     steps: u32,
-    hold: HoldShown,
+    hold: HoldState,
     /// Whether a hold was in force since the last release. An answer to a restored ask turns it into
     /// a request for the rest of the turn.
     held: bool,
@@ -222,7 +222,7 @@ impl Narrator {
             Fact::TurnCut { cause } => {
                 if matches!(cause, CutCause::User { .. } | CutCause::Close { .. }) {
                     // The cut also ends the hold, which needs no words.
-                    (self.hold, self.held) = (HoldShown::Off, false);
+                    (self.hold, self.held) = (HoldState::Off, false);
                 }
                 return Some(Narration::Cut(Remark::interrupted(None, None)));
             }
@@ -259,7 +259,7 @@ impl Narrator {
     fn accepted(&mut self, prompt: PromptId, text: &Arc<str>, by: &Who) -> Option<Narration> {
         self.prompts.insert(prompt, (Arc::clone(text), by.clone()));
         // Otherwise its turn begins at once.
-        let waits = self.is_open || self.hold == HoldShown::Standing;
+        let waits = self.is_open || self.hold == HoldState::Standing;
         let queued =
             || Remark::new(Tone::Dim, format!("queued, prompt {prompt}: {}", sum_up(text)));
         waits.then(|| Narration::State(queued()))
@@ -289,7 +289,7 @@ impl Narrator {
                 Narration::Remark(Remark::new(Tone::Strong, "▶ released"))
             }
             // If its turn or run has ended first, the end was narrated.
-            (HoldShown::Requested, Hold::Off) if self.is_open => {
+            (HoldState::Requested, Hold::Off) if self.is_open => {
                 Narration::State(Remark::new(Tone::Strong, "▶ released"))
             }
             (_, Hold::Off) => return None,

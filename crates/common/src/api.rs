@@ -238,5 +238,5 @@ pub struct SessionCounts {
     /// Number of live sessions that are held.
     pub held: usize,
     /// Maximum number of live sessions.
-    pub most: usize,
+    pub limit: usize,
 }

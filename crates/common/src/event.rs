@@ -22,7 +22,7 @@ use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TaskId, TurnId};
 use crate::job::{Job, JobEnd};
 use crate::message::{AssistantMessage, BlockKind, Omission, ToolResult};
-use crate::output::Kept;
+use crate::output::HeadAndTail;
 use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
 use crate::session::SessionSettings;
 use crate::status::SessionStatus;
@@ -357,7 +357,7 @@ kinds! {
             /// Kind of the item.
             kind: ItemKind,
             /// Text so far. For text and thoughts it is in the head; output has a head and a tail.
-            so_far: Kept,
+            so_far: HeadAndTail,
         },
         /// A request to the model failed, and is tried again after a wait.
         Retrying {

@@ -35,11 +35,11 @@ pub enum Hold {
 impl Hold {
     /// Returns the state without its cause and time.
     #[must_use]
-    pub fn shown(&self) -> HoldShown {
+    pub fn shown(&self) -> HoldState {
         match self {
-            Self::Off => HoldShown::Off,
-            Self::Requested { .. } => HoldShown::Requested,
-            Self::Standing { .. } => HoldShown::Standing,
+            Self::Off => HoldState::Off,
+            Self::Requested { .. } => HoldState::Requested,
+            Self::Standing { .. } => HoldState::Standing,
         }
     }
 }
@@ -47,7 +47,7 @@ impl Hold {
 /// The three states of a hold, as clients show them and send them back with a toggle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum HoldShown {
+pub enum HoldState {
     /// The session is not held.
     #[default]
     Off,

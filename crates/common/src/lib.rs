@@ -54,7 +54,7 @@ pub use time::Timestamp;
 // Sessions.
 pub use client::{COMMANDS, Who};
 pub use gaps::{Gap, Gaps};
-pub use hold::{Hold, HoldCause, HoldShown};
+pub use hold::{Hold, HoldCause, HoldState};
 pub use run::{
     HoldAt, LastRun, RUN_ITERATIONS, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings,
 };
@@ -82,7 +82,7 @@ pub use message::{
     AssistantMessage, Block, BlockKind, FileMark, Omission, Omitted, Part, ToolCall, ToolResult,
     ToolStatus,
 };
-pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
+pub use output::{KEPT_HEAD, KEPT_TAIL, HeadAndTail};
 
 // Settings.
 pub use config::{

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CallId, ItemId};
-use crate::output::{Kept, is_zero};
+use crate::output::{HeadAndTail, is_zero};
 use crate::usage::Usage;
 
 /// One answer of a model, received in one step.
@@ -190,8 +190,8 @@ pub struct ToolResult {
     /// Way the call ended.
     pub status: ToolStatus,
     /// Kept part of the output that the call streamed.
-    #[serde(default, skip_serializing_if = "Kept::is_empty")]
-    pub output: Kept,
+    #[serde(default, skip_serializing_if = "HeadAndTail::is_empty")]
+    pub output: HeadAndTail,
     /// Text that the tool returned at its end.
     pub result: String,
     /// Files that the call read.
@@ -208,7 +208,7 @@ impl ToolResult {
         Self {
             call,
             status,
-            output: Kept::default(),
+            output: HeadAndTail::default(),
             result: result.into(),
             read: vec![],
             wrote: vec![],

@@ -15,7 +15,7 @@ pub const KEPT_TAIL: usize = 16 * 1024;
 /// held.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Kept {
+pub struct HeadAndTail {
     /// Beginning of the text, at most 16 KiB, cut at a character boundary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub head: String,
@@ -32,7 +32,7 @@ pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
 }
 
-impl Kept {
+impl HeadAndTail {
     /// Appends `text` to the end.
     pub fn push(&mut self, mut text: &str) {
         if self.tail.is_empty() {
@@ -92,8 +92,8 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn keep(text: &str, piece: usize) -> Kept {
-        let mut kept = Kept::default();
+    fn keep(text: &str, piece: usize) -> HeadAndTail {
+        let mut kept = HeadAndTail::default();
         let mut rest = text;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.ceil_char_boundary(piece.min(rest.len())));

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept};
+use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, HeadAndTail};
 
 /// The items that were open where a client left. Fed with the client's events, in the order of
 /// their numbers.
@@ -85,13 +85,13 @@ fn piece_of(event: &Event) -> Option<ItemId> {
 }
 
 /// The items that a fact carries in full, with their text.
-fn finished(fact: &Fact) -> impl DoubleEndedIterator<Item = (ItemId, ItemKind, Kept)> {
+fn finished(fact: &Fact) -> impl DoubleEndedIterator<Item = (ItemId, ItemKind, HeadAndTail)> {
     let (blocks, result) = match fact {
         Fact::AssistantMessage(message) => (message.blocks.as_slice(), None),
         Fact::ToolFinished(result) => (&[][..], Some(result)),
         _ => (&[][..], None),
     };
-    let text = |text: &String| Kept { head: text.clone(), ..Kept::default() };
+    let text = |text: &String| HeadAndTail { head: text.clone(), ..HeadAndTail::default() };
     let blocks = blocks.iter().map(move |block| (block.item, block.kind.into(), text(&block.text)));
     blocks.chain(result.map(|result| (result.call.item(), ItemKind::Output, result.output.clone())))
 }
@@ -120,7 +120,7 @@ mod tests {
         let mut events =
             vec![Arc::new(Event { seq: 12, at: Timestamp(0), turn: None, step: None, body })];
         OpenItems::after(10).complete_items(&mut events);
-        let so_far = Kept { head: "cut".to_owned(), ..Kept::default() };
+        let so_far = HeadAndTail { head: "cut".to_owned(), ..HeadAndTail::default() };
         let whole = Delta::ItemSoFar { item: ItemId(4), kind: ItemKind::Text, so_far };
         assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [11, 12]);
         assert_eq!(events[0].delta(), Some(&whole));

@@ -9,7 +9,7 @@ use holdpoint_common::api::{
     RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
 use holdpoint_common::{
-    Answer, AskId, AsksMode, Hold, HoldShown, SessionError, SessionId, Snapshot, TurnId,
+    Answer, AskId, AsksMode, Hold, HoldState, SessionError, SessionId, Snapshot, TurnId,
 };
 use tokio::sync::watch;
 
@@ -199,7 +199,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// [`SessionError`] if the session is closed.
-    pub async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
+    pub async fn toggle_hold(&self, shown: HoldState) -> Result<Hold, SessionError> {
         self.act(ToggleRequest { shown }).await
     }
 
@@ -290,7 +290,7 @@ impl SessionHandle {
 /// Whether no turn is open, and no run or prompt waits unless the session is held.
 fn has_settled(snapshot: &Snapshot) -> bool {
     let waits = snapshot.run.is_some() || !snapshot.queue.is_empty();
-    snapshot.turn.is_none() && (!waits || snapshot.hold.shown() == HoldShown::Standing)
+    snapshot.turn.is_none() && (!waits || snapshot.hold.shown() == HoldState::Standing)
 }
 
 impl fmt::Debug for SessionHandle {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::MAX_OUTPUT_DELTA;
-use holdpoint_common::{AskRequest, CallId, Delta, Kept, TurnId};
+use holdpoint_common::{AskRequest, CallId, Delta, HeadAndTail, TurnId};
 use holdpoint_tools::{Answering, Sink, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 
@@ -64,7 +64,7 @@ pub(crate) struct LaneSink {
     call: CallId,
     lane: mpsc::Sender<LaneMessage>,
     // Shared by the call's thread and its runner. `None` once the runner has closed the sink.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<HeadAndTail>>,
     /// Set when the sink is being closed, so that the call's thread sends no more pieces.
     closing: AtomicBool,
 }
@@ -74,13 +74,13 @@ impl LaneSink {
         Self {
             call,
             lane,
-            kept: Mutex::new(Some(Kept::default())),
+            kept: Mutex::new(Some(HeadAndTail::default())),
             closing: AtomicBool::new(false),
         }
     }
 
     /// Closes the sink and returns the kept output. Later output of the call's thread is dropped.
-    pub(crate) async fn close(&self) -> Kept {
+    pub(crate) async fn close(&self) -> HeadAndTail {
         self.closing.store(true, Ordering::Relaxed);
         loop {
             if let Some(kept) = self.try_close() {
@@ -92,7 +92,7 @@ impl LaneSink {
     }
 
     /// Closes the sink, unless the call's thread is sending.
-    fn try_close(&self) -> Option<Kept> {
+    fn try_close(&self) -> Option<HeadAndTail> {
         match self.kept.try_lock() {
             Ok(mut kept) => Some(kept.take().unwrap_or_default()),
             Err(TryLockError::Poisoned(kept)) => Some(kept.into_inner().take().unwrap_or_default()),

@@ -1,7 +1,7 @@
 //! The load of an engine, in numbers.
 
 use holdpoint_common::api::SessionCounts;
-use holdpoint_common::{HoldShown, SessionStatus, Snapshot, Timestamp};
+use holdpoint_common::{HoldState, SessionStatus, Snapshot, Timestamp};
 
 /// The load of an engine at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,10 +20,10 @@ pub struct Load {
 }
 
 impl Load {
-    /// The load of an engine without sessions, which can run `most` of them.
-    pub(crate) fn none(most: usize) -> Self {
+    /// The load of an engine without sessions, which can run `limit` of them.
+    pub(crate) fn none(limit: usize) -> Self {
         Self {
-            sessions: SessionCounts { most, ..SessionCounts::default() },
+            sessions: SessionCounts { limit, ..SessionCounts::default() },
             saved: true,
             ..Self::default()
         }
@@ -37,7 +37,7 @@ impl Load {
             usize::from(session.status != SessionStatus::Idle || !session.jobs.is_empty());
         counts.running += usize::from(session.status == SessionStatus::Running);
         counts.waiting += usize::from(!session.asks.is_empty());
-        counts.held += usize::from(session.hold.shown() == HoldShown::Standing);
+        counts.held += usize::from(session.hold.shown() == HoldState::Standing);
         self.clients += session.clients;
         self.queued_prompts += session.queue.len();
         self.last_change = self.last_change.max(Some(session.since));

@@ -1,6 +1,6 @@
 //! The command `holdpoint prompt`.
 
-use holdpoint_common::{HoldShown, Refused, SessionError};
+use holdpoint_common::{HoldState, Refused, SessionError};
 use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
@@ -39,7 +39,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let session = sessions.get(&args.session.session).await?;
         let prompted = session.prompt(prompt).await.map_err(|error| {
             let stands = matches!(error, SessionError::Refused(Refused::QueueFull { .. }))
-                && session.snapshot().hold.shown() == HoldShown::Standing;
+                && session.snapshot().hold.shown() == HoldState::Standing;
             let error = CliError::from(error);
             if stands {
                 error.hint(format!(

@@ -103,7 +103,7 @@ fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
     ];
     lines.extend(status.log.iter().map(|log| format!("log       {log}")));
     lines.extend(outdated.map(|outdated| format!("config    {outdated}")));
-    let SessionCounts { live, busy, running, waiting, held, most } = sessions;
+    let SessionCounts { live, busy, running, waiting, held, limit } = sessions;
     let idle = live.saturating_sub(*busy);
     let busy = match busy {
         0 => "0 busy".to_owned(),
@@ -111,7 +111,7 @@ fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
             format!("{busy} busy ({running} running, {waiting} waiting for an answer, {held} held)")
         }
     };
-    lines.push(format!("sessions  {live} of {most} live: {idle} idle, {busy}"));
+    lines.push(format!("sessions  {live} of {limit} live: {idle} idle, {busy}"));
     lines.push(format!("queued    {queued_prompts} prompts"));
     let many = if *connections == 1 { "connection" } else { "connections" };
     lines.push(format!("clients   {clients} attached, {connections} {many}"));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Hold, HoldCause, HoldShown, SessionId, Snapshot};
+use holdpoint_common::{Hold, HoldCause, HoldState, SessionId, Snapshot};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::{SessionError, Sessions};
 use holdpoint_tools::shown::prose_line;
@@ -194,7 +194,7 @@ async fn watch(
 fn is_met(session: &Snapshot, what: Option<Condition>) -> bool {
     let idle = session.turn.is_none() && session.run.is_none() && session.queue.is_empty();
     let asks = !session.asks.is_empty();
-    let held = session.hold.shown() == HoldShown::Standing;
+    let held = session.hold.shown() == HoldState::Standing;
     match what {
         None => idle || asks || held,
         Some(Condition::Idle) => idle,

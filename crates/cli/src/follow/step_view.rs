@@ -6,7 +6,7 @@ use std::io;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold,
-    HoldCause, ItemId, ItemKind, Kept, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
+    HoldCause, ItemId, ItemKind, HeadAndTail, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::prose;
 
@@ -222,7 +222,7 @@ impl StepView {
     }
 
     /// Shows the output that was missed when this client fell behind.
-    fn catch_up(&mut self, item: ItemId, so_far: &Kept, ui: &mut Ui) -> io::Result<()> {
+    fn catch_up(&mut self, item: ItemId, so_far: &HeadAndTail, ui: &mut Ui) -> io::Result<()> {
         self.caught_up.insert(item);
         let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
         let whole = (so_far.head.len() + so_far.tail.len()) as u64 + so_far.dropped;

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 use crossterm::event::KeyEvent;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Answer, AskId, AsksMode, Event, HoldShown, SessionId, Snapshot, Timestamp, TurnId,
+    Answer, AskId, AsksMode, Event, HoldState, SessionId, Snapshot, Timestamp, TurnId,
 };
 
 /// The time of an event, by the monotonic clock that keys are compared by and the wall clock that
@@ -147,7 +147,7 @@ pub(crate) enum Command {
         ask: AskId,
     },
     ToggleHold {
-        shown: HoldShown,
+        shown: HoldState,
     },
     Hold,
     Release,

@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
     Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
-    Event, Fact, Gaps, Hold, HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode,
+    Event, Fact, Gaps, Hold, HoldCause, ItemId, HeadAndTail, Outcome, PauseKind, PauseRequest, PolicyMode,
     PolicyRules, PromptId, ScreenSettings, SessionSettings, SessionStatus, SessionSummary,
     Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
@@ -163,7 +163,7 @@ impl Scene {
         output: &str,
         result: &str,
     ) -> &mut Self {
-        let mut kept = Kept::default();
+        let mut kept = HeadAndTail::default();
         kept.push(output);
         let mut result = ToolResult::not_run(CallId(call), status, result);
         result.output = kept.finish();
@@ -192,7 +192,7 @@ impl Scene {
     }
 
     pub(super) fn hold(&mut self, hold: Hold) -> &mut Self {
-        if hold.shown() == holdpoint_common::HoldShown::Standing {
+        if hold.shown() == holdpoint_common::HoldState::Standing {
             self.snapshot.status = SessionStatus::Paused;
         }
         self.snapshot.hold = hold.clone();

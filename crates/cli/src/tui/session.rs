@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use holdpoint_common::{
-    Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp,
+    Event, Fact, HoldState, PromptId, SessionId, SessionStatus, Snapshot, Timestamp,
 };
 use holdpoint_session::form::AfterAsk;
 
@@ -233,7 +233,7 @@ impl Session {
             matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
         !self.closed
             && self.lost.is_none()
-            && (working || self.snapshot.hold.shown() == HoldShown::Requested)
+            && (working || self.snapshot.hold.shown() == HoldState::Requested)
     }
 
     /// Whether a new session is still empty, with no prompt typed or on its way.

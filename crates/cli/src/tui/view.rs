@@ -175,7 +175,7 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
 fn is_held(state: &State) -> bool {
     let hold =
         state.session.as_ref().map(|session| session.snapshot.hold.shown()).unwrap_or_default();
-    hold != holdpoint_common::HoldShown::Off
+    hold != holdpoint_common::HoldState::Off
 }
 
 /// Draws a box with a few lines in the middle of the screen.

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldShown, ModelSupplies, Outcome,
+    Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldState, ModelSupplies, Outcome,
     PromptId, Receipt, RunLimits, SessionId, Supplies, TurnId,
 };
 
@@ -270,7 +270,7 @@ impl Verb for ReleaseRequest {
 #[serde(rename_all = "camelCase")]
 pub struct ToggleRequest {
     /// State that the client shows. If the session is in another state, nothing changes.
-    pub shown: HoldShown,
+    pub shown: HoldState,
 }
 
 impl Verb for ToggleRequest {

@@ -9,7 +9,7 @@ use super::{Delta, Fact};
 use crate::answer::Answer;
 use crate::ask::{Ask, AskRequest, Question, QuestionOption, QuestionReply};
 use crate::message::{AssistantMessage, Block, FileMark, ToolCall, ToolResult};
-use crate::output::Kept;
+use crate::output::HeadAndTail;
 use crate::turn::Receipt;
 
 pub(super) fn delta_bytes(delta: &Delta) -> usize {
@@ -123,7 +123,7 @@ fn receipt(receipt: &Receipt) -> usize {
         + size_of_val(&*receipt.processes.left)
 }
 
-fn kept(kept: &Kept) -> usize {
+fn kept(kept: &HeadAndTail) -> usize {
     kept.head.len() + kept.tail.len()
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
     AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta, EndedProcesses,
-    Event, Fact, FileMark, Gap, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause, HoldShown,
-    ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
+    Event, Fact, FileMark, Gap, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause, HoldState,
+    ItemId, ItemKind, Job, JobEnd, HeadAndTail, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
     PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
     QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt,
     RestoreCause, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings, SessionSettings,
@@ -73,8 +73,8 @@ fn job() -> Job {
     Job { id: CallId(3), turn: TurnId(1), command: "npm run dev".into(), since: NOW }
 }
 
-fn kept() -> Kept {
-    Kept { head: "a".into(), dropped: 5, tail: "z".into() }
+fn kept() -> HeadAndTail {
+    HeadAndTail { head: "a".into(), dropped: 5, tail: "z".into() }
 }
 
 fn run_settings() -> RunSettings {
@@ -398,7 +398,7 @@ fn sessions() {
         [
             lines(&[snapshot]),
             lines(&[summary]),
-            lines(&[HoldShown::Off, HoldShown::Requested, HoldShown::Standing])
+            lines(&[HoldState::Off, HoldState::Requested, HoldState::Standing])
         ]
         .join("\n")
     );

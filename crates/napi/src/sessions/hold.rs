@@ -1,6 +1,6 @@
 //! Functions that hold and release sessions.
 
-use holdpoint_common::HoldShown;
+use holdpoint_common::HoldState;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
@@ -36,7 +36,7 @@ impl Sessions {
     /// another state, nothing changes. Resolves to the new state of the hold.
     #[napi(
         catch_unwind,
-        ts_args_type = "id: string, shown?: HoldShown",
+        ts_args_type = "id: string, shown?: HoldState",
         ts_return_type = "Promise<Hold>"
     )]
     pub fn session_toggle_hold<'env>(
@@ -45,7 +45,7 @@ impl Sessions {
         id: String,
         shown: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let shown = read_argument::<Option<HoldShown>>(env, "shown", shown);
+        let shown = read_argument::<Option<HoldState>>(env, "shown", shown);
         self.act_and_keep_alive(env, id, |session| async move {
             let shown = shown?.unwrap_or_else(|| session.snapshot().hold.shown());
             Ok(session.toggle_hold(shown).await?)

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept, Limits};
+use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, HeadAndTail, Limits};
 
 /// The newest events of one session.
 ///
@@ -35,7 +35,7 @@ struct Evicted {
     /// The full parts. The first is a [`Delta::ItemSoFar`]; the others add text.
     parts: Vec<Arc<Event>>,
     /// The text after the last full part.
-    text: Kept,
+    text: HeadAndTail,
     /// The last evicted piece.
     last: Arc<Event>,
 }
@@ -44,7 +44,7 @@ impl Evicted {
     fn push(&mut self, event: &Arc<Event>, text: &str) {
         self.last = Arc::clone(event);
         if self.kind == ItemKind::Output {
-            // `Kept` has a bound of its own.
+            // `HeadAndTail` has a bound of its own.
             self.text.push(text);
             return;
         }
@@ -71,13 +71,13 @@ impl Evicted {
             let bytes = parts.clone().map(str::len).sum::<usize>() + self.text.head.len();
             let mut head = String::with_capacity(bytes);
             parts.chain([self.text.head.as_str()]).for_each(|text| head.push_str(text));
-            return vec![self.event(self.so_far(Kept { head, ..Kept::default() }))];
+            return vec![self.event(self.so_far(HeadAndTail { head, ..HeadAndTail::default() }))];
         }
         let rest = (!self.text.is_empty()).then(|| self.event(self.more(self.text.head.clone())));
         self.parts.iter().cloned().chain(rest).collect()
     }
 
-    fn so_far(&self, so_far: Kept) -> Delta {
+    fn so_far(&self, so_far: HeadAndTail) -> Delta {
         Delta::ItemSoFar { item: self.item, kind: self.kind, so_far }
     }
 
@@ -169,7 +169,7 @@ impl Ring {
     }
 
     /// The output so far of a call that has no result yet.
-    pub(crate) fn output(&self, item: ItemId) -> Kept {
+    pub(crate) fn output(&self, item: ItemId) -> HeadAndTail {
         let mut output =
             self.open.get(&item).map(|evicted| evicted.text.clone()).unwrap_or_default();
         self.events
@@ -204,7 +204,7 @@ impl Ring {
             kind,
             first: event.seq,
             parts: Vec::new(),
-            text: Kept::default(),
+            text: HeadAndTail::default(),
             last: Arc::clone(event),
         });
         open.push(event, text);

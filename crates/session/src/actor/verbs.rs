@@ -6,7 +6,7 @@ use holdpoint_common::api::{
     InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest,
     RunStarted, ToggleRequest, Verb, VerbReply,
 };
-use holdpoint_common::{Hold, HoldShown, Refused, Who};
+use holdpoint_common::{Hold, HoldState, Refused, Who};
 
 use super::{Replied, SessionActor};
 use crate::state::{ByClient, Decide, Phase};
@@ -137,8 +137,8 @@ impl Act for ReleaseRequest {
 impl Act for ToggleRequest {
     fn check(&self, actor: &SessionActor) -> Result<(), Refused> {
         match self.shown {
-            HoldShown::Off => HoldRequest {}.check(actor),
-            HoldShown::Requested | HoldShown::Standing => ReleaseRequest {}.check(actor),
+            HoldState::Off => HoldRequest {}.check(actor),
+            HoldState::Requested | HoldState::Standing => ReleaseRequest {}.check(actor),
         }
     }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use holdpoint_common::{Kept, ToolResult};
+use holdpoint_common::{HeadAndTail, ToolResult};
 use thiserror::Error;
 
 use super::{Bounds, estimate};
@@ -247,7 +247,7 @@ impl Measure<'_> {
                 }
                 match whole {
                     Message::Tool(result) => {
-                        let (output, short) = (Kept::default(), shortened(&result.to_text(), most));
+                        let (output, short) = (HeadAndTail::default(), shortened(&result.to_text(), most));
                         *message =
                             Message::Tool(ToolResult { output, result: short, ..result.clone() });
                     }

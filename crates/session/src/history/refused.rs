@@ -3,7 +3,7 @@
 //! are left out last, and only if none of these helps.
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, ItemId, Kept, Omitted, ToolCall, ToolResult,
+    AssistantMessage, Block, BlockKind, ItemId, HeadAndTail, Omitted, ToolCall, ToolResult,
 };
 
 use crate::model::Message;
@@ -71,7 +71,7 @@ pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
                 }
             }
             (Message::Tool(result), Omitted::Results) => {
-                let (output, words) = (Kept::default(), RESULT_LEFT_OUT.to_owned());
+                let (output, words) = (HeadAndTail::default(), RESULT_LEFT_OUT.to_owned());
                 messages.push(Message::Tool(ToolResult { output, result: words, ..result }));
             }
             (message, _) => messages.push(message),

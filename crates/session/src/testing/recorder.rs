@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, Kept, Outcome, Receipt,
+    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, HeadAndTail, Outcome, Receipt,
     SessionError, TurnId, Usage,
 };
 
@@ -26,7 +26,7 @@ pub struct Recorder {
 
 enum Folded {
     Text(String),
-    Output(Kept),
+    Output(HeadAndTail),
 }
 
 /// The end of a turn, from its last event.
@@ -208,7 +208,7 @@ impl Recorder {
             }
             Body::Delta(Delta::Output { item, text }) => {
                 if let Folded::Output(kept) =
-                    self.items.entry(*item).or_insert(Folded::Output(Kept::default()))
+                    self.items.entry(*item).or_insert(Folded::Output(HeadAndTail::default()))
                 {
                     kept.push(text);
                 }

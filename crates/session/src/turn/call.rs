@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdpoint_common::limits::ABANDON_AFTER;
 use holdpoint_common::{
-    AskRequest, CallId, EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult,
+    AskRequest, CallId, EndedProcesses, HeadAndTail, StopHow, StoppedTool, ToolCall, ToolResult,
     ToolStatus, Verdict,
 };
 use holdpoint_tools::{
@@ -182,7 +182,7 @@ impl Runner {
 }
 
 /// The result of a call that the cut found running. Its effects so far remain, and are recorded.
-fn interrupted(call: CallId, output: Kept, outcome: Option<ToolOutcome>) -> ToolResult {
+fn interrupted(call: CallId, output: HeadAndTail, outcome: Option<ToolOutcome>) -> ToolResult {
     let why = "interrupted; its effects so far remain";
     let result = ToolResult::not_run(call, ToolStatus::Interrupted, why);
     match outcome {
@@ -211,7 +211,7 @@ fn confirm(call: &ToolCall, intent: Intent, may_be_denied: bool) -> Clearance {
 }
 
 /// The end of a call that returned by itself.
-fn ended(call: ToolCall, output: Kept, back: Result<Returned, String>) -> CallEnd {
+fn ended(call: ToolCall, output: HeadAndTail, back: Result<Returned, String>) -> CallEnd {
     let ended = |status, result: String| ToolResult {
         output,
         ..ToolResult::not_run(call.id, status, result)

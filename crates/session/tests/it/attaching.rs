@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdpoint_common::{Body, Delta, Event, Fact, ItemKind, Kept, Limits, Outcome, SessionStatus};
+use holdpoint_common::{Body, Delta, Event, Fact, ItemKind, HeadAndTail, Limits, Outcome, SessionStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::ToolOutcome;
@@ -434,7 +434,7 @@ async fn invariant_3_items_fold_to_their_final_content_however_often_a_client_la
                 after = event.seq;
                 match &event.body {
                     Body::Delta(Delta::Output { item, text }) => {
-                        items.entry(*item).or_insert_with(Kept::default).push(text)
+                        items.entry(*item).or_insert_with(HeadAndTail::default).push(text)
                     }
                     Body::Delta(Delta::ItemSoFar { item, kind: ItemKind::Output, so_far }) => {
                         items.insert(*item, so_far.clone());

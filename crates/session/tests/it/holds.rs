@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use holdpoint_common::{
-    Answer, Fact, Hold, HoldCause, HoldShown, Outcome, PauseKind, SessionStatus,
+    Answer, Fact, Hold, HoldCause, HoldState, Outcome, PauseKind, SessionStatus,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionHandle};
@@ -58,14 +58,14 @@ async fn in_a_step(harness: &Harness) -> (SessionHandle, Recorder, Stepper) {
 async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_the_step_and_release_continues() {
     let harness = Harness::start();
     let (session, mut events, stepper) = in_a_step(&harness).await;
-    let hold = session.toggle_hold(HoldShown::Off).await.unwrap();
-    assert_eq!(hold.shown(), HoldShown::Requested);
+    let hold = session.toggle_hold(HoldState::Off).await.unwrap();
+    assert_eq!(hold.shown(), HoldState::Requested);
     assert_eq!(
         session.snapshot().status,
         SessionStatus::Running,
         "while PAUSING the turn still runs"
     );
-    assert_eq!(events.hold_changed().await.shown(), HoldShown::Requested);
+    assert_eq!(events.hold_changed().await.shown(), HoldState::Requested);
     stepper.go.send(()).unwrap();
     assert!(is_standing(&events.hold_changed().await));
     assert_eq!(session.snapshot().status, SessionStatus::Paused);
@@ -73,8 +73,8 @@ async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_the_step_and_release_contin
     assert!(finished, "a hold never takes effect in the middle of a step");
     assert_eq!(harness.model.requests().len(), 1, "no request is sent while the hold is in force");
     // The hold remains: a toggle by a client that shows another state changes nothing.
-    assert!(is_standing(&session.toggle_hold(HoldShown::Off).await.unwrap()));
-    assert_eq!(session.toggle_hold(HoldShown::Standing).await.unwrap(), Hold::Off);
+    assert!(is_standing(&session.toggle_hold(HoldState::Off).await.unwrap()));
+    assert_eq!(session.toggle_hold(HoldState::Standing).await.unwrap(), Hold::Off);
     stepper.go.send(()).unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(harness.model.requests().len(), 3);
@@ -84,8 +84,8 @@ async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_the_step_and_release_contin
 async fn m_d1_a_toggle_while_pausing_cancels_the_request() {
     let harness = Harness::start();
     let (session, mut events, stepper) = in_a_step(&harness).await;
-    session.toggle_hold(HoldShown::Off).await.unwrap();
-    assert_eq!(session.toggle_hold(HoldShown::Requested).await.unwrap(), Hold::Off);
+    session.toggle_hold(HoldState::Off).await.unwrap();
+    assert_eq!(session.toggle_hold(HoldState::Requested).await.unwrap(), Hold::Off);
     stepper.go.send(()).unwrap();
     stepper.go.send(()).unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -163,7 +163,7 @@ async fn m_d4_a_hold_during_a_pause_does_not_answer_it() {
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
     events.asked().await;
-    assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Requested);
+    assert_eq!(session.hold().await.unwrap().shown(), HoldState::Requested);
     assert_eq!(session.snapshot().asks.len(), 1);
     events.answer(Answer::Resume).await.unwrap();
     wait_held(&mut events).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{
-    Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldShown, Limits, Outcome,
+    Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldState, Limits, Outcome,
     PauseKind, PolicyMode, RestoreCause, SessionId, SessionStatus, ToolStatus, Usage,
 };
 use holdpoint_session::model::Message;
@@ -120,7 +120,7 @@ async fn m_b7_a_turn_cut_by_a_crash_is_ended_at_the_start_and_the_queue_waits() 
     assert!(line.waits_for.is_none(), "the tool's ask is closed");
     let restored = again.sessions().get(session.id().as_str()).await.unwrap();
     let snapshot = restored.snapshot();
-    assert_eq!((snapshot.queue.len(), snapshot.hold.shown()), (1, HoldShown::Standing));
+    assert_eq!((snapshot.queue.len(), snapshot.hold.shown()), (1, HoldState::Standing));
     assert!(matches!(
         &snapshot.hold,
         holdpoint_common::Hold::Standing { cause: HoldCause::Restored, .. }
@@ -220,7 +220,7 @@ async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_continues_on_release() {
     assert_eq!(listed[0].run.unwrap().iteration, 1);
     assert_eq!(
         (listed[0].status, listed[0].hold.shown()),
-        (SessionStatus::Paused, HoldShown::Standing)
+        (SessionStatus::Paused, HoldState::Standing)
     );
     let restored = again.sessions().get(session.id().as_str()).await.unwrap();
     let snapshot = restored.snapshot();
@@ -490,7 +490,7 @@ async fn m_b7_a_confirm_before_a_queued_prompt_is_answered_under_the_hold_of_the
     };
     assert!(restored(&session.snapshot().hold), "{:?}", session.snapshot().hold);
     session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap();
-    for shown in [HoldShown::Requested, HoldShown::Standing] {
+    for shown in [HoldState::Requested, HoldState::Standing] {
         let hold = events.hold_changed().await;
         assert!(hold.shown() == shown && restored(&hold), "{hold:?}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::{StreamExt, stream};
-use holdpoint_common::{Event, Fact, Hold, HoldShown, RunLimits, Who};
+use holdpoint_common::{Event, Fact, Hold, HoldState, RunLimits, Who};
 use holdpoint_session::model::{Catalog, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::within_patience;
 use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, RunRequest};
@@ -29,7 +29,7 @@ impl Model for Counting {
 /// The hold that a client shows and the iterations that it sees, by the events alone.
 #[derive(Default)]
 struct Shown {
-    hold: HoldShown,
+    hold: HoldState,
     iterations: u64,
     stood: u32,
 }
@@ -39,18 +39,18 @@ impl Shown {
         match event.fact() {
             Some(Fact::HoldChanged { hold }) => {
                 self.hold = hold.shown();
-                self.stood += u32::from(self.hold == HoldShown::Standing);
+                self.stood += u32::from(self.hold == HoldState::Standing);
             }
             Some(Fact::IterationStarted { .. }) => {
                 self.iterations += 1;
-                assert_eq!(self.hold, HoldShown::Off, "an iteration began under a hold");
+                assert_eq!(self.hold, HoldState::Off, "an iteration began under a hold");
             }
             _ => {}
         }
     }
 
     /// Reads events until the shown state is `hold`.
-    async fn wait_for_hold(&mut self, hold: HoldShown, events: &mut Attachment) {
+    async fn wait_for_hold(&mut self, hold: HoldState, events: &mut Attachment) {
         while self.hold != hold {
             let event =
                 within_patience("the hold", events.next()).await.expect("the stream continues");
@@ -85,7 +85,7 @@ async fn m_d1_m_d2_label_and_run_agree_at_every_toggle() {
         shown.wait_for_hold(hold.shown(), &mut events).await;
         match hold {
             Hold::Requested { .. } if fastrand::bool() => {
-                shown.wait_for_hold(HoldShown::Standing, &mut events).await
+                shown.wait_for_hold(HoldState::Standing, &mut events).await
             }
             Hold::Standing { .. } => {
                 let requests = model.0.load(Ordering::SeqCst);
@@ -101,10 +101,10 @@ async fn m_d1_m_d2_label_and_run_agree_at_every_toggle() {
             Hold::Requested { .. } | Hold::Off => {}
         }
     }
-    if shown.hold == HoldShown::Off {
+    if shown.hold == HoldState::Off {
         session.hold().await.unwrap();
     }
-    shown.wait_for_hold(HoldShown::Standing, &mut events).await;
+    shown.wait_for_hold(HoldState::Standing, &mut events).await;
     assert!(shown.stood > rounds / 10, "the holds took effect {} times", shown.stood);
     assert_eq!(model.0.load(Ordering::SeqCst), shown.iterations, "one request per iteration");
     within_patience("its close", session.close()).await.unwrap();

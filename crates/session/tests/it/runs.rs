@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use holdpoint_common::{
-    Answer, Delta, Fact, Hold, HoldAt, HoldCause, HoldShown, Limits, Outcome, PauseKind, RunEnd,
+    Answer, Delta, Fact, Hold, HoldAt, HoldCause, HoldState, Limits, Outcome, PauseKind, RunEnd,
     RunLimit, RunLimits, SessionStatus,
 };
 use holdpoint_session::model::{Message, ModelRequest};
@@ -140,11 +140,11 @@ async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_any_iteration() {
         let more = harness.model.then_live();
         session.start_run(endless()).await.unwrap();
         events.step_started().await;
-        assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Requested);
+        assert_eq!(session.hold().await.unwrap().shown(), HoldState::Requested);
         drop(live);
         // Not between two of its steps: the second request is sent.
         events.until_new("a second step", |event| event.step.filter(|step| *step == 2)).await;
-        assert_eq!(session.snapshot().hold.shown(), HoldShown::Requested);
+        assert_eq!(session.snapshot().hold.shown(), HoldState::Requested);
         if fails {
             more.fail("out of order");
         }
@@ -387,7 +387,7 @@ async fn m_d5_m_d4_interrupt_ends_the_run_in_a_turn_while_it_waits_and_while_hel
     assert_eq!(session.start_run(endless()).await.unwrap().turn, None);
     assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::RunEnded));
     let snapshot = session.snapshot();
-    assert_eq!((snapshot.status, snapshot.hold.shown()), (SessionStatus::Idle, HoldShown::Off));
+    assert_eq!((snapshot.status, snapshot.hold.shown()), (SessionStatus::Idle, HoldState::Off));
     assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::NotRunning));
 }
 
@@ -403,7 +403,7 @@ async fn m_d4_closing_while_paused_ends_the_run_cleanly() {
     let saved = harness.sessions().look(session.id().as_str()).await.unwrap();
     assert_eq!(
         (saved.run.clone(), saved.hold.shown(), saved.queue.len()),
-        (None, HoldShown::Off, 0)
+        (None, HoldState::Off, 0)
     );
 }
 
@@ -414,13 +414,13 @@ async fn m_d4_closing_while_pausing_ends_the_run_cleanly() {
     let _live = harness.model.then_live();
     session.start_run(endless()).await.unwrap();
     events.step_started().await;
-    assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Requested);
+    assert_eq!(session.hold().await.unwrap().shown(), HoldState::Requested);
     session.close().await.unwrap();
     assert_eq!(run_finished(&mut events).await, RunEnd::Closed);
     let saved = harness.sessions().look(session.id().as_str()).await.unwrap();
     assert_eq!(
         (saved.run.clone(), saved.hold.shown(), saved.status),
-        (None, HoldShown::Off, SessionStatus::Idle)
+        (None, HoldState::Off, SessionStatus::Idle)
     );
 }
 
@@ -436,7 +436,7 @@ async fn m_d2_m_d3_a_hold_during_backoff_takes_effect_at_once_and_release_skips_
             matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())
         })
         .await;
-    assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Standing);
+    assert_eq!(session.hold().await.unwrap().shown(), HoldState::Standing);
     assert_eq!(session.snapshot().status, SessionStatus::Paused);
     let _next = harness.model.then_live();
     assert_eq!(session.release().await.unwrap(), Hold::Off);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldShown, JobEnd, Limits, Outcome,
+    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldState, JobEnd, Limits, Outcome,
     PauseKind, PauseResponse, PolicyMode, SessionStatus, ToolStatus,
 };
 use holdpoint_session::store::Sqlite;
@@ -70,7 +70,7 @@ async fn m_b8_stopping_cuts_turns_saves_their_text_and_keeps_the_queue() {
     let again = on(folder.path());
     let line = again.sessions().list().await.unwrap().remove(0);
     assert_eq!(line.last_turn.unwrap().cause, Some(CutCause::Shutdown));
-    assert_eq!((line.status, line.hold.shown()), (SessionStatus::Paused, HoldShown::Standing));
+    assert_eq!((line.status, line.hold.shown()), (SessionStatus::Paused, HoldState::Standing));
     let session = again.sessions().get(session.id().as_str()).await.unwrap();
     assert_eq!(session.snapshot().queue.len(), 1);
     assert!(again.model.requests().is_empty(), "nothing runs on load");

@@ -1,6 +1,6 @@
 //! The entries of a transcript.
 
-use holdpoint_common::{ItemId, Kept, ToolCall, ToolStatus};
+use holdpoint_common::{ItemId, HeadAndTail, ToolCall, ToolStatus};
 
 use crate::narrator::Remark;
 
@@ -39,7 +39,7 @@ pub(crate) struct Tool {
     pub(crate) call: ToolCall,
     /// The settled asks of the call, one line each.
     pub(crate) asks: Vec<Remark>,
-    pub(crate) output: Kept,
+    pub(crate) output: HeadAndTail,
     pub(crate) state: ToolState,
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use holdpoint_common::{AsksMode, HoldShown};
+use holdpoint_common::{AsksMode, HoldState};
 use holdpoint_tools::shown::prose_line;
 
 use super::super::keymap::Action;
@@ -77,15 +77,15 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "help" => act(state, Action::Help),
         "steps" => act(state, Action::Steps),
         "hold" | "pause" => match session.snapshot.hold.shown() {
-            HoldShown::Off => vec![Command::Hold],
-            HoldShown::Requested => {
+            HoldState::Off => vec![Command::Hold],
+            HoldState::Requested => {
                 report_unchanged(state, "a hold at the next boundary is already requested")
             }
-            HoldShown::Standing => {
+            HoldState::Standing => {
                 report_unchanged(state, "the session is already held; use /release to continue")
             }
         },
-        "release" | "play" if session.snapshot.hold.shown() == HoldShown::Off => {
+        "release" | "play" if session.snapshot.hold.shown() == HoldState::Off => {
             report_unchanged(state, "the session is not held")
         }
         "release" | "play" => vec![Command::Release],

@@ -1,7 +1,7 @@
 //! Asks and their answers, from several clients at once and across a daemon's death.
 
 use holdpoint_common::api::Inbox;
-use holdpoint_common::{AskId, Fact, HoldShown, Outcome};
+use holdpoint_common::{AskId, Fact, HoldState, Outcome};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -200,7 +200,7 @@ fn t_s10_concurrent_requests_of_two_clients_each_take_effect_once() {
         let released = both(&toggle, json!({ "shown": "standing" }));
         assert!(released.iter().all(|answer| answer.ok()["state"] == "off"), "{released:?}");
         let settled = api.settled(&session);
-        assert_eq!((settled.hold.shown(), settled.queue.len()), (HoldShown::Off, 0));
+        assert_eq!((settled.hold.shown(), settled.queue.len()), (HoldState::Off, 0));
         let closed = both(&format!("sessions/{session}/close"), Value::Null);
         assert!(closed.iter().any(|answer| answer.status == 204), "{closed:?}");
         api.delete(&format!("sessions/{session}")).ok();

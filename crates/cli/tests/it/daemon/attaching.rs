@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{
-    CutCause, Delta, Event, Fact, ItemId, ItemKind, Kept, Outcome, Refused, SessionStatus, Snapshot,
+    CutCause, Delta, Event, Fact, ItemId, ItemKind, HeadAndTail, Outcome, Refused, SessionStatus, Snapshot,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{
@@ -32,7 +32,7 @@ fn house() -> (DaemonWorld, Api) {
 struct ClientView {
     last: u64,
     facts: Vec<String>,
-    items: BTreeMap<ItemId, Kept>,
+    items: BTreeMap<ItemId, HeadAndTail>,
     /// How many items were finished, and how many of them had arrived in pieces.
     finished: (usize, usize),
 }
@@ -60,11 +60,11 @@ impl ClientView {
             Fact::AssistantMessage(message) => {
                 for block in &message.blocks {
                     let folded = self.items.remove(&block.item);
-                    self.finish(folded, &Kept { head: block.text.clone(), ..Kept::default() });
+                    self.finish(folded, &HeadAndTail { head: block.text.clone(), ..HeadAndTail::default() });
                 }
             }
             Fact::ToolFinished(result) => {
-                let folded = self.items.remove(&result.call.item()).map(Kept::finish);
+                let folded = self.items.remove(&result.call.item()).map(HeadAndTail::finish);
                 self.finish(folded, &result.output);
             }
             _ => {}
@@ -72,7 +72,7 @@ impl ClientView {
     }
 
     #[track_caller]
-    fn finish(&mut self, folded: Option<Kept>, whole: &Kept) {
+    fn finish(&mut self, folded: Option<HeadAndTail>, whole: &HeadAndTail) {
         self.finished.0 += 1;
         if let Some(folded) = folded {
             self.finished.1 += 1;

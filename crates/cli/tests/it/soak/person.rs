@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::api::RunRequest;
-use holdpoint_common::{HoldShown, PolicyMode, SessionId};
+use holdpoint_common::{HoldState, PolicyMode, SessionId};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use tokio::task::JoinSet;
 
@@ -106,7 +106,7 @@ impl Person {
             19..24 => self.session(&id).await?.interrupt_and_wait().await.map(drop),
             24..27 => self.session(&id).await?.hold().await.map(drop),
             27..30 => self.session(&id).await?.release().await.map(drop),
-            30 => self.session(&id).await?.toggle_hold(HoldShown::Off).await.map(drop),
+            30 => self.session(&id).await?.toggle_hold(HoldState::Off).await.map(drop),
             31..35 => self.attach(&id, by, clients).await,
             35 => self.run(&id).await,
             36 => self.session(&id).await?.close().await,

@@ -1,7 +1,7 @@
 //! Decisions on holding and releasing.
 
 use holdpoint_common::api::{HoldRequest, ReleaseRequest, ToggleRequest};
-use holdpoint_common::{Fact, Hold, HoldCause, HoldShown, Refused, Who};
+use holdpoint_common::{Fact, Hold, HoldCause, HoldState, Refused, Who};
 
 use super::DecisionBuilder;
 use crate::state::input::Decide;
@@ -64,8 +64,8 @@ impl Decide for ToggleRequest {
             return Ok(hold.clone());
         }
         match self.shown {
-            HoldShown::Off => HoldRequest {}.decide(by, builder),
-            HoldShown::Requested | HoldShown::Standing => ReleaseRequest {}.decide(by, builder),
+            HoldState::Off => HoldRequest {}.decide(by, builder),
+            HoldState::Requested | HoldState::Standing => ReleaseRequest {}.decide(by, builder),
         }
     }
 }

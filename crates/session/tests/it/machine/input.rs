@@ -8,7 +8,7 @@ use holdpoint_common::api::{
     RunRequest, RunStarted, ToggleRequest, Verb,
 };
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldShown, JobEnd, PromptId, Refused,
+    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldState, JobEnd, PromptId, Refused,
     RestoreCause, TaskRequest, TurnId, Who,
 };
 use holdpoint_session::state::{
@@ -27,7 +27,7 @@ pub(super) enum Input {
     Interrupt { turn: Option<TurnId>, by: Who },
     Hold { by: Who },
     Release,
-    Toggle { shown: HoldShown, by: Who },
+    Toggle { shown: HoldState, by: Who },
     Rename { name: String, by: Who },
     Model { model: String, by: Who },
     Debug { enabled: bool, by: Who },

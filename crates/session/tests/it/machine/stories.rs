@@ -10,7 +10,7 @@ use std::sync::Arc;
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact, HoldAt,
-    HoldShown, Outcome, PauseKind, QuestionReply, Refused, RestoreCause, RunLimits, StopHow,
+    HoldState, Outcome, PauseKind, QuestionReply, Refused, RestoreCause, RunLimits, StopHow,
     TaskId, TaskRequest, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Gate, Phase, Report, State};
@@ -189,7 +189,7 @@ impl Director {
         let of = |len: usize| usize::from(b) % len;
         match state.phase() {
             Phase::Closed => restored(RestoreCause::Unloaded),
-            Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release,
+            Phase::Idle if state.hold().shown() == HoldState::Standing && a < 100 => Input::Release,
             Phase::Idle if state.run().is_some() && a < 200 => Input::WaitOver {
                 turn: state.snapshot(0, 0, None).last_turn.map_or(TurnId(0), |last| last.turn),
             },
@@ -287,9 +287,9 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         13 => {
             let shown = match a {
                 0..=150 => state.hold().shown(),
-                151..=185 => HoldShown::Off,
-                186..=220 => HoldShown::Requested,
-                _ => HoldShown::Standing,
+                151..=185 => HoldState::Off,
+                186..=220 => HoldState::Requested,
+                _ => HoldState::Standing,
             };
             Input::Toggle { shown, by }
         }

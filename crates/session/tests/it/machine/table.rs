@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply,
+    Answer, AskId, AskRequest, AsksMode, HoldState, Outcome, PauseKind, QuestionReply,
     RestoreCause, SessionStatus, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Phase, Report};
@@ -192,9 +192,9 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("interrupt another turn", Input::Interrupt { turn: Some(TurnId(stale)), by: ben() }),
         ("hold", Input::Hold { by: ben() }),
         ("release", Input::Release),
-        ("toggle, off shown", toggle(HoldShown::Off)),
-        ("toggle, requested shown", toggle(HoldShown::Requested)),
-        ("toggle, standing shown", toggle(HoldShown::Standing)),
+        ("toggle, off shown", toggle(HoldState::Off)),
+        ("toggle, requested shown", toggle(HoldState::Requested)),
+        ("toggle, standing shown", toggle(HoldState::Standing)),
         ("rename", Input::Rename { name: "payments".to_owned(), by: ben() }),
         ("rename: two lines", Input::Rename { name: "pay\nments".to_owned(), by: ben() }),
         ("model", Input::Model { model: "openai/gpt-5".to_owned(), by: ben() }),
@@ -369,11 +369,11 @@ fn every_phase_matches_its_name() {
             Phase::Running(turn) if turn.step == 0 => "starting",
             Phase::Running(turn) => match turn.calls.first().map(|(_, stage)| stage) {
                 None => match state.hold().shown() {
-                    HoldShown::Off if state.run().is_some() => "run",
-                    HoldShown::Off => "stepping busy",
-                    HoldShown::Requested if state.run().is_some() => "run-pausing",
-                    HoldShown::Requested => "pausing",
-                    HoldShown::Standing => "paused",
+                    HoldState::Off if state.run().is_some() => "run",
+                    HoldState::Off => "stepping busy",
+                    HoldState::Requested if state.run().is_some() => "run-pausing",
+                    HoldState::Requested => "pausing",
+                    HoldState::Standing => "paused",
                 },
                 Some(CallStage::Proposed) => {
                     "proposed proposed/deny proposed/approve proposed/always"

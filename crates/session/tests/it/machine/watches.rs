@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
-    BlockKind, Body, CallId, CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldShown,
+    BlockKind, Body, CallId, CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldState,
     ItemId, LastTurn, Outcome, PromptId, Question, QuestionReply, QuestionRequest,
     QuestionResponse, Refused, RestoreCause, SessionStatus, Snapshot, StopHow, Timestamp,
     ToolResult, ToolStatus, TurnId, Usage,
@@ -838,7 +838,7 @@ impl Property for Holds {
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let (before, after) = (seen.before, seen.after());
         let (was, is) = (before.hold().shown(), after.hold().shown());
-        if is == HoldShown::Standing && was != HoldShown::Standing {
+        if is == HoldState::Standing && was != HoldState::Standing {
             let cause = match after.hold() {
                 Hold::Standing { cause, .. } => cause,
                 Hold::Off | Hold::Requested { .. } => return Err("no cause".to_owned()),
@@ -873,7 +873,7 @@ impl Property for Holds {
                 | Input::Gate { .. } => false,
             };
             ensure!(boundary, "a hold took effect after {:?} in {:?}", seen.input, before.phase());
-            if was == HoldShown::Requested && *cause != HoldCause::Restored {
+            if was == HoldState::Requested && *cause != HoldCause::Restored {
                 let Hold::Requested { cause: requested, .. } = before.hold() else {
                     return Err("not requested".to_owned());
                 };
@@ -881,10 +881,10 @@ impl Property for Holds {
             }
         }
         ensure!(
-            !matches!((after.phase(), is), (Phase::Idle, HoldShown::Requested)),
+            !matches!((after.phase(), is), (Phase::Idle, HoldState::Requested)),
             "idle, but a hold is requested"
         );
-        if was == HoldShown::Standing && is == HoldShown::Standing {
+        if was == HoldState::Standing && is == HoldState::Standing {
             let began = seen.facts().find(|(_, fact)| {
                 matches!(
                     fact,

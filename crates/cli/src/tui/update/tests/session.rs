@@ -2,7 +2,7 @@
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    AsksMode, Hold, HoldCause, HoldShown, Outcome, SessionSummary, Timestamp, TurnId,
+    AsksMode, Hold, HoldCause, HoldState, Outcome, SessionSummary, Timestamp, TurnId,
 };
 
 use super::{asking, draft};
@@ -15,11 +15,11 @@ fn m_d1_a_toggle_carries_what_was_shown() {
     let mut scene = asking();
     let toggle = |shown| vec![Command::ToggleHold { shown }];
     // The hold key works while a prompt is being typed or an ask is open.
-    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Off));
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldState::Off));
     scene.hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
-    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Requested));
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldState::Requested));
     scene.hold(standing(HoldCause::Restored));
-    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Standing));
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldState::Standing));
     // Without a session it has no effect.
     assert_eq!(Scene::hub().press("ctrl+x p"), []);
 }
