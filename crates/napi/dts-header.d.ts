@@ -85,21 +85,26 @@ export interface EventsOptions {
   limit?: number
 }
 
-/** The error that functions of this package throw or reject with. */
-export interface HoldpointError extends Error {
-  /** Stable code of the error. */
-  code: ErrorCode
+/**
+ * The error that functions of this package throw or reject with. Its `code` is stable; a later
+ * daemon may send others. Most errors of sessions have fields in `details`, which depend on the
+ * code: for `alreadyAnswered`, `by` is the origin of the first answer; for `ambiguous`, `ids` has
+ * all sessions that match.
+ */
+export type HoldpointError = Error & {
   /** Advice on how to solve the problem. */
   hint?: string
-  /**
-   * Fields of the error, which depend on its code. For `alreadyAnswered`, `by` is the origin of the
-   * first answer; for `ambiguous`, `ids` has all sessions that match.
-   */
-  details?: Extract<ErrorBody, { details: unknown }>['details']
-}
+} & (ErrorFields<ErrorBody> | { code: KnownErrorCode; details?: undefined })
+
+/** The code of an error of a session, with its details. */
+type ErrorFields<Body> = Body extends { code: infer Code; details: infer Details }
+  ? { code: Code; details: Details }
+  : never
 
 /** The code of an error. A later daemon may send others. */
-export type ErrorCode =
+export type ErrorCode = KnownErrorCode | (string & {})
+
+type KnownErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'damaged'
@@ -116,4 +121,3 @@ export type ErrorCode =
   | 'ended' | 'stopped'
   // Bugs and failures: of a session's actor, of this package, of its installation.
   | 'gone' | 'failed' | 'panicked' | 'noAddon'
-  | (string & {})

@@ -86,21 +86,26 @@ export interface EventsOptions {
   limit?: number
 }
 
-/** The error that functions of this package throw or reject with. */
-export interface HoldpointError extends Error {
-  /** Stable code of the error. */
-  code: ErrorCode
+/**
+ * The error that functions of this package throw or reject with. Its `code` is stable; a later
+ * daemon may send others. Most errors of sessions have fields in `details`, which depend on the
+ * code: for `alreadyAnswered`, `by` is the origin of the first answer; for `ambiguous`, `ids` has
+ * all sessions that match.
+ */
+export type HoldpointError = Error & {
   /** Advice on how to solve the problem. */
   hint?: string
-  /**
-   * Fields of the error, which depend on its code. For `alreadyAnswered`, `by` is the origin of the
-   * first answer; for `ambiguous`, `ids` has all sessions that match.
-   */
-  details?: Extract<ErrorBody, { details: unknown }>['details']
-}
+} & (ErrorFields<ErrorBody> | { code: KnownErrorCode; details?: undefined })
+
+/** The code of an error of a session, with its details. */
+type ErrorFields<Body> = Body extends { code: infer Code; details: infer Details }
+  ? { code: Code; details: Details }
+  : never
 
 /** The code of an error. A later daemon may send others. */
-export type ErrorCode =
+export type ErrorCode = KnownErrorCode | (string & {})
+
+type KnownErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'damaged'
@@ -117,7 +122,6 @@ export type ErrorCode =
   | 'ended' | 'stopped'
   // Bugs and failures: of a session's actor, of this package, of its installation.
   | 'gone' | 'failed' | 'panicked' | 'noAddon'
-  | (string & {})
 
 /**
  * A filter for the keys after an ask has closed. It swallows keys that were meant for the ask,
@@ -297,7 +301,8 @@ export declare class Sessions {
    * Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
    * and resolves to its id. A saved session is opened, even if another client closed it.
    *
-   * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.details.ids`).
+   * Rejects with `unknownSession`, or with `ambiguous` if several sessions match
+   * (`error.details.ids`).
    */
   sessionFind(what: string): Promise<SessionId>
   /**
@@ -668,7 +673,8 @@ export declare function sessionInbox(): Promise<InboxAsk[]>
  * Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
  * and resolves to its id. A saved session is opened, even if another client closed it.
  *
- * Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.details.ids`).
+ * Rejects with `unknownSession`, or with `ambiguous` if several sessions match
+ * (`error.details.ids`).
  */
 export declare function sessionFind(what: string): Promise<SessionId>
 

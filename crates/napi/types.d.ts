@@ -9,7 +9,8 @@ export type Timestamp = number
  */
 export type SessionId = string
 /**
- * The body of an error response.
+ * The body of an error response. A client that knows the error has the same value as the daemon.
+ * It uses the message and the hint only for errors that it does not know.
  */
 export type ErrorBody = (
   | {
@@ -202,12 +203,6 @@ export type ErrorBody = (
     }
   | Refused
   | RequestError
-  | {
-      /**
-       * Name of the error.
-       */
-      code: string
-    }
 ) & {
   /**
    * Description of the error, for people.
@@ -256,7 +251,7 @@ export type Refused =
         /**
          * Maximum size in bytes.
          */
-        most: number
+        limit: number
       }
     }
   | {
@@ -285,39 +280,39 @@ export type Refused =
  */
 export type TaskError =
   | {
-      problem: 'unknown'
+      kind: 'unknown'
       /**
        * Id that the session does not know.
        */
       task: TaskId
     }
   | {
-      problem: 'noneLeft'
+      kind: 'noneLeft'
       /**
        * State that the task was to get.
        */
       to: TaskState
     }
   | {
-      problem: 'tooMany'
+      kind: 'tooMany'
       /**
        * Number of tasks in the list.
        */
       count: number
     }
   | {
-      problem: 'empty'
+      kind: 'empty'
       /**
        * Name of the text: the title, or the note.
        */
-      what: string
+      field: string
     }
   | {
-      problem: 'tooLong'
+      kind: 'tooLong'
       /**
        * Name of the text: the title, or the note.
        */
-      what: string
+      field: string
       /**
        * Length of the text in bytes.
        */
@@ -325,7 +320,7 @@ export type TaskError =
       /**
        * Maximum length in bytes.
        */
-      max: number
+      limit: number
     }
 /**
  * Id of a task within its session, counted from 1.
@@ -340,20 +335,20 @@ export type TaskState = 'todo' | 'doing' | 'done' | 'dropped'
  */
 export type NameError =
   | {
-      problem: 'empty'
+      kind: 'empty'
     }
   | {
-      problem: 'tooLong'
+      kind: 'tooLong'
       /**
        * Length of the name in bytes.
        */
       bytes: number
     }
   | {
-      problem: 'control'
+      kind: 'control'
     }
   | {
-      problem: 'id'
+      kind: 'id'
     }
 /**
  * The reason why an answer had no effect. The session is unchanged.
@@ -451,7 +446,7 @@ export type AsksMode = 'wait' | 'deny' | 'approve'
 export type AskCloseCause =
   'interrupted' | 'sessionClosed' | 'callEnded' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
 /**
- * The reason why a daemon refused an HTTP request, before or beside its operation.
+ * An error of the HTTP request itself, not of the operation that it requests.
  */
 export type RequestError =
   | {
@@ -505,6 +500,10 @@ export type RequestError =
   | {
       code: 'otherVersion'
       details: {
+        /**
+         * Version of the daemon.
+         */
+        supported: number
         /**
          * Version that the client requested.
          */
@@ -1240,7 +1239,7 @@ export type Delta =
       /**
        * Text so far. For text and thoughts it is in the head; output has a head and a tail.
        */
-      soFar: Kept
+      soFar: HeadAndTail
     }
   | {
       type: 'retrying'
@@ -1433,7 +1432,7 @@ export interface SessionCounts {
   /**
    * Maximum number of live sessions.
    */
-  most: number
+  limit: number
 }
 /**
  * A browser that runs for a session.
@@ -2289,7 +2288,7 @@ export interface ToolResult {
   /**
    * Kept part of the output that the call streamed.
    */
-  output?: Kept
+  output?: HeadAndTail
   /**
    * Text that the tool returned at its end.
    */
@@ -2310,7 +2309,7 @@ export interface ToolResult {
  * folds deltas therefore gets the same value as the fact that ends the item. At most 48 KiB are
  * held.
  */
-export interface Kept {
+export interface HeadAndTail {
   /**
    * Beginning of the text, at most 16 KiB, cut at a character boundary.
    */
@@ -2539,7 +2538,7 @@ export interface TurnEnd {
  */
 export interface OpenSession {
   /**
-   * Path of the session's workspace. A daemon takes only an absolute path.
+   * Path of the session's workspace. A daemon accepts only an absolute path.
    */
   workspace: string
   /**
@@ -2576,7 +2575,7 @@ export interface OpenSession {
   maxTurnTokens?: number
   /**
    * Environment, provider settings and system prompt that the client supplies. Default: none.
-   * `Sessions::open` of the crate `holdpoint-session` sets its own.
+   * Rust programs set them with `Sessions::with_supplies`, which replaces these.
    */
   supplies?: Supplies & {
     [k: string]: unknown

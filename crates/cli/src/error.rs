@@ -1,6 +1,5 @@
 //! The program's error type, which turns every error into a message, a hint and an exit code.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -134,25 +133,21 @@ impl From<SessionError> for CliError {
                 | SessionError::Refused(Refused::EmptyPrompt | Refused::PromptTooLong { .. })
         );
         let code = if is_usage { USAGE } else { FAILED };
-        Self { message, hint: hint(error).map(Cow::into_owned), code, misses_session }
+        Self { message, hint: hint(&error).map(str::to_owned), code, misses_session }
     }
 }
 
 /// The hint for an error of a session.
-fn hint(error: SessionError) -> Option<Cow<'static, str>> {
+fn hint(error: &SessionError) -> Option<&str> {
     let hint = match error {
-        SessionError::ModelSetup { hint, .. } => return Some(hint.into()),
-        SessionError::Other { hint, .. } => return hint.map(Cow::from),
-        SessionError::Refused(refused) => return hint_for_refusal(&refused).map(Cow::from),
+        SessionError::Refused(refused) => return hint_for_refusal(refused),
         SessionError::Request(RequestError::OtherVersion { .. }) => {
             "`holdpoint daemon restart` starts the daemon of this version"
         }
-        SessionError::Request(error) => return error.hint().map(Cow::from),
         SessionError::Workspace { .. } => "set the folder to work in with --cwd",
         SessionError::Policy(_) => RULES,
         SessionError::UnknownSession { .. } => "`holdpoint list` lists every session",
         SessionError::Damaged { .. } => "`holdpoint rm` deletes the rest of it",
-        SessionError::UnknownEvent { .. } => "leave out `after` to begin with the first event",
         SessionError::Ambiguous { .. } => "give its id, which `holdpoint list` shows",
         SessionError::Inexact { .. } => "give the whole id, or the name",
         SessionError::Live { .. } => "`holdpoint close` closes it",
@@ -162,14 +157,18 @@ fn hint(error: SessionError) -> Option<Cow<'static, str>> {
         SessionError::Stopped => {
             "the daemon was asked to stop: when it has stopped, the next command starts another one"
         }
-        SessionError::NameTaken { .. }
+        SessionError::ModelSetup { .. }
+        | SessionError::UnknownEvent { .. }
+        | SessionError::Request(_)
+        | SessionError::Other { .. }
+        | SessionError::NameTaken { .. }
         | SessionError::TooManyClients { .. }
         | SessionError::Model { .. }
         | SessionError::Gone { .. }
         | SessionError::Unreachable { .. }
-        | SessionError::Disconnected { .. } => return None,
+        | SessionError::Disconnected { .. } => return error.hint(),
     };
-    Some(hint.into())
+    Some(hint)
 }
 
 fn hint_for_refusal(refused: &Refused) -> Option<&'static str> {

@@ -56,7 +56,7 @@ pub use verbs::{
 
 /// Version of the API. A client with another version may only read the status, list the sessions
 /// and stop the daemon.
-pub const API_VERSION: u32 = 2;
+pub const API_VERSION: u32 = 3;
 /// Request header with the version of the API that the client uses. Default: the daemon's version.
 pub const VERSION_HEADER: &str = "holdpoint-api";
 /// Request header with the client's name.

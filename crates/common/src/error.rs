@@ -155,6 +155,7 @@ pub enum SessionError {
     /// An error that this version does not know, from a later daemon.
     #[error("{message}")]
     #[serde(untagged)]
+    #[schemars(skip)]
     Other {
         /// Name of the error.
         code: String,
@@ -190,12 +191,12 @@ pub enum Refused {
     #[error("the prompt is empty")]
     EmptyPrompt,
     /// The prompt or the goal is too long.
-    #[error("the prompt has {bytes} bytes; at most {most} are allowed")]
+    #[error("the prompt has {bytes} bytes; at most {limit} are allowed")]
     PromptTooLong {
         /// Size of the text in bytes.
         bytes: usize,
         /// Maximum size in bytes.
-        most: usize,
+        limit: usize,
     },
     /// The goal of a run is empty.
     #[error("the goal is empty")]
@@ -224,6 +225,18 @@ pub enum Refused {
 }
 
 impl SessionError {
+    /// Advice on how to solve the problem that holds for every kind of client.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::ModelSetup { hint, .. } => Some(hint),
+            Self::UnknownEvent { .. } => Some("leave out `after` to begin with the first event"),
+            Self::Request(error) => error.hint(),
+            Self::Other { hint, .. } => hint.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The stable name of the error.
     #[must_use]
     pub fn code(&self) -> String {

@@ -82,7 +82,7 @@ pub use message::{
     AssistantMessage, Block, BlockKind, FileMark, Omission, Omitted, Part, ToolCall, ToolResult,
     ToolStatus,
 };
-pub use output::{KEPT_HEAD, KEPT_TAIL, HeadAndTail};
+pub use output::{HeadAndTail, KEPT_HEAD, KEPT_TAIL};
 
 // Settings.
 pub use config::{

@@ -15,7 +15,7 @@ use crate::supplies::Supplies;
 #[serde(rename_all = "camelCase")]
 #[must_use]
 pub struct OpenSession {
-    /// Path of the session's workspace. A daemon takes only an absolute path.
+    /// Path of the session's workspace. A daemon accepts only an absolute path.
     pub workspace: PathBuf,
     /// Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
     /// name of the workspace's folder, with a number if it is taken.
@@ -43,7 +43,7 @@ pub struct OpenSession {
     #[serde(default)]
     pub max_turn_tokens: u64,
     /// Environment, provider settings and system prompt that the client supplies. Default: none.
-    /// `Sessions::open` of the crate `holdpoint-session` sets its own.
+    /// Rust programs set them with `Sessions::with_supplies`, which replaces these.
     #[serde(default)]
     pub supplies: Supplies,
 }

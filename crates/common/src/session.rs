@@ -51,7 +51,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 
 /// The reason why a session can't have a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "problem", rename_all = "camelCase")]
+#[serde(tag = "kind", rename_all = "camelCase")]
 pub enum NameError {
     /// The name is blank.
     #[error("a session's name can't be empty")]

@@ -60,7 +60,7 @@ fn none_left(to: TaskState) -> String {
 
 /// The reason why a request changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "problem", rename_all = "camelCase")]
+#[serde(tag = "kind", rename_all = "camelCase")]
 pub enum TaskError {
     /// The session has no such task.
     #[error("there is no task {task}")]
@@ -81,20 +81,20 @@ pub enum TaskError {
         count: usize,
     },
     /// A title or note is blank.
-    #[error("{what} is empty")]
+    #[error("{field} is empty")]
     Empty {
         /// Name of the text: the title, or the note.
-        what: Cow<'static, str>,
+        field: Cow<'static, str>,
     },
     /// A title or note is too long.
-    #[error("{what} has {bytes} bytes; at most {max} are allowed")]
+    #[error("{field} has {bytes} bytes; at most {limit} are allowed")]
     TooLong {
         /// Name of the text: the title, or the note.
-        what: Cow<'static, str>,
+        field: Cow<'static, str>,
         /// Length of the text in bytes.
         bytes: usize,
         /// Maximum length in bytes.
-        max: usize,
+        limit: usize,
     },
 }
 
@@ -205,11 +205,11 @@ impl Tasks {
     }
 }
 
-/// Checks that a text is not blank and has at most `max` bytes.
-fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), TaskError> {
+/// Checks that a text is not blank and has at most `limit` bytes.
+fn check_text(field: &'static str, text: &str, limit: usize) -> Result<(), TaskError> {
     match text.len() {
-        _ if text.trim().is_empty() => Err(TaskError::Empty { what: what.into() }),
-        bytes if bytes > max => Err(TaskError::TooLong { what: what.into(), bytes, max }),
+        _ if text.trim().is_empty() => Err(TaskError::Empty { field: field.into() }),
+        bytes if bytes > limit => Err(TaskError::TooLong { field: field.into(), bytes, limit }),
         _ => Ok(()),
     }
 }

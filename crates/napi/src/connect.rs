@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use holdpoint_common::Config;
 use holdpoint_common::api::{API_VERSION, DaemonStatus};
+use holdpoint_common::{Config, SessionError};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method};
 use napi::Env;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::convert::{self, read_argument};
 use crate::engine;
-use crate::failure::{Failure, NO_DAEMON_HINT};
+use crate::failure::Failure;
 use crate::sessions::Sessions;
 
 /// Maximum bytes of a daemon's status.
@@ -92,8 +92,7 @@ async fn find(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
         }
     }
     let why = nobody.map(|error| error.to_string()).unwrap_or_default();
-    Err(Failure::new("unreachable", format!("the daemon can't be reached: {why}"))
-        .hint(NO_DAEMON_HINT))
+    Err(SessionError::Unreachable { message: why }.into())
 }
 
 async fn status(socket: &Path) -> Result<DaemonStatus, HttpError> {

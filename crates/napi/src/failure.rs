@@ -78,18 +78,11 @@ impl Failure {
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         let hint = match &error {
-            SessionError::ModelSetup { hint, .. } => Some(hint.clone()),
-            SessionError::Other { hint, .. } => hint.clone(),
-            SessionError::Request(error) => error.hint().map(str::to_owned),
-            SessionError::UnknownEvent { .. } => {
-                Some("leave out `after` to begin with the first event".to_owned())
-            }
-            SessionError::TooManySessions { .. } => {
-                Some("close one, or raise limits.max_sessions".to_owned())
-            }
-            SessionError::Unreachable { .. } => Some(NO_DAEMON_HINT.to_owned()),
-            _ => None,
+            SessionError::TooManySessions { .. } => Some("close one, or raise limits.max_sessions"),
+            SessionError::Unreachable { .. } => Some(NO_DAEMON_HINT),
+            error => error.hint(),
         };
+        let hint = hint.map(str::to_owned);
         Self { error, hint }
     }
 }

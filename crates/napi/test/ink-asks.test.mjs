@@ -156,7 +156,8 @@ everywhere('asks on a screen', (getSessions, { remote }) => {
   const UNSENT = new RegExp(`^Answered from Node\\.js \\(pid ${process.pid}\\); your words were not sent$`, 'm')
 
   test('m_a10_text_for_an_ask_answered_elsewhere_is_dropped_and_a_line_reports_who', async () => {
-    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition, { script: WORDS })
+    const { sessions, id, screen, seen, isAttached } = await shownPart(getSessions, InputTransition, { script: WORDS })
+    await isAttached
     await screen.shows(/What\?/)
     screen.guard()
     await screen.press('m', 'a', 'n')
@@ -179,7 +180,8 @@ everywhere('asks on a screen', (getSessions, { remote }) => {
   })
 
   test('m_a10_text_for_an_ask_answered_elsewhere_does_not_answer_the_next_ask', async () => {
-    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition, { script: `${WORDS}\n---\n${CONFIRM}` })
+    const { sessions, id, screen, seen, isAttached } = await shownPart(getSessions, InputTransition, { script: `${WORDS}\n---\n${CONFIRM}` })
+    await isAttached
     await screen.shows(/What\?/)
     screen.guard()
     await screen.press('m', 'a', 'n')
@@ -198,7 +200,8 @@ everywhere('asks on a screen', (getSessions, { remote }) => {
   })
 
   test('m_a10_a_line_reports_why_an_ask_closed_unless_this_user_interrupted', async () => {
-    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition)
+    const { sessions, id, screen, seen, isAttached } = await shownPart(getSessions, InputTransition)
+    await isAttached
     for (const [turn, [isOurs, words, line]] of [
       [false, [], /^Ask closed: the turn was interrupted$/m],
       [false, ['x'], /^Ask closed: the turn was interrupted; your words were not sent$/m],
@@ -219,7 +222,8 @@ everywhere('asks on a screen', (getSessions, { remote }) => {
   })
 
   test('m_a10_keys_for_an_ask_answered_elsewhere_are_swallowed', async () => {
-    const { sessions, id, screen, seen } = await shownPart(getSessions, InputTransition, { script: CONFIRM })
+    const { sessions, id, screen, seen, isAttached } = await shownPart(getSessions, InputTransition, { script: CONFIRM })
+    await isAttached
     await screen.shows(/\[Y\]/)
     await sessions.sessionPauseConfirm(id, false)
     await seen.event('turnFinished')

@@ -105,6 +105,11 @@ import { SessionsProvider, useRustSessionState, type SessionState } from 'holdpo
 import type { Event, HoldpointError, PauseState, Sessions, Snapshot } from 'holdpoint'
 export const seen = (event: Event): string => event.body.type === 'text' ? event.body.text : ''
 export const codeOf = (error: HoldpointError): string => error.code
+export const winner = (error: HoldpointError): string | undefined =>
+  error.code === 'alreadyAnswered' && error.details?.by.type === 'client' ? error.details.by.name : undefined
+export const twins = (error: HoldpointError): number => error.code === 'ambiguous' ? error.details?.ids.length ?? 0 : 0
+// @ts-expect-error An error of this code has no such field.
+export const wrong = (error: HoldpointError): unknown => error.code === 'queueFull' && error.details?.ids
 export const asked = (sessions: Sessions, id: string): PauseState | null => sessions.sessionGetPauseState(id)
 export const shown = (id: string): SessionState['pauseInfo'] => useRustSessionState(id).pauseInfo
 export const provider: typeof SessionsProvider = SessionsProvider

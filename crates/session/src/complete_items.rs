@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, HeadAndTail};
+use holdpoint_common::{Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind};
 
 /// The items that were open where a client left. Fed with the client's events, in the order of
 /// their numbers.

@@ -140,9 +140,9 @@ impl SessionHandle {
     /// Answers the ask with this id.
     ///
     /// # Errors
-    /// [`Refused::Answer`](holdpoint_common::Refused::Answer) says why the answer had no effect: the ask was already answered
-    /// (and by which client), is closed, was never raised or is of another kind, or the answer is
-    /// incomplete.
+    /// [`Refused::Answer`](holdpoint_common::Refused::Answer) says why the answer had no effect: the
+    /// ask was already answered (and by which client), is closed, was never raised or is of another
+    /// kind, or the answer is incomplete.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         self.act(AnswerRequest { ask: ask.clone(), answer }).await
     }
@@ -216,8 +216,8 @@ impl SessionHandle {
     /// model is found with the supplies of this handle's client.
     ///
     /// # Errors
-    /// [`SessionError::ModelSetup`] if there is no such model, or no key for it; [`SessionError`] if the
-    /// session is closed.
+    /// [`SessionError::ModelSetup`] if there is no such model, or no key for it; [`SessionError`] if
+    /// the session is closed.
     pub async fn change_model(&self, model: impl Into<String>) -> Result<(), SessionError> {
         self.act(ChangeModelRequest { model: model.into(), supplies: None }).await
     }

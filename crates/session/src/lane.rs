@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::MAX_OUTPUT_DELTA;
-use holdpoint_common::{AskRequest, CallId, Delta, HeadAndTail, TurnId};
-use holdpoint_tools::{Answering, Sink, Toolbox};
+use holdpoint_common::{AskRequest, CallId, Delta, HeadAndTail};
+use holdpoint_tools::{Sink, ToolAsk, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Conversation, Gate, Report};
@@ -25,17 +25,9 @@ pub(crate) enum LaneMessage {
     Gate(Gate, oneshot::Sender<GateAnswer>),
     /// The toolbox, handed back by the runner at its end.
     Tools(Toolbox),
-    /// An ask of a tool. It reaches the actor by message, and the actor puts it here, so that it is
-    /// raised after everything that its call has sent before.
+    /// An ask of a tool. It reaches the actor as a message, and the actor puts it at the end of the
+    /// lane: it is raised after everything that its call has sent before.
     Ask(ToolAsk),
-}
-
-/// An ask of a tool, and the end by which it is answered.
-pub(crate) struct ToolAsk {
-    pub(crate) turn: TurnId,
-    pub(crate) call: CallId,
-    pub(crate) request: AskRequest,
-    pub(crate) answering: Answering,
 }
 
 /// Identifies a runner that waits at a gate.

@@ -89,8 +89,8 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError::NotLive`] if the session is only saved, [`Refused::Closed`] if it is closed,
-    /// and [`SessionError::UnknownSession`] if there is no such session. For a daemon's session, the first
-    /// operation on the handle reports the first two.
+    /// and [`SessionError::UnknownSession`] if there is no such session. For a daemon's session, the
+    /// first operation on the handle reports the first two.
     ///
     /// [`Refused::Closed`]: holdpoint_common::Refused::Closed
     pub async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {

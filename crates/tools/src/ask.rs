@@ -19,17 +19,8 @@ use holdpoint_common::{
 #[rtype(result = "()")]
 #[non_exhaustive]
 pub enum ToolRequest {
-    /// A tool asks the user and blocks until `answering` is used or dropped.
-    Ask {
-        /// The turn that the call belongs to.
-        turn: TurnId,
-        /// The call that asks the user.
-        call: CallId,
-        /// The pause or the question.
-        request: AskRequest,
-        /// The answering end. If it is dropped without an answer, the tool reads *Interrupted*.
-        answering: Answering,
-    },
+    /// A tool asks the user and blocks until the ask is answered or dropped.
+    Ask(ToolAsk),
     /// A tool reads or changes the session's tasks and notes, and blocks until `answering` is used
     /// or dropped.
     Tasks {
@@ -59,6 +50,19 @@ pub enum ToolRequest {
         /// How the job ended.
         end: JobEnd,
     },
+}
+
+/// A tool's request to the user.
+#[derive(Debug)]
+pub struct ToolAsk {
+    /// The turn that the call belongs to.
+    pub turn: TurnId,
+    /// The call that asks the user.
+    pub call: CallId,
+    /// The pause or the question.
+    pub request: AskRequest,
+    /// The answering end. If it is dropped without an answer, the tool reads *Interrupted*.
+    pub answering: Answering,
 }
 
 /// The sending half of the channel that a tool waits on. Only the session's actor holds it.
@@ -174,7 +178,7 @@ impl Asker {
     }
 
     fn ask_message(&self, request: AskRequest, answering: Answering) -> ToolRequest {
-        ToolRequest::Ask { turn: self.turn, call: self.call, request, answering }
+        ToolRequest::Ask(ToolAsk { turn: self.turn, call: self.call, request, answering })
     }
 
     /// `None` if the turn was cut or the session closed.

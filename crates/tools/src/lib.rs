@@ -26,8 +26,8 @@
 //!     type Result = ();
 //!
 //!     fn handle(&mut self, request: ToolRequest, _: &mut Context<Self>) {
-//!         if let ToolRequest::Ask { answering, .. } = request {
-//!             answering.answer(AskReply::Pause(PauseResponse::Approved));
+//!         if let ToolRequest::Ask(ask) = request {
+//!             ask.answering.answer(AskReply::Pause(PauseResponse::Approved));
 //!         }
 //!     }
 //! }
@@ -100,7 +100,9 @@ pub use workspace::Workspace;
 pub use policy::{Judgement, Part, Policy};
 
 // Asking.
-pub use ask::{Answering, AskReply, Asker, Subject, SubjectGuard, TasksReply, ToolRequest};
+pub use ask::{
+    Answering, AskReply, Asker, Subject, SubjectGuard, TasksReply, ToolAsk, ToolRequest,
+};
 
 // Processes.
 pub use background::{BackgroundJobs, JobOutput, JobState, MAX_JOBS};

@@ -25,10 +25,6 @@ impl ApiError {
         RequestError::Failed { message: message.to_string() }.into()
     }
 
-    pub(super) fn hint(self, hint: impl fmt::Display) -> Self {
-        Self { hint: Some(hint.to_string()), ..self }
-    }
-
     /// The response, after which the connection is closed.
     pub(super) fn closing_response(&self) -> HttpResponse {
         let mut response = self.error_response();
@@ -45,14 +41,7 @@ impl ApiError {
 impl<E: Into<SessionError>> From<E> for ApiError {
     fn from(error: E) -> Self {
         let error = error.into();
-        let hint = match &error {
-            SessionError::ModelSetup { hint, .. } => Some(hint.clone()),
-            SessionError::UnknownEvent { .. } => {
-                Some("leave out `after` to begin with the first event".to_owned())
-            }
-            SessionError::Request(error) => error.hint().map(str::to_owned),
-            _ => None,
-        };
+        let hint = error.hint().map(str::to_owned);
         Self { error, hint }
     }
 }
@@ -114,7 +103,11 @@ fn status_of_refusal(refused: &Refused) -> StatusCode {
         | Refused::EmptyGoal
         | Refused::Task(_)
         | Refused::Name(_)
-        | Refused::Answer(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        | Refused::Answer(
+            AnswerError::KindMismatch { .. }
+            | AnswerError::Incomplete { .. }
+            | AnswerError::NothingShown,
+        ) => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 

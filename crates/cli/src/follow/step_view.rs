@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold,
-    HoldCause, ItemId, ItemKind, HeadAndTail, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
+    Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, HeadAndTail,
+    Hold, HoldCause, ItemId, ItemKind, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::prose;
 

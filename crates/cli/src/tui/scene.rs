@@ -7,9 +7,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
     Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
-    Event, Fact, Gaps, Hold, HoldCause, ItemId, HeadAndTail, Outcome, PauseKind, PauseRequest, PolicyMode,
-    PolicyRules, PromptId, ScreenSettings, SessionSettings, SessionStatus, SessionSummary,
-    Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    Event, Fact, Gaps, HeadAndTail, Hold, HoldCause, ItemId, Outcome, PauseKind, PauseRequest,
+    PolicyMode, PolicyRules, PromptId, ScreenSettings, SessionSettings, SessionStatus,
+    SessionSummary, Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use holdpoint_session::model::DefaultModel;
 use ratatui::Terminal;

@@ -5,7 +5,8 @@ mod entry;
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AssistantMessage, BlockKind, Body, Delta, Event, Fact, ItemId, ItemKind, HeadAndTail, Part, ToolResult,
+    AssistantMessage, BlockKind, Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Part,
+    ToolResult,
 };
 use holdpoint_tools::shown::prose;
 
@@ -199,7 +200,8 @@ impl Transcript {
                     self.items.remove(&block.item);
                 }
                 Part::Call(call) => {
-                    let (asks, output, state) = (Vec::new(), HeadAndTail::default(), ToolState::Waits);
+                    let (asks, output, state) =
+                        (Vec::new(), HeadAndTail::default(), ToolState::Waits);
                     let tool = Tool { call: call.clone(), asks, output, state };
                     self.push_item(call.id.item(), Kind::Tool(Box::new(tool)));
                 }

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::API_VERSION;
 use crate::error::SessionError;
 
-/// The body of an error response.
+/// The body of an error response. A client that knows the error has the same value as the daemon.
+/// It uses the message and the hint only for errors that it does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorBody {
@@ -41,7 +41,7 @@ impl From<ErrorBody> for SessionError {
     }
 }
 
-/// The reason why a daemon refused an HTTP request, before or beside its operation.
+/// An error of the HTTP request itself, not of the operation that it requests.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", content = "details", rename_all = "camelCase")]
 pub enum RequestError {
@@ -79,8 +79,10 @@ pub enum RequestError {
         limit: usize,
     },
     /// The client uses another version of the API.
-    #[error("this daemon speaks version {API_VERSION} of the API, not {requested}")]
+    #[error("this daemon speaks version {supported} of the API, not {requested}")]
     OtherVersion {
+        /// Version of the daemon.
+        supported: u32,
         /// Version that the client requested.
         requested: String,
     },

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
     AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta, EndedProcesses,
-    Event, Fact, FileMark, Gap, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause, HoldState,
-    ItemId, ItemKind, Job, JobEnd, HeadAndTail, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
+    Event, Fact, FileMark, Gap, HeadAndTail, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause,
+    HoldState, ItemId, ItemKind, Job, JobEnd, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
     PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
     QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt,
     RestoreCause, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings, SessionSettings,

@@ -46,7 +46,8 @@ impl Sessions {
     /// Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
     /// and resolves to its id. A saved session is opened, even if another client closed it.
     ///
-    /// Rejects with `unknownSession`, or with `ambiguous` if several sessions match (`error.details.ids`).
+    /// Rejects with `unknownSession`, or with `ambiguous` if several sessions match
+    /// (`error.details.ids`).
     #[napi(catch_unwind, ts_return_type = "Promise<SessionId>")]
     pub fn session_find<'env>(
         &self,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use holdpoint_common::{AsksMode, Config, PolicyMode, PolicyRules, Rule};
+use holdpoint_common::{AsksMode, Config, PolicyMode, PolicyRules, Rule, SessionError};
 use holdpoint_session::OpenSession;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
@@ -96,7 +96,10 @@ fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
         options;
     let cwd = match cwd {
         Some(cwd) => cwd.into(),
-        None => std::env::current_dir().map_err(|error| Failure::new("workspace", error))?,
+        None => std::env::current_dir().map_err(|error| SessionError::Workspace {
+            path: ".".to_owned(),
+            message: error.to_string(),
+        })?,
     };
     let mut open = OpenSession { name, model, ..OpenSession::in_folder(cwd).configured(config) };
     open.policy = policy.unwrap_or(open.policy);

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use actix::prelude::*;
 use holdpoint_common::{AskId, CallId};
-use holdpoint_tools::{Answering, AskReply, TasksReply, ToolRequest};
-
+use holdpoint_tools::{Answering, AskReply, TasksReply, ToolAsk, ToolRequest};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::SessionActor;
-use crate::lane::{LaneMessage, ToolAsk};
+use crate::lane::LaneMessage;
 use crate::state::{JobEnded, JobStarted, RaiseAsk};
 
 /// The requests of tools that wait for a reply.
@@ -38,9 +37,7 @@ impl Handler<ToolRequest> for SessionActor {
 
     fn handle(&mut self, request: ToolRequest, ctx: &mut Self::Context) {
         match request {
-            ToolRequest::Ask { turn, call, request, answering } => {
-                self.queue_ask(ToolAsk { turn, call, request, answering }, ctx);
-            }
+            ToolRequest::Ask(ask) => self.queue_ask(ask, ctx),
             ToolRequest::Tasks { turn, call, request, answering } => {
                 self.handle_task_request(turn, call, request, answering, ctx);
             }
@@ -66,8 +63,8 @@ impl SessionActor {
         let Some(lane) = self.runner.as_ref().and_then(|runner| runner.lane_for(ask.turn)) else {
             return;
         };
-        if let Err(TrySendError::Full(ask)) = lane.try_send(LaneMessage::Ask(ask)) {
-            ctx.spawn(async move { drop(lane.send(ask).await) }.into_actor(self));
+        if let Err(TrySendError::Full(message)) = lane.try_send(LaneMessage::Ask(ask)) {
+            ctx.spawn(async move { drop(lane.send(message).await) }.into_actor(self));
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, HeadAndTail, Limits};
+use holdpoint_common::{Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Limits};
 
 /// The newest events of one session.
 ///

@@ -247,7 +247,8 @@ impl Measure<'_> {
                 }
                 match whole {
                     Message::Tool(result) => {
-                        let (output, short) = (HeadAndTail::default(), shortened(&result.to_text(), most));
+                        let (output, short) =
+                            (HeadAndTail::default(), shortened(&result.to_text(), most));
                         *message =
                             Message::Tool(ToolResult { output, result: short, ..result.clone() });
                     }

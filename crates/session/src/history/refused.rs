@@ -3,7 +3,7 @@
 //! are left out last, and only if none of these helps.
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, ItemId, HeadAndTail, Omitted, ToolCall, ToolResult,
+    AssistantMessage, Block, BlockKind, HeadAndTail, ItemId, Omitted, ToolCall, ToolResult,
 };
 
 use crate::model::Message;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, HeadAndTail, Outcome, Receipt,
+    Answer, Ask, Body, CutCause, Delta, Event, Fact, HeadAndTail, Hold, ItemId, Outcome, Receipt,
     SessionError, TurnId, Usage,
 };
 

@@ -1,5 +1,7 @@
 //! Asks against the real actor: raised by real tool threads, answered by real clients.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact,
@@ -414,6 +416,46 @@ async fn an_ask_follows_the_output_of_its_call() {
         events.answer(Answer::Resume).await.unwrap();
         events.turn_finished().await;
     }
+}
+
+/// Calls that run in parallel fill the lane, so that an ask has to wait for room in it.
+#[tokio::test]
+async fn asks_follow_the_output_of_their_call_while_other_calls_fill_the_lane() {
+    const ASKS: usize = 50;
+    let harness = Harness::start();
+    let asking = AtomicBool::new(true);
+    harness.probe.does(move |arguments, context| {
+        if arguments["asks"] == true {
+            for n in 0..ASKS {
+                context.output(&format!("line {n}\n"));
+                context.pause(PauseKind::Continue, format!("ask {n}"), None);
+            }
+            asking.store(false, Ordering::Relaxed);
+        }
+        while asking.load(Ordering::Relaxed) {
+            context.output("flood\n");
+        }
+        Ok(ToolOutcome::default())
+    });
+    let flood = || json!({"asks": false});
+    let answer = reply().call("probe", json!({"asks": true})).call("probe", flood());
+    harness.model.then(answer.call("probe", flood()).call("probe", flood())).then(reply());
+    let session = harness.sessions().open(harness.session().asks(AsksMode::Approve)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let mut raised = 0;
+    let mut lines = 0;
+    for event in events.events() {
+        if let Some(Delta::Output { text, .. }) = event.delta() {
+            lines += text.matches("line ").count();
+        }
+        if let Some(Fact::AskRaised { .. }) = event.fact() {
+            raised += 1;
+            assert_eq!(lines, raised, "an ask overtook the output before it");
+        }
+    }
+    assert_eq!(raised, ASKS);
 }
 
 /// On disk, where a save takes time, all calls that one answer approves wait together.

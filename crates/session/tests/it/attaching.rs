@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdpoint_common::{Body, Delta, Event, Fact, ItemKind, HeadAndTail, Limits, Outcome, SessionStatus};
+use holdpoint_common::{
+    Body, Delta, Event, Fact, HeadAndTail, ItemKind, Limits, Outcome, SessionStatus,
+};
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::ToolOutcome;

@@ -83,7 +83,7 @@ async fn m_b2_bad_prompts_are_refused_and_change_nothing() {
         SessionError::Refused(Refused::EmptyPrompt)
     );
     let long = session.prompt("12345678901").await.unwrap_err();
-    assert_eq!(long, SessionError::Refused(Refused::PromptTooLong { bytes: 11, most: 10 }));
+    assert_eq!(long, SessionError::Refused(Refused::PromptTooLong { bytes: 11, limit: 10 }));
     assert_eq!(session.snapshot().status, SessionStatus::Idle);
 }
 

@@ -8,7 +8,7 @@ use actix::prelude::*;
 use actix::{Addr, WeakRecipient};
 use holdpoint_common::{AskRequest, Tasks};
 
-use crate::ask::{Answering, AskReply, ToolRequest};
+use crate::ask::{Answering, AskReply, ToolAsk, ToolRequest};
 
 /// The substitute for a session, on its own thread.
 pub(super) struct Session {
@@ -117,7 +117,7 @@ impl Handler<ToolRequest> for Answerer {
 
     fn handle(&mut self, message: ToolRequest, _: &mut Context<Self>) {
         let (request, answering) = match message {
-            ToolRequest::Ask { request, answering, .. } => (request, answering),
+            ToolRequest::Ask(ToolAsk { request, answering, .. }) => (request, answering),
             ToolRequest::Tasks { request, answering, .. } => {
                 let decided = self.tasks.decide(request, None);
                 let decided =

@@ -101,7 +101,10 @@ fn version(request: &HttpRequest) -> Result<(), ApiError> {
     if theirs.trim().parse() == Ok(API_VERSION) {
         Ok(())
     } else {
-        Err(ApiError::from(RequestError::OtherVersion { requested: theirs.trim().to_owned() }))
+        Err(ApiError::from(RequestError::OtherVersion {
+            supported: API_VERSION,
+            requested: theirs.trim().to_owned(),
+        }))
     }
 }
 

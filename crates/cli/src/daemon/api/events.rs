@@ -176,9 +176,10 @@ fn query(text: &str) -> Result<EventsQuery, ApiError> {
             QueryPayloadError::Deserialize(why) => why.to_string(),
             error => error.to_string(),
         };
-        ApiError::malformed(format!("the query can't be read at `{part}`: {why}")).hint(
-            "the parameters are `after` and `limit`, whole numbers, and `snapshots`, true or false",
-        )
+        ApiError::malformed(format!(
+            "the query can't be read at `{part}`: {why}; the parameters are `after` and `limit`, whole \
+             numbers, and `snapshots`, true or false"
+        ))
     })
 }
 

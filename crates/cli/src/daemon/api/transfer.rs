@@ -12,8 +12,8 @@ use actix_web::web::Bytes;
 use actix_web::{Error, FromRequest, HttpRequest, HttpResponse, Responder, rt};
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
-use holdpoint_common::Snapshot;
 use holdpoint_common::api::RequestError;
+use holdpoint_common::{SessionError, Snapshot};
 use holdpoint_session::transfer::ImportError;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
@@ -109,6 +109,7 @@ pub(super) async fn import(
     let id = taken.await.map_err(ApiError::failed)?.map_err(|error| match error {
         ImportError::Line { .. } | ImportError::Io(_) => ApiError::malformed(error),
         ImportError::Session(error) => error.into(),
+        ImportError::Store(error) => SessionError::from(error).into(),
         error => ApiError::failed(error),
     })?;
     Ok(Reply(caller.sessions().look(id.as_str()).await?))

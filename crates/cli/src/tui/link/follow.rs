@@ -105,8 +105,8 @@ pub(super) async fn follow(
     }
 }
 
-/// Whether a close is among the events after this number, that of the attachment: a session that was
-/// closed earlier is open again.
+/// Whether a close is among the events after this number, that of the attachment: a session that
+/// was closed earlier is open again.
 fn has_close(batch: &[Arc<Event>], attached: u64) -> bool {
     let mut later = batch.iter().filter(|event| event.seq > attached);
     later.any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. })))

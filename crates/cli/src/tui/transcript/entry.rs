@@ -1,6 +1,6 @@
 //! The entries of a transcript.
 
-use holdpoint_common::{ItemId, HeadAndTail, ToolCall, ToolStatus};
+use holdpoint_common::{HeadAndTail, ItemId, ToolCall, ToolStatus};
 
 use crate::narrator::Remark;
 

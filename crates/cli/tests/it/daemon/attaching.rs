@@ -8,7 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{
-    CutCause, Delta, Event, Fact, ItemId, ItemKind, HeadAndTail, Outcome, Refused, SessionStatus, Snapshot,
+    CutCause, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Outcome, Refused, SessionStatus,
+    Snapshot,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{
@@ -60,7 +61,10 @@ impl ClientView {
             Fact::AssistantMessage(message) => {
                 for block in &message.blocks {
                     let folded = self.items.remove(&block.item);
-                    self.finish(folded, &HeadAndTail { head: block.text.clone(), ..HeadAndTail::default() });
+                    self.finish(
+                        folded,
+                        &HeadAndTail { head: block.text.clone(), ..HeadAndTail::default() },
+                    );
                 }
             }
             Fact::ToolFinished(result) => {

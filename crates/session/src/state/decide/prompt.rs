@@ -17,7 +17,7 @@ impl Decide for PromptRequest {
         if self.text.len() > limits.max_prompt_bytes {
             return Err(Refused::PromptTooLong {
                 bytes: self.text.len(),
-                most: limits.max_prompt_bytes,
+                limit: limits.max_prompt_bytes,
             });
         }
         let prompt = builder.state.next_prompt();

@@ -24,12 +24,12 @@ impl Decide for RunRequest {
             Phase::Idle => {}
         }
         let RunRequest { goal, tasks, limits, hold_at } = self.clone();
-        let most = builder.moment.limits.max_prompt_bytes;
+        let limit = builder.moment.limits.max_prompt_bytes;
         if goal.trim().is_empty() {
             return Err(Refused::EmptyGoal);
         }
-        if goal.len() > most {
-            return Err(Refused::PromptTooLong { bytes: goal.len(), most });
+        if goal.len() > limit {
+            return Err(Refused::PromptTooLong { bytes: goal.len(), limit });
         }
         let added = builder.state.tasks.decide(TaskRequest::Add { titles: tasks }, None)?;
         let settings = RunSettings { goal, limits, hold_at };

@@ -26,7 +26,9 @@ pub(super) fn refusal(refused: &Refused) -> String {
         Refused::Closed => "refused: closed".to_owned(),
         Refused::QueueFull { waiting } => format!("refused: queue full, {waiting} waiting"),
         Refused::EmptyPrompt => "refused: empty".to_owned(),
-        Refused::PromptTooLong { bytes, most } => format!("refused: {bytes} bytes, at most {most}"),
+        Refused::PromptTooLong { bytes, limit } => {
+            format!("refused: {bytes} bytes, at most {limit}")
+        }
         Refused::Answer(error) => match error {
             AnswerError::AlreadyAnswered { by, .. } => format!("refused: already answered {by}"),
             AnswerError::Closed { cause, .. } => format!("refused: ask closed, {cause}"),
