@@ -2,7 +2,9 @@
 //! result.
 
 use futures_util::{FutureExt, StreamExt};
-use holdpoint_common::{CallId, Outcome, ToolCall, ToolResult, ToolStatus};
+use holdpoint_common::{
+    CallId, EndedProcesses, Outcome, StoppedTool, ToolCall, ToolResult, ToolStatus,
+};
 use holdpoint_tools::{Tool, Toolbox};
 use tracing::Instrument;
 
@@ -10,6 +12,15 @@ use super::call::CallEnd;
 use super::order::Order;
 use super::{End, Runner};
 use crate::state::Report;
+
+/// A call whose result was reported.
+struct ReportedCall {
+    /// The message of the panic, if the tool panicked.
+    panicked: Option<String>,
+    tool: Option<Box<dyn Tool>>,
+    stopped: Option<StoppedTool>,
+    processes: EndedProcesses,
+}
 
 impl Runner {
     /// Runs the calls of an answer in parallel. `Some` if the turn ends with them.
@@ -29,20 +40,18 @@ impl Runner {
             };
             let in_order = tool.as_ref().is_ok_and(|tool| tool.is_in_order());
             let in_order_place = if in_order { in_order_places.next() } else { None };
-            running.push(self.run_call(call, tool, order, in_order_place).boxed());
+            running.push(self.run_and_report(call, tool, order, in_order_place).boxed());
         }
         let parallel = self.env.limits.parallel_tools.max(1);
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
         let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());
-        while let Some(CallEnd { result, tool, stopped, processes }) = running.next().await {
-            tracing::debug!(call = %result.call, status = ?result.status, "call ended");
-            if result.status == ToolStatus::Panicked {
-                panicked = Some(result.result.clone());
-            }
-            end.tools.extend(stopped);
-            end.processes.add(processes);
-            back.extend(tool);
-            self.report(Report::ToolFinished(result)).await;
+        // Nothing may be awaited in this loop: the other calls would not be polled meanwhile, and one
+        // that has been given room in the lane would keep it.
+        while let Some(call) = running.next().await {
+            panicked = call.panicked.or(panicked);
+            end.tools.extend(call.stopped);
+            end.processes.add(call.processes);
+            back.extend(call.tool);
         }
         drop(running);
         back.into_iter().for_each(|tool| toolbox.put_back(tool));
@@ -55,6 +64,22 @@ impl Runner {
             error: Some(error),
             ..End::default()
         })
+    }
+
+    /// Runs one call, and reports its result.
+    async fn run_and_report(
+        &self,
+        call: ToolCall,
+        tool: Result<Box<dyn Tool>, String>,
+        order: Order,
+        in_order_place: Option<Order>,
+    ) -> ReportedCall {
+        let CallEnd { result, tool, stopped, processes } =
+            self.run_call(call, tool, order, in_order_place).await;
+        tracing::debug!(call = %result.call, status = ?result.status, "call ended");
+        let panicked = (result.status == ToolStatus::Panicked).then(|| result.result.clone());
+        self.report(Report::ToolFinished(result)).await;
+        ReportedCall { panicked, tool, stopped, processes }
     }
 
     /// Runs one call, after the calls that have to be done before it.

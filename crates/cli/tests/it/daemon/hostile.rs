@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::Outcome;
+use holdpoint_common::api::API_VERSION;
 use serde_json::{Value, json};
 
 use super::client::Api;
@@ -361,7 +362,9 @@ fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
         ask("PROMPT", &format!("sessions/{session}/prompts"), "").error(405).code,
         "unknownMethod"
     );
-    for wrong in ["1", "3", "0", "-1", "one", "2.0", ""] {
+    let (older, newer) = ((API_VERSION - 1).to_string(), (API_VERSION + 1).to_string());
+    let fraction = format!("{API_VERSION}.0");
+    for wrong in [&*older, &newer, &fraction, "1", "0", "-1", "one", ""] {
         let version = format!("holdpoint-api: {wrong}\r\n");
         assert_eq!(
             ask("POST", &format!("sessions/{session}/hold"), &version).error(426).code,
@@ -371,7 +374,7 @@ fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
         ask("GET", "status", &version).ok();
         ask("GET", "sessions", &version).ok();
     }
-    ask("GET", "asks", "holdpoint-api: 2\r\n").ok();
+    ask("GET", "asks", &format!("holdpoint-api: {API_VERSION}\r\n")).ok();
     for (path, status) in
         [("sessions//prompts", 404), ("sessions/UPPER/prompts", 404), ("asks/1/answer", 400)]
     {
