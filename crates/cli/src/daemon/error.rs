@@ -9,10 +9,7 @@ use holdpoint_common::{AnswerError, Refused, SessionError};
 
 /// An error response.
 #[derive(Debug)]
-pub(super) struct ApiError {
-    error: SessionError,
-    hint: Option<String>,
-}
+pub(super) struct ApiError(SessionError);
 
 impl ApiError {
     /// The request can't be read. The message names the fault and its position.
@@ -34,27 +31,25 @@ impl ApiError {
 
     /// The stable name of the error.
     pub(super) fn code(&self) -> String {
-        self.error.code()
+        self.0.code()
     }
 }
 
 impl<E: Into<SessionError>> From<E> for ApiError {
     fn from(error: E) -> Self {
-        let error = error.into();
-        let hint = error.hint().map(str::to_owned);
-        Self { error, hint }
+        Self(error.into())
     }
 }
 
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
+        self.0.fmt(f)
     }
 }
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        match &self.error {
+        match &self.0 {
             SessionError::UnknownSession { .. } | SessionError::UnknownEvent { .. } => {
                 StatusCode::NOT_FOUND
             }
@@ -83,8 +78,7 @@ impl ResponseError for ApiError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        HttpResponse::build(self.status_code())
-            .json(ErrorBody::new(self.error.clone(), self.hint.clone()))
+        HttpResponse::build(self.status_code()).json(ErrorBody::from(self.0.clone()))
     }
 }
 

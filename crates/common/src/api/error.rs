@@ -21,12 +21,10 @@ pub struct ErrorBody {
     pub hint: Option<String>,
 }
 
-impl ErrorBody {
-    /// The body for an error, with a hint for the user of the API.
-    #[must_use]
-    pub fn new(error: impl Into<SessionError>, hint: Option<String>) -> Self {
-        let error = error.into();
-        Self { message: error.to_string(), error, hint }
+impl From<SessionError> for ErrorBody {
+    fn from(error: SessionError) -> Self {
+        let (message, hint) = (error.to_string(), error.hint().map(str::to_owned));
+        Self { error, message, hint }
     }
 }
 
