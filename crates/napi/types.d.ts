@@ -743,7 +743,11 @@ export type Body = Fact | Delta
 /**
  * An event that is logged.
  */
-export type Fact =
+export type Fact = SessionFact | PromptFact | TurnFact | ToolFact | JobFact | AskFact | RunFact | TaskFact
+/**
+ * Facts about the session as a whole: its life, its settings and its hold.
+ */
+export type SessionFact =
   | {
       type: 'sessionOpened'
       /**
@@ -810,6 +814,21 @@ export type Fact =
       by: Who
     }
   | {
+      type: 'holdChanged'
+      /**
+       * New state of the hold.
+       */
+      hold: Hold
+    }
+/**
+ * The reason why a session had no actor before it was restored.
+ */
+export type RestoreCause = 'restart' | 'panic' | 'unloaded'
+/**
+ * Facts about the prompts of the user.
+ */
+export type PromptFact =
+  | {
       type: 'promptAccepted'
       /**
        * Id of the prompt.
@@ -846,6 +865,257 @@ export type Fact =
        */
       iteration: number
     }
+/**
+ * Facts about a turn and its steps.
+ */
+export type TurnFact =
+  | {
+      type: 'turnStarted'
+      /**
+       * Id of the turn.
+       */
+      turn: TurnId
+      /**
+       * Prompt that the turn works on.
+       */
+      prompt: PromptId
+    }
+  | {
+      type: 'stepStarted'
+    }
+  | (AssistantMessage & {
+      type: 'assistantMessage'
+    })
+  | {
+      type: 'stepFinished'
+      /**
+       * Usage of the step.
+       */
+      usage: Usage
+      /**
+       * Fill level of the model's context; absent if it is not known.
+       */
+      context?: ContextFill | null
+      /**
+       * Whether the provider refused the request, and nothing that could be left out helped.
+       * Later requests leave out the user's words since the last answer.
+       */
+      refused?: boolean
+      /**
+       * Part that is left out when the conversation is sent again, because the provider
+       * refused the request.
+       */
+      omitted?: Omission | null
+    }
+  | {
+      type: 'projectCut'
+      /**
+       * Description of the missing part and the reason, on one line.
+       */
+      reason: string
+    }
+  | (HistoryCut & {
+      type: 'historyCut'
+    })
+  | {
+      type: 'turnCut'
+      /**
+       * Reason for the cut.
+       */
+      cause: CutCause
+    }
+  | {
+      type: 'turnFinished'
+      /**
+       * Outcome of the turn.
+       */
+      outcome: Outcome
+      /**
+       * Description of the error, if there was one.
+       */
+      error?: string | null
+      /**
+       * Reason for the cut; absent if the turn was not cut.
+       */
+      cause?: CutCause | null
+      /**
+       * What the cut found and ended; absent if the turn was not cut.
+       */
+      receipt?: Receipt | null
+      /**
+       * Usage of the whole turn.
+       */
+      usage: Usage
+    }
+/**
+ * Id of an item within its session: a block of text or thought, or the output of a tool call.
+ */
+export type ItemId = number
+/**
+ * The kind of a block.
+ */
+export type BlockKind = 'text' | 'thought'
+/**
+ * The part of a refused conversation that is left out when it is sent again.
+ */
+export type Omitted = 'calls' | 'thoughts' | 'results' | 'history'
+/**
+ * A limit of the conversation that is sent to a model.
+ */
+export type HistoryLimit = 'lines' | 'tokens' | 'window'
+/**
+ * The way a tool call stopped.
+ */
+export type StopHow = 'returned' | 'left' | 'lost'
+/**
+ * Facts about tool calls.
+ */
+export type ToolFact =
+  | {
+      type: 'toolStarted'
+      /**
+       * Id of the call.
+       */
+      call: CallId
+    }
+  | (ToolResult & {
+      type: 'toolFinished'
+    })
+/**
+ * The way a tool call ended.
+ */
+export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
+/**
+ * Facts about background jobs.
+ */
+export type JobFact =
+  | {
+      type: 'jobStarted'
+      /**
+       * Id, turn and command of the job.
+       */
+      job: Job
+    }
+  | {
+      type: 'jobEnded'
+      /**
+       * Tool call that started the job.
+       */
+      job: CallId
+      /**
+       * Reason why the job ended.
+       */
+      end: JobEnd
+    }
+/**
+ * The reason why a background job ended.
+ */
+export type JobEnd =
+  | {
+      type: 'exited'
+      /**
+       * Exit code of the command.
+       */
+      code: number
+    }
+  | {
+      type: 'signalled'
+      /**
+       * Number of the signal.
+       */
+      signal: number
+    }
+  | {
+      type: 'stopped'
+    }
+  | {
+      type: 'timedOut'
+    }
+  | {
+      type: 'interrupted'
+    }
+  | {
+      type: 'sessionClosed'
+    }
+  | {
+      type: 'shutdown'
+    }
+  | {
+      type: 'lost'
+    }
+/**
+ * Facts about asks.
+ */
+export type AskFact =
+  | {
+      type: 'askRaised'
+      /**
+       * The ask, with everything that a client needs to show it.
+       */
+      ask: Ask
+    }
+  | {
+      type: 'askAnswered'
+      /**
+       * Id of the ask.
+       */
+      ask: AskId
+      /**
+       * The answer to the ask.
+       */
+      answer: Answer
+      /**
+       * Client or setting that answered.
+       */
+      by: AnsweredBy
+    }
+  | {
+      type: 'askClosed'
+      /**
+       * Id of the ask.
+       */
+      ask: AskId
+      /**
+       * Reason why the ask closed.
+       */
+      cause: AskCloseCause
+    }
+/**
+ * A client's answer to an ask.
+ */
+export type Answer =
+  | {
+      type: 'resume'
+    }
+  | {
+      type: 'approve'
+      /**
+       * Also approve later calls with the same key, for the life of the session.
+       * Default: `false`.
+       */
+      always?: boolean
+    }
+  | {
+      type: 'deny'
+      /**
+       * Reason for the model, which reads it in the same step.
+       */
+      reason?: string | null
+    }
+  | {
+      type: 'reply'
+      /**
+       * One reply per question. The reply to a skipped question has the answer `null`.
+       */
+      answers: QuestionReply[]
+    }
+  | {
+      type: 'cancel'
+    }
+/**
+ * Facts about a run and its iterations.
+ */
+export type RunFact =
   | {
       type: 'runStarted'
       /**
@@ -903,6 +1173,17 @@ export type Fact =
       by?: Who | null
     }
   | {
+      type: 'filesChanged'
+      /**
+       * Paths of the files, relative to the workspace.
+       */
+      paths: string[]
+    }
+/**
+ * Facts about the tasks and notes of a run.
+ */
+export type TaskFact =
+  | {
       type: 'taskAdded'
       /**
        * Id of the task.
@@ -931,255 +1212,6 @@ export type Fact =
        */
       note: Note
     }
-  | {
-      type: 'turnStarted'
-      /**
-       * Id of the turn.
-       */
-      turn: TurnId
-      /**
-       * Prompt that the turn works on.
-       */
-      prompt: PromptId
-    }
-  | {
-      type: 'stepStarted'
-    }
-  | (AssistantMessage & {
-      type: 'assistantMessage'
-    })
-  | {
-      type: 'toolStarted'
-      /**
-       * Id of the call.
-       */
-      call: CallId
-    }
-  | (ToolResult & {
-      type: 'toolFinished'
-    })
-  | {
-      type: 'projectCut'
-      /**
-       * Description of the missing part and the reason, on one line.
-       */
-      reason: string
-    }
-  | (HistoryCut & {
-      type: 'historyCut'
-    })
-  | {
-      type: 'filesChanged'
-      /**
-       * Paths of the files, relative to the workspace.
-       */
-      paths: string[]
-    }
-  | {
-      type: 'jobStarted'
-      /**
-       * Id, turn and command of the job.
-       */
-      job: Job
-    }
-  | {
-      type: 'jobEnded'
-      /**
-       * Tool call that started the job.
-       */
-      job: CallId
-      /**
-       * Reason why the job ended.
-       */
-      end: JobEnd
-    }
-  | {
-      type: 'stepFinished'
-      /**
-       * Usage of the step.
-       */
-      usage: Usage
-      /**
-       * Fill level of the model's context; absent if it is not known.
-       */
-      context?: ContextFill | null
-      /**
-       * Whether the provider refused the request, and nothing that could be left out helped.
-       * Later requests leave out the user's words since the last answer.
-       */
-      refused?: boolean
-      /**
-       * Part that is left out when the conversation is sent again, because the provider
-       * refused the request.
-       */
-      omitted?: Omission | null
-    }
-  | {
-      type: 'askRaised'
-      /**
-       * The ask, with everything that a client needs to show it.
-       */
-      ask: Ask
-    }
-  | {
-      type: 'askAnswered'
-      /**
-       * Id of the ask.
-       */
-      ask: AskId
-      /**
-       * The answer to the ask.
-       */
-      answer: Answer
-      /**
-       * Client or setting that answered.
-       */
-      by: AnsweredBy
-    }
-  | {
-      type: 'askClosed'
-      /**
-       * Id of the ask.
-       */
-      ask: AskId
-      /**
-       * Reason why the ask closed.
-       */
-      cause: AskCloseCause
-    }
-  | {
-      type: 'holdChanged'
-      /**
-       * New state of the hold.
-       */
-      hold: Hold
-    }
-  | {
-      type: 'turnCut'
-      /**
-       * Reason for the cut.
-       */
-      cause: CutCause
-    }
-  | {
-      type: 'turnFinished'
-      /**
-       * Outcome of the turn.
-       */
-      outcome: Outcome
-      /**
-       * Description of the error, if there was one.
-       */
-      error?: string | null
-      /**
-       * Reason for the cut; absent if the turn was not cut.
-       */
-      cause?: CutCause | null
-      /**
-       * What the cut found and ended; absent if the turn was not cut.
-       */
-      receipt?: Receipt | null
-      /**
-       * Usage of the whole turn.
-       */
-      usage: Usage
-    }
-/**
- * The reason why a session had no actor before it was restored.
- */
-export type RestoreCause = 'restart' | 'panic' | 'unloaded'
-/**
- * Id of an item within its session: a block of text or thought, or the output of a tool call.
- */
-export type ItemId = number
-/**
- * The kind of a block.
- */
-export type BlockKind = 'text' | 'thought'
-/**
- * The way a tool call ended.
- */
-export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
-/**
- * A limit of the conversation that is sent to a model.
- */
-export type HistoryLimit = 'lines' | 'tokens' | 'window'
-/**
- * The reason why a background job ended.
- */
-export type JobEnd =
-  | {
-      type: 'exited'
-      /**
-       * Exit code of the command.
-       */
-      code: number
-    }
-  | {
-      type: 'signalled'
-      /**
-       * Number of the signal.
-       */
-      signal: number
-    }
-  | {
-      type: 'stopped'
-    }
-  | {
-      type: 'timedOut'
-    }
-  | {
-      type: 'interrupted'
-    }
-  | {
-      type: 'sessionClosed'
-    }
-  | {
-      type: 'shutdown'
-    }
-  | {
-      type: 'lost'
-    }
-/**
- * The part of a refused conversation that is left out when it is sent again.
- */
-export type Omitted = 'calls' | 'thoughts' | 'results' | 'history'
-/**
- * A client's answer to an ask.
- */
-export type Answer =
-  | {
-      type: 'resume'
-    }
-  | {
-      type: 'approve'
-      /**
-       * Also approve later calls with the same key, for the life of the session.
-       * Default: `false`.
-       */
-      always?: boolean
-    }
-  | {
-      type: 'deny'
-      /**
-       * Reason for the model, which reads it in the same step.
-       */
-      reason?: string | null
-    }
-  | {
-      type: 'reply'
-      /**
-       * One reply per question. The reply to a skipped question has the answer `null`.
-       */
-      answers: QuestionReply[]
-    }
-  | {
-      type: 'cancel'
-    }
-/**
- * The way a tool call stopped.
- */
-export type StopHow = 'returned' | 'left' | 'lost'
 /**
  * An event that is not logged.
  */
@@ -2274,6 +2306,112 @@ export interface ToolCall {
   signature?: string | null
 }
 /**
+ * A part that is left out, with the reason.
+ */
+export interface Omission {
+  /**
+   * The part that is left out.
+   */
+  what: Omitted
+  /**
+   * Provider's refusal of the conversation that contained the part.
+   */
+  reason: string
+}
+/**
+ * The parts that were left out of a model request, and the size of the rest.
+ */
+export interface HistoryCut {
+  /**
+   * Number of messages that were left out.
+   */
+  messages: number
+  /**
+   * Number of tool results that were shortened.
+   */
+  results: number
+  /**
+   * Number of tokens that were sent, by Holdpoint's estimate.
+   */
+  tokens: number
+  /**
+   * Maximum number of tokens of a request.
+   */
+  limit: number
+  /**
+   * Number of lines that were sent.
+   */
+  lines: number
+  /**
+   * Maximum number of lines of a request.
+   */
+  lineLimit: number
+  /**
+   * Limit that was reached.
+   */
+  reached: HistoryLimit
+}
+/**
+ * The receipt of an interrupt, in the turn's last event: the stopped calls and ended processes.
+ */
+export interface Receipt {
+  /**
+   * Tool calls that were running, and how each stopped.
+   */
+  tools: StoppedTool[]
+  /**
+   * Numbers of processes that were ended.
+   */
+  processes: EndedProcesses
+  /**
+   * Asks that the interrupt closed.
+   */
+  asks: AskId[]
+  /**
+   * Queued prompts that were handed back.
+   */
+  prompts: PromptId[]
+  /**
+   * Whether the runtime or the session's actor had ended before the turn, so that its processes
+   * were not counted.
+   */
+  uncounted?: boolean
+}
+/**
+ * A tool call that was running when its turn was cut.
+ */
+export interface StoppedTool {
+  /**
+   * Id of the call.
+   */
+  call: CallId
+  /**
+   * Name of the tool.
+   */
+  name: string
+  /**
+   * Way the call stopped.
+   */
+  how: StopHow
+}
+/**
+ * The numbers of processes that were ended, by signal.
+ */
+export interface EndedProcesses {
+  /**
+   * Number of processes that ended after TERM, within the grace.
+   */
+  terminated: number
+  /**
+   * Number of processes that were ended with KILL.
+   */
+  killed: number
+  /**
+   * Ids of processes that could not be ended.
+   */
+  left?: number[]
+}
+/**
  * The end of a tool call, as the model reads it.
  */
 export interface ToolResult {
@@ -2346,52 +2484,6 @@ export interface FileMark {
   hash?: string | null
 }
 /**
- * The parts that were left out of a model request, and the size of the rest.
- */
-export interface HistoryCut {
-  /**
-   * Number of messages that were left out.
-   */
-  messages: number
-  /**
-   * Number of tool results that were shortened.
-   */
-  results: number
-  /**
-   * Number of tokens that were sent, by Holdpoint's estimate.
-   */
-  tokens: number
-  /**
-   * Maximum number of tokens of a request.
-   */
-  limit: number
-  /**
-   * Number of lines that were sent.
-   */
-  lines: number
-  /**
-   * Maximum number of lines of a request.
-   */
-  lineLimit: number
-  /**
-   * Limit that was reached.
-   */
-  reached: HistoryLimit
-}
-/**
- * A part that is left out, with the reason.
- */
-export interface Omission {
-  /**
-   * The part that is left out.
-   */
-  what: Omitted
-  /**
-   * Provider's refusal of the conversation that contained the part.
-   */
-  reason: string
-}
-/**
  * The reply to one question.
  */
 export interface QuestionReply {
@@ -2403,66 +2495,6 @@ export interface QuestionReply {
    * Label of an option or free text, not blank; `null` if the user skips the question.
    */
   answer: string | null
-}
-/**
- * The receipt of an interrupt, in the turn's last event: the stopped calls and ended processes.
- */
-export interface Receipt {
-  /**
-   * Tool calls that were running, and how each stopped.
-   */
-  tools: StoppedTool[]
-  /**
-   * Numbers of processes that were ended.
-   */
-  processes: EndedProcesses
-  /**
-   * Asks that the interrupt closed.
-   */
-  asks: AskId[]
-  /**
-   * Queued prompts that were handed back.
-   */
-  prompts: PromptId[]
-  /**
-   * Whether the runtime or the session's actor had ended before the turn, so that its processes
-   * were not counted.
-   */
-  uncounted?: boolean
-}
-/**
- * A tool call that was running when its turn was cut.
- */
-export interface StoppedTool {
-  /**
-   * Id of the call.
-   */
-  call: CallId
-  /**
-   * Name of the tool.
-   */
-  name: string
-  /**
-   * Way the call stopped.
-   */
-  how: StopHow
-}
-/**
- * The numbers of processes that were ended, by signal.
- */
-export interface EndedProcesses {
-  /**
-   * Number of processes that ended after TERM, within the grace.
-   */
-  terminated: number
-  /**
-   * Number of processes that were ended with KILL.
-   */
-  killed: number
-  /**
-   * Ids of processes that could not be ended.
-   */
-  left?: number[]
 }
 /**
  * The response to an accepted prompt.

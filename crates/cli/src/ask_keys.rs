@@ -67,7 +67,7 @@ fn others(form: &AskForm) -> &'static str {
 /// single question.
 pub(crate) fn place(form: &AskForm) -> String {
     match (form.question(), form.reply()) {
-        (Some((.., 1)), _) | (None, _) => String::new(),
+        (Some((.., 1)) | None, _) => String::new(),
         (Some((_, number, of)), Some(Reply::Skip)) => format!(" ({number} of {of}, skipped)"),
         (Some((_, number, of)), _) => format!(" ({number} of {of})"),
     }

@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, CutCause, Delta,
-    Event, Fact, Gap, Gaps, Hold, HoldCause, HoldState, ItemId, Outcome, PauseKind, PromptId,
-    Receipt, RestoreCause, Tasks, Timestamp, Usage, Who,
+    Answer, Ask, AskFact, AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, CutCause,
+    Delta, Event, Fact, Gap, Gaps, Hold, HoldCause, HoldState, ItemId, JobFact, Outcome, PauseKind,
+    PromptFact, PromptId, Receipt, RestoreCause, RunFact, SessionFact, Tasks, Timestamp, TurnFact,
+    Usage, Who,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -159,74 +160,92 @@ impl Narrator {
 
     /// Puts an event into words. An event may need none.
     pub(crate) fn narrate(&mut self, event: &Event) -> Vec<Narration> {
-        match &event.body {
-            Body::Delta(delta) => of_delta(delta).map(Narration::Remark).into_iter().collect(),
-            Body::Fact(fact) => {
-                self.tasks.apply(fact);
-                self.clock.iter_mut().for_each(|clock| clock.tick(event.at, fact));
-                let of_run = run::remark(fact, event.at, &self.tasks).map(Narration::Remark);
-                of_run.into_iter().chain(self.of_fact(event.at, fact)).collect()
+        let fact = match &event.body {
+            Body::Delta(delta) => {
+                return of_delta(delta).map(Narration::Remark).into_iter().collect();
             }
-        }
+            Body::Fact(fact) => fact,
+        };
+        self.clock.iter_mut().for_each(|clock| clock.tick(event.at, fact));
+        let narration = match fact {
+            Fact::Session(fact) => self.of_session_fact(fact),
+            Fact::Prompt(fact) => return self.of_prompt_fact(fact),
+            Fact::Run(fact) => {
+                if let RunFact::IterationStarted { .. } = fact {
+                    self.begin_turn(event.at);
+                }
+                run::of_run_fact(fact, event.at).map(Narration::Remark)
+            }
+            Fact::Task(fact) => {
+                self.tasks.apply(fact);
+                Some(Narration::Remark(run::of_task_fact(fact, &self.tasks)))
+            }
+            Fact::Turn(fact) => self.of_turn_fact(fact, event.at),
+            Fact::Job(fact) => Some(Narration::Remark(of_job_fact(fact))),
+            Fact::Ask(fact) => self.of_ask_fact(fact),
+            // The views show the calls themselves.
+            Fact::Tool(_) => None,
+        };
+        narration.into_iter().collect()
     }
 
-    /// The words about a fact, except those of a run and its tasks.
-    fn of_fact(&mut self, at: Timestamp, fact: &Fact) -> Option<Narration> {
+    fn of_session_fact(&mut self, fact: &SessionFact) -> Option<Narration> {
         let remark = match fact {
-            Fact::PromptAccepted { prompt, text, by } => return self.accepted(*prompt, text, by),
-            Fact::PromptReturned { prompt, text } => {
-                self.prompts.remove(prompt);
-                return Some(Narration::Returned { prompt: *prompt, text: prompt_text(text) });
+            SessionFact::HoldChanged { hold } => return self.hold(hold),
+            SessionFact::Restored { cause } => restored(*cause)?,
+            SessionFact::Closed { by } => {
+                Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
             }
-            Fact::TurnStarted { prompt, .. } => {
+            SessionFact::Opened { .. }
+            | SessionFact::Renamed { .. }
+            | SessionFact::ModelChanged { .. }
+            | SessionFact::DebugChanged { .. }
+            | SessionFact::AsksChanged { .. } => Remark::new(Tone::Dim, setting(fact)?),
+        };
+        Some(Narration::Remark(remark))
+    }
+
+    fn of_prompt_fact(&mut self, fact: &PromptFact) -> Vec<Narration> {
+        let narration = match fact {
+            PromptFact::Accepted { prompt, text, by } => self.accepted(*prompt, text, by),
+            PromptFact::Returned { prompt, text } => {
+                self.prompts.remove(prompt);
+                Some(Narration::Returned { prompt: *prompt, text: prompt_text(text) })
+            }
+            PromptFact::Delivered { prompt, iteration } => {
+                let text = format!("prompt {prompt} is delivered to iteration {iteration}");
+                let delivered = Narration::Remark(Remark::new(Tone::Dim, text));
+                return [delivered].into_iter().chain(self.begin_prompt(*prompt)).collect();
+            }
+        };
+        narration.into_iter().collect()
+    }
+
+    fn of_turn_fact(&mut self, fact: &TurnFact, at: Timestamp) -> Option<Narration> {
+        let remark = match fact {
+            TurnFact::Started { prompt, .. } => {
                 self.begin_turn(at);
                 return self.begin_prompt(*prompt);
             }
-            Fact::PromptDelivered { prompt, .. } => return self.begin_prompt(*prompt),
-            Fact::IterationStarted { .. } => {
-                self.begin_turn(at);
-                return None;
-            }
-            Fact::StepStarted => {
+            TurnFact::StepStarted => {
                 self.steps += 1;
                 return None;
             }
-            Fact::AssistantMessage(message) => return text_cut(message),
-            Fact::StepFinished { omitted: Some(omission), .. } => {
+            TurnFact::AssistantMessage(message) => return text_cut(message),
+            TurnFact::StepFinished { omitted: None, .. } => return None,
+            TurnFact::StepFinished { omitted: Some(omission), .. } => {
                 Remark::new(Tone::Warning, sent_again(omission))
             }
-            Fact::ProjectCut { reason } => Remark::new(Tone::Warning, prose_line(reason)),
-            Fact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
-            Fact::JobStarted { job } => {
-                let (id, command) = (job.id, shorten(&line(&job.command)));
-                Remark::new(Tone::Dim, format!("⚙ job {id} in the background: {command}"))
-            }
-            Fact::JobEnded { job, end } => Remark::new(Tone::Dim, format!("⚙ job {job}: {end}")),
-            Fact::AskRaised { ask } => {
-                self.asks.insert(ask.id.clone(), OpenAsk::new(ask));
-                return None;
-            }
-            Fact::AskAnswered { ask, answer, by } => {
-                let is_denied = matches!(answer, Answer::Deny { .. });
-                let tone = if is_denied { Tone::Warning } else { Tone::Dim };
-                return Some(self.ask_end(ask, tone, answered(answer, by, self.own)));
-            }
-            Fact::AskClosed { ask, cause } => {
-                return Some(self.ask_end(ask, Tone::Dim, format!("closed: {cause}")));
-            }
-            Fact::HoldChanged { hold } => return self.hold(hold),
-            Fact::SessionRenamed { .. }
-            | Fact::ModelChanged { .. }
-            | Fact::DebugChanged { .. }
-            | Fact::AsksChanged { .. } => Remark::new(Tone::Dim, setting(fact)?),
-            Fact::TurnCut { cause } => {
+            TurnFact::ProjectCut { reason } => Remark::new(Tone::Warning, prose_line(reason)),
+            TurnFact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
+            TurnFact::Cut { cause } => {
                 if matches!(cause, CutCause::User { .. } | CutCause::Close { .. }) {
                     // The cut also ends the hold, which needs no words.
                     (self.hold, self.held) = (HoldState::Off, false);
                 }
                 return Some(Narration::Cut(Remark::interrupted(None, None)));
             }
-            Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
+            TurnFact::Finished { outcome, error, cause, receipt, usage } => {
                 let remark = match outcome {
                     Outcome::Interrupted => {
                         Some(Remark::interrupted(cause.as_ref(), receipt.as_ref()))
@@ -235,25 +254,25 @@ impl Narrator {
                 };
                 return Some(self.turn_end(*outcome, remark, usage));
             }
-            Fact::SessionRestored { cause } => restored(*cause)?,
-            Fact::SessionClosed { by } => {
-                Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
-            }
-            // The view shows it, or it changes only the state; runs and tasks are narrated apart.
-            Fact::StepFinished { omitted: None, .. }
-            | Fact::SessionOpened { .. }
-            | Fact::ToolStarted { .. }
-            | Fact::ToolFinished(_)
-            | Fact::FilesChanged { .. }
-            | Fact::RunStarted { .. }
-            | Fact::RunWaiting { .. }
-            | Fact::RunExtended { .. }
-            | Fact::RunFinished { .. }
-            | Fact::TaskAdded { .. }
-            | Fact::TaskMoved { .. }
-            | Fact::NoteTaken { .. } => return None,
         };
         Some(Narration::Remark(remark))
+    }
+
+    fn of_ask_fact(&mut self, fact: &AskFact) -> Option<Narration> {
+        match fact {
+            AskFact::Raised { ask } => {
+                self.asks.insert(ask.id.clone(), OpenAsk::new(ask));
+                None
+            }
+            AskFact::Answered { ask, answer, by } => {
+                let is_denied = matches!(answer, Answer::Deny { .. });
+                let tone = if is_denied { Tone::Warning } else { Tone::Dim };
+                Some(self.ask_end(ask, tone, answered(answer, by, self.own)))
+            }
+            AskFact::Closed { ask, cause } => {
+                Some(self.ask_end(ask, Tone::Dim, format!("closed: {cause}")))
+            }
+        }
     }
 
     fn accepted(&mut self, prompt: PromptId, text: &Arc<str>, by: &Who) -> Option<Narration> {
@@ -354,6 +373,16 @@ impl AskEnd {
 /// The text of a prompt, safe to print.
 fn prompt_text(text: &str) -> String {
     prose(&text.replace("\r\n", "\n")).into_owned()
+}
+
+fn of_job_fact(fact: &JobFact) -> Remark {
+    let text = match fact {
+        JobFact::Started { job } => {
+            format!("⚙ job {} in the background: {}", job.id, shorten(&line(&job.command)))
+        }
+        JobFact::Ended { job, end } => format!("⚙ job {job}: {end}"),
+    };
+    Remark::new(Tone::Dim, text)
 }
 
 /// The words about a delta that is not a piece of an answer or an output.

@@ -5,8 +5,8 @@ pub(crate) mod runs;
 pub(crate) mod session;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskRequest, AsksMode, Fact, HistoryCut, HoldCause, Omission, PauseKind,
-    PauseRequest, ToolCall, ToolStatus,
+    Answer, AnsweredBy, AskRequest, AsksMode, HistoryCut, HoldCause, Omission, PauseKind,
+    PauseRequest, SessionFact, ToolCall, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
@@ -95,17 +95,17 @@ pub(crate) fn paused(cause: &HoldCause) -> String {
 }
 
 /// Describes a change of the session's settings; `None` for other facts.
-pub(crate) fn setting(fact: &Fact) -> Option<String> {
+pub(crate) fn setting(fact: &SessionFact) -> Option<String> {
     let (what, by) = match fact {
-        Fact::SessionRenamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
-        Fact::ModelChanged { model, by } => {
+        SessionFact::Renamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
+        SessionFact::ModelChanged { model, by } => {
             (format!("its model is {} from the next turn on", prose_line(model)), by)
         }
-        Fact::DebugChanged { enabled: true, by } => ("logged at debug level".to_owned(), by),
-        Fact::DebugChanged { enabled: false, by } => {
+        SessionFact::DebugChanged { enabled: true, by } => ("logged at debug level".to_owned(), by),
+        SessionFact::DebugChanged { enabled: false, by } => {
             ("no longer logged at debug level".to_owned(), by)
         }
-        Fact::AsksChanged { asks, by } => (asks_mode(*asks).to_owned(), by),
+        SessionFact::AsksChanged { asks, by } => (asks_mode(*asks).to_owned(), by),
         _ => return None,
     };
     Some(format!("{what}, {}", prose_line(&by.origin())))

@@ -76,7 +76,10 @@ pub use ask::{
 };
 
 // Events and their parts.
-pub use event::{Body, Delta, Event, Fact, ItemKind};
+pub use event::{
+    AskFact, Body, Delta, Event, Fact, ItemKind, JobFact, PromptFact, RunFact, SessionFact,
+    TaskFact, ToolFact, TurnFact,
+};
 pub use job::{Job, JobEnd};
 pub use message::{
     AssistantMessage, Block, BlockKind, FileMark, Omission, Omitted, Part, ToolCall, ToolResult,

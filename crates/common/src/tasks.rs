@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::event::Fact;
+use crate::event::TaskFact;
 use crate::id::TaskId;
 use crate::task::{Note, Task, TaskCounts, TaskState};
 
@@ -108,27 +108,26 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Applies a fact. Facts about anything else change nothing.
-    pub fn apply(&mut self, fact: &Fact) {
+    /// Applies a fact.
+    pub fn apply(&mut self, fact: &TaskFact) {
         match fact {
-            Fact::TaskAdded { task, title } => {
+            TaskFact::Added { task, title } => {
                 let task = Task { id: *task, title: title.clone(), state: TaskState::Todo };
                 Arc::make_mut(&mut self.tasks).push(task);
             }
-            Fact::TaskMoved { task, to } => {
+            TaskFact::Moved { task, to } => {
                 let tasks = Arc::make_mut(&mut self.tasks);
                 tasks
                     .iter_mut()
                     .filter(|known| known.id == *task)
                     .for_each(|known| known.state = *to);
             }
-            Fact::NoteTaken { note } => {
+            TaskFact::NoteTaken { note } => {
                 let notes = Arc::make_mut(&mut self.notes);
                 notes.push(note.clone());
                 let old = notes.len().saturating_sub(NOTES_KEPT);
                 notes.drain(..old);
             }
-            _ => {}
         }
     }
 
@@ -141,7 +140,7 @@ impl Tasks {
         &self,
         request: TaskRequest,
         iteration: Option<u32>,
-    ) -> Result<Vec<Fact>, TaskError> {
+    ) -> Result<Vec<TaskFact>, TaskError> {
         match request {
             TaskRequest::Add { titles } => self.add(titles),
             TaskRequest::Move { task, to } => {
@@ -153,7 +152,7 @@ impl Tasks {
                         .ok_or(TaskError::Unknown { task: id })?,
                     None => self.next_for(to).ok_or(TaskError::NoneLeft { to })?,
                 };
-                let moved = (task.state != to).then_some(Fact::TaskMoved { task: task.id, to });
+                let moved = (task.state != to).then_some(TaskFact::Moved { task: task.id, to });
                 Ok(moved.into_iter().collect())
             }
             TaskRequest::Note { text, task } => {
@@ -161,13 +160,13 @@ impl Tasks {
                 if let Some(task) = task.filter(|id| self.tasks.iter().all(|task| task.id != *id)) {
                     return Err(TaskError::Unknown { task });
                 }
-                Ok(vec![Fact::NoteTaken { note: Note { text, task, iteration } }])
+                Ok(vec![TaskFact::NoteTaken { note: Note { text, task, iteration } }])
             }
             TaskRequest::List => Ok(Vec::new()),
         }
     }
 
-    fn add(&self, titles: Vec<String>) -> Result<Vec<Fact>, TaskError> {
+    fn add(&self, titles: Vec<String>) -> Result<Vec<TaskFact>, TaskError> {
         let count = self.tasks.len();
         if count + titles.len() > MAX_TASKS {
             return Err(TaskError::TooMany { count });
@@ -178,7 +177,7 @@ impl Tasks {
             check_text("the title", &title, MAX_TASK_TITLE)?;
             // Lists show each title on one line.
             let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-            Ok(Fact::TaskAdded { task, title })
+            Ok(TaskFact::Added { task, title })
         });
         added.collect()
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, SessionFact};
 use holdpoint_session::{AttachFrom, Attachment, SessionError, SessionHandle};
 use serde::Serialize;
 use tokio::sync::{oneshot, watch};
@@ -238,7 +238,7 @@ impl Stream {
                         self.last_taken = event.seq;
                         // A delta may follow the last fact.
                         if let Some(fact) = event.fact() {
-                            self.closed = matches!(fact, Fact::SessionClosed { .. });
+                            self.closed = matches!(fact, Fact::Session(SessionFact::Closed { .. }));
                         }
                         if let Err(error) = self.waiting.push(&event) {
                             tracing::error!(?error, seq = event.seq, "an event could not be serialised");

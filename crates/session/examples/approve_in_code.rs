@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use holdpoint_common::{Answer, Config, Fact, Supplies, Who};
+use holdpoint_common::{Answer, AskFact, Config, Fact, Supplies, ToolFact, TurnFact, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Engine, OpenSession};
 use holdpoint_tools::{Supervisor, shown};
@@ -40,7 +40,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let listing = shown::command("ls", &folder.path().canonicalize()?);
     while let Some(event) = events.next().await {
         match event.fact() {
-            Some(Fact::AskRaised { ask }) => {
+            Some(Fact::Ask(AskFact::Raised { ask })) => {
                 let details =
                     ask.pause().and_then(|pause| pause.request.details).unwrap_or_default();
                 // The whole text is compared: a command that only begins like it, or has a second
@@ -53,10 +53,10 @@ async fn run() -> Result<(), Box<dyn Error>> {
                 println!("{} → {}", details.lines().next().unwrap_or_default(), answer.kind_name());
                 session.answer(&ask.id, answer).await?;
             }
-            Some(Fact::ToolFinished(result)) => {
+            Some(Fact::Tool(ToolFact::Finished(result))) => {
                 println!("the model receives: {}", result.to_text().trim())
             }
-            Some(Fact::TurnFinished { outcome, .. }) => {
+            Some(Fact::Turn(TurnFact::Finished { outcome, .. })) => {
                 println!("the turn is {outcome}");
                 break;
             }

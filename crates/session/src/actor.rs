@@ -25,8 +25,8 @@ use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    Body, Delta, Event, Fact, ItemId, Refused, RestoreCause, SessionStatus, Snapshot, Timestamp,
-    ToolResult, ToolStatus,
+    AskFact, Body, Delta, Event, Fact, ItemId, Refused, RestoreCause, SessionStatus, Snapshot,
+    Timestamp, ToolFact, ToolResult, ToolStatus, TurnFact,
 };
 use holdpoint_tools::{BackgroundJobs, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -175,7 +175,7 @@ impl SessionActor {
         }
         let mut numbered = Vec::with_capacity(facts.len());
         for mut fact in facts {
-            if let Fact::ToolFinished(result) = &mut fact {
+            if let Fact::Tool(ToolFact::Finished(result)) = &mut fact {
                 self.keep_output(result);
             }
             let (turn, step) = self.state.turn_and_step(&fact);
@@ -183,9 +183,9 @@ impl SessionActor {
                 Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
             self.state.apply(&event);
             match event.fact() {
-                Some(Fact::AssistantMessage(_)) => self.end_draft(ctx),
-                Some(Fact::AskClosed { ask, .. }) => self.asks.close(ask),
-                Some(Fact::TurnFinished { outcome, receipt, .. }) => {
+                Some(Fact::Turn(TurnFact::AssistantMessage(_))) => self.end_draft(ctx),
+                Some(Fact::Ask(AskFact::Closed { ask, .. })) => self.asks.close(ask),
+                Some(Fact::Turn(TurnFact::Finished { outcome, receipt, .. })) => {
                     self.end_draft(ctx);
                     self.end_runner(ctx);
                     actions

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdpoint_common::api::{Answered, ClientEnd};
-use holdpoint_common::{Answer, AnswerError, Ask, Event, Fact, SessionError, Snapshot};
+use holdpoint_common::{Answer, AnswerError, Ask, AskFact, Event, Fact, SessionError, Snapshot};
 
 use crate::attach_from::AttachFrom;
 use crate::backend::{EventsBackend, SessionBackend, with_backend};
@@ -120,8 +120,10 @@ impl Attachment {
             return;
         }
         match event.fact() {
-            Some(Fact::AskRaised { ask }) => self.asks.push_back(ask.clone()),
-            Some(Fact::AskAnswered { ask: id, .. } | Fact::AskClosed { ask: id, .. }) => {
+            Some(Fact::Ask(AskFact::Raised { ask })) => self.asks.push_back(ask.clone()),
+            Some(Fact::Ask(
+                AskFact::Answered { ask: id, .. } | AskFact::Closed { ask: id, .. },
+            )) => {
                 self.asks.retain(|ask| ask.id != *id);
             }
             _ => {}

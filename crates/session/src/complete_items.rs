@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind};
+use holdpoint_common::{
+    Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, RunFact, ToolFact, TurnFact,
+};
 
 /// The items that were open where a client left. Fed with the client's events, in the order of
 /// their numbers.
@@ -55,10 +57,11 @@ impl OpenItems {
             }
             self.over = matches!(
                 fact,
-                Fact::StepFinished { .. }
-                    | Fact::TurnFinished { .. }
-                    | Fact::TurnStarted { .. }
-                    | Fact::IterationStarted { .. }
+                Fact::Turn(
+                    TurnFact::StepFinished { .. }
+                        | TurnFact::Finished { .. }
+                        | TurnFact::Started { .. }
+                ) | Fact::Run(RunFact::IterationStarted { .. })
             );
             if self.over {
                 break;
@@ -87,8 +90,8 @@ fn piece_of(event: &Event) -> Option<ItemId> {
 /// The items that a fact carries in full, with their text.
 fn finished(fact: &Fact) -> impl DoubleEndedIterator<Item = (ItemId, ItemKind, HeadAndTail)> {
     let (blocks, result) = match fact {
-        Fact::AssistantMessage(message) => (message.blocks.as_slice(), None),
-        Fact::ToolFinished(result) => (&[][..], Some(result)),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => (message.blocks.as_slice(), None),
+        Fact::Tool(ToolFact::Finished(result)) => (&[][..], Some(result)),
         _ => (&[][..], None),
     };
     let text = |text: &String| HeadAndTail { head: text.clone(), ..HeadAndTail::default() };
@@ -113,10 +116,10 @@ mod tests {
             calls_before: 0,
         };
         let blocks = vec![block(3, "known"), block(4, "cut")];
-        let body = Body::Fact(Fact::AssistantMessage(AssistantMessage {
+        let body = Body::Fact(Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
             blocks,
             ..AssistantMessage::default()
-        }));
+        })));
         let mut events =
             vec![Arc::new(Event { seq: 12, at: Timestamp(0), turn: None, step: None, body })];
         OpenItems::after(10).complete_items(&mut events);

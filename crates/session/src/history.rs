@@ -6,7 +6,8 @@ mod refused;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, CallId, Event, Fact, Omitted, RunSettings, Tasks, ToolResult, ToolStatus,
+    AssistantMessage, CallId, Event, Fact, Omitted, PromptFact, RunFact, RunSettings, SessionFact,
+    Tasks, ToolFact, ToolResult, ToolStatus, TurnFact,
 };
 
 use crate::model::Message;
@@ -44,24 +45,26 @@ pub fn derive(facts: &[Arc<Event>]) -> Derived {
     for (at, fact) in facts.iter().enumerate().filter_map(|(at, event)| Some((at, event.fact()?))) {
         let of_model = changed.is_none_or(|changed| at > changed);
         match fact {
-            Fact::PromptAccepted { text, .. } => conversation.prompt(text),
-            Fact::AssistantMessage(message) => conversation.answer(message),
-            Fact::ToolFinished(result) => conversation.result(result),
-            Fact::StepFinished { refused: true, .. } if of_model => conversation.refused(),
-            Fact::StepFinished { omitted: Some(omission), .. } if of_model => {
+            Fact::Prompt(PromptFact::Accepted { text, .. }) => conversation.prompt(text),
+            Fact::Turn(TurnFact::AssistantMessage(message)) => conversation.answer(message),
+            Fact::Tool(ToolFact::Finished(result)) => conversation.result(result),
+            Fact::Turn(TurnFact::StepFinished { refused: true, .. }) if of_model => {
+                conversation.refused()
+            }
+            Fact::Turn(TurnFact::StepFinished { omitted: Some(omission), .. }) if of_model => {
                 conversation.omit(omission.what)
             }
-            Fact::RunStarted { run, .. } => {
+            Fact::Run(RunFact::Started { run, .. }) => {
                 (conversation.run, conversation.unanswered_prompts) =
                     (Some(run.clone()), Vec::new())
             }
-            Fact::RunFinished { .. } => (conversation.run, conversation.opening) = (None, false),
-            Fact::IterationStarted { iteration, resumed, .. } => {
+            Fact::Run(RunFact::Finished { .. }) => {
+                (conversation.run, conversation.opening) = (None, false)
+            }
+            Fact::Run(RunFact::IterationStarted { iteration, resumed, .. }) => {
                 conversation.iteration(*iteration, *resumed)
             }
-            Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => {
-                conversation.tasks.apply(fact)
-            }
+            Fact::Task(fact) => conversation.tasks.apply(fact),
             _ => {}
         }
     }
@@ -72,9 +75,17 @@ pub fn derive(facts: &[Arc<Event>]) -> Derived {
 /// provider may accept a conversation that was refused before. A turn that is open at the change
 /// ends with its own model.
 fn model_changed(facts: &[Arc<Event>]) -> Option<usize> {
-    let is_change = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::ModelChanged { .. }));
+    let is_change = |event: &Arc<Event>| {
+        matches!(event.fact(), Some(Fact::Session(SessionFact::ModelChanged { .. })))
+    };
     let begins_turn = |event: &Arc<Event>| {
-        matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::IterationStarted { .. }))
+        matches!(
+            event.fact(),
+            Some(
+                Fact::Prompt(PromptFact::Accepted { .. })
+                    | Fact::Run(RunFact::IterationStarted { .. })
+            )
+        )
     };
     let last_turn = facts.iter().rposition(begins_turn)?;
     let change = facts[..last_turn].iter().rposition(is_change)?;

@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact,
-    FileMark, Gaps, Hold, ItemId, Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, Run,
-    SessionId, SessionSettings, SessionStatus, SessionSummary, Tasks, Timestamp, TurnId, Usage,
+    FileMark, Gaps, Hold, ItemId, Job, JobFact, LastRun, LastTurn, PolicyMode, PolicyRules,
+    PromptFact, PromptId, Run, RunFact, SessionFact, SessionId, SessionSettings, SessionStatus,
+    SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
 };
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
@@ -66,7 +67,7 @@ pub struct State {
     /// The keys approved with *always*. A restore clears them.
     always: BTreeSet<String>,
     hold: Hold,
-    /// The accepted prompts that wait, each as its `PromptAccepted`.
+    /// The accepted prompts that wait, each as its [`PromptFact::Accepted`].
     queue: VecDeque<Arc<Event>>,
     /// The run in progress, and the end of the one before.
     run: Option<Run>,
@@ -110,10 +111,12 @@ enum Settled {
 }
 
 impl State {
-    /// Builds the state from a session's first fact; `None` if that is not a `SessionOpened`.
+    /// Builds the state from a session's first fact; `None` if that is not [`SessionFact::Opened`].
     #[must_use]
     pub fn open(first: &Event) -> Option<Self> {
-        let Some(Fact::SessionOpened { settings }) = first.fact() else { return None };
+        let Some(Fact::Session(SessionFact::Opened { settings })) = first.fact() else {
+            return None;
+        };
         Some(Self { last: first.seq, ..Self::fresh(settings.clone(), first.at) })
     }
 
@@ -176,7 +179,7 @@ impl State {
         }
     }
 
-    /// Folds the facts of a whole log; `None` if the first is not a `SessionOpened`.
+    /// Folds the facts of a whole log; `None` if the first is not [`SessionFact::Opened`].
     #[must_use]
     pub fn fold(facts: &[Arc<Event>]) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
@@ -363,56 +366,37 @@ impl State {
     /// The turn and step that an upcoming fact belongs to.
     #[must_use]
     pub fn turn_and_step(&self, fact: &Fact) -> (Option<TurnId>, Option<u32>) {
+        let turn = self.turn();
+        let current =
+            || (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
         match fact {
-            Fact::SessionOpened { .. }
-            | Fact::SessionRestored { .. }
-            | Fact::SessionClosed { .. }
-            | Fact::SessionRenamed { .. }
-            | Fact::ModelChanged { .. }
-            | Fact::DebugChanged { .. }
-            | Fact::AsksChanged { .. }
-            | Fact::PromptAccepted { .. }
-            | Fact::PromptReturned { .. }
-            | Fact::RunStarted { .. }
-            | Fact::RunWaiting { .. }
-            | Fact::RunExtended { .. }
-            | Fact::RunFinished { .. }
-            // The job's turn may have ended long before.
-            | Fact::JobEnded { .. } => (None, None),
-            Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => (Some(*turn), None),
-            // The job's turn may already have ended.
-            Fact::JobStarted { job } => {
-                let open = self.turn().filter(|turn| turn.id == job.turn);
-                (open.map(|turn| turn.id), open.map(|turn| turn.step).filter(|step| *step > 0))
+            Fact::Turn(TurnFact::Started { turn, .. })
+            | Fact::Run(RunFact::IterationStarted { turn, .. }) => (Some(*turn), None),
+            Fact::Turn(TurnFact::StepStarted) => {
+                (turn.map(|turn| turn.id), turn.map(|turn| turn.step + 1))
             }
-            Fact::StepStarted => (self.turn().map(|turn| turn.id), self.turn().map(|turn| turn.step + 1)),
-            Fact::AssistantMessage(_)
-            | Fact::ToolStarted { .. }
-            | Fact::ToolFinished(_)
-            | Fact::StepFinished { .. }
-            | Fact::AskRaised { .. }
-            | Fact::AskAnswered { .. }
-            | Fact::AskClosed { .. }
-            | Fact::HoldChanged { .. }
-            | Fact::PromptDelivered { .. }
-            | Fact::FilesChanged { .. }
-            | Fact::HistoryCut(_)
-            | Fact::ProjectCut { .. }
-            | Fact::TaskAdded { .. }
-            | Fact::TaskMoved { .. }
-            | Fact::NoteTaken { .. }
-            | Fact::TurnCut { .. }
-            | Fact::TurnFinished { .. } => {
-                (self.turn().map(|turn| turn.id), self.turn().map(|turn| turn.step).filter(|step| *step > 0))
+            // The turn of a job may have ended before the job starts, and long before it ends.
+            Fact::Job(JobFact::Started { job }) if turn.is_none_or(|turn| turn.id != job.turn) => {
+                (None, None)
             }
+            Fact::Job(JobFact::Ended { .. }) => (None, None),
+            Fact::Session(SessionFact::HoldChanged { .. })
+            | Fact::Prompt(PromptFact::Delivered { .. })
+            | Fact::Run(RunFact::FilesChanged { .. })
+            | Fact::Task(_)
+            | Fact::Turn(_)
+            | Fact::Tool(_)
+            | Fact::Job(JobFact::Started { .. })
+            | Fact::Ask(_) => current(),
+            Fact::Session(_) | Fact::Prompt(_) | Fact::Run(_) => (None, None),
         }
     }
 }
 
-/// The id and the text of a queued `PromptAccepted`.
+/// The id and the text of a queued [`PromptFact::Accepted`].
 fn queued(event: &Event) -> Option<(PromptId, &Arc<str>)> {
     match event.fact() {
-        Some(Fact::PromptAccepted { prompt, text, .. }) => Some((*prompt, text)),
+        Some(Fact::Prompt(PromptFact::Accepted { prompt, text, .. })) => Some((*prompt, text)),
         _ => None,
     }
 }

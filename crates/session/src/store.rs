@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp, TurnFact};
 use thiserror::Error;
 
 pub use memory::Memory;
@@ -285,11 +285,13 @@ pub(crate) fn last_seq_of(event: &Event) -> u64 {
 
 /// The number of the last fact that ends a draft. Pieces after it belong to another answer.
 fn end_of_draft(facts: &[Arc<Event>]) -> Option<u64> {
-    let ends = |fact: &Fact| matches!(fact, Fact::AssistantMessage(_) | Fact::TurnFinished { .. });
+    let ends = |fact: &Fact| {
+        matches!(fact, Fact::Turn(TurnFact::AssistantMessage(_) | TurnFact::Finished { .. }))
+    };
     facts.iter().rfind(|event| event.fact().is_some_and(ends)).map(|event| event.seq)
 }
 
-/// The summary of a log; `None` if its facts do not begin with a `SessionOpened`.
+/// The summary of a log; `None` if its facts do not begin with [`SessionFact::Opened`].
 #[cfg(feature = "sqlite")]
 fn summary_of(facts: &[Arc<Event>]) -> Option<SessionSummary> {
     Some(crate::state::State::fold(facts)?.summary())

@@ -144,13 +144,13 @@ fn invariant_2_only_the_actor_changes_a_sessions_state() {
         [
             "actor.rs: self.state.apply(&event);",
             // The tasks in a model's context, computed from the same facts.
-            "history.rs: conversation.tasks.apply(fact)",
+            "history.rs: Fact::Task(fact) => conversation.tasks.apply(fact),",
             // The log of a saved session: ending the turn that a crash cut, closing, and renaming.
             "saved/offline.rs: self.state.apply(&event);",
             // Restoring a state from a log.
             "state.rs: facts.iter().for_each(|fact| self.apply(fact));",
             // Tasks are a part of the state.
-            "state/apply.rs: self.tasks.apply(fact);",
+            "state/apply.rs: Fact::Task(fact) => self.tasks.apply(fact),",
         ]
     );
 }

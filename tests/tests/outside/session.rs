@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use holdpoint_session::common::{Answer, Delta, Event, Fact, Hold, Limits, Outcome, PauseKind, PauseResponse, Usage};
+use holdpoint_session::common::{Answer, Delta, Event, Fact, ToolFact, TurnFact, Hold, Limits, Outcome, PauseKind, PauseResponse, Usage};
 use holdpoint_session::model::ModelError;
 use holdpoint_session::testing::{
     Harness, Probe, Recorder, ScriptedModel, full, patience, reply, rounds, within_patience,
@@ -40,7 +40,7 @@ fn a_scripted_model_says_what_the_test_wants() {
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         assert_eq!(harness.model.requests().len(), 5);
         assert_eq!(ScriptedModel::NAME, "scripted/test");
-        assert!(events.facts().any(|fact| matches!(fact, Fact::TurnFinished { .. })));
+        assert!(events.facts().any(|fact| matches!(fact, Fact::Turn(TurnFact::Finished { .. }))));
         assert!(events.events().len() > 10);
     });
 }
@@ -68,13 +68,13 @@ fn a_live_reply_is_spoken_as_the_test_goes() {
 
         let live = harness.model.then_live();
         session.prompt("And fail.").await.unwrap();
-        events.until_new("the next step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+        events.until_new("the next step", |event| matches!(event.fact(), Some(Fact::Turn(TurnFact::StepStarted))).then_some(())).await;
         assert!(live.fail("no power"));
         assert_eq!(events.turn_finished().await.outcome, Outcome::Failed);
 
         let live = harness.model.then_live();
         session.prompt("And be cut.").await.unwrap();
-        events.until_new("the next step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+        events.until_new("the next step", |event| matches!(event.fact(), Some(Fact::Turn(TurnFact::StepStarted))).then_some(())).await;
         session.interrupt(None).await.unwrap();
         within_patience("the request to be dropped", live.dropped()).await;
         assert!(!live.text("three"));
@@ -104,7 +104,7 @@ fn a_probe_does_what_the_test_wants() {
         events.answer(Answer::Approve { always: false }).await.unwrap();
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         let result = events.facts().find_map(|fact| match fact {
-            Fact::ToolFinished(result) => Some(result.result.clone()),
+            Fact::Tool(ToolFact::Finished(result)) => Some(result.result.clone()),
             _ => None,
         });
         assert!(result.unwrap().contains("went on"));

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use holdpoint_common::{
-    Answer, Delta, Fact, ModelSupplies, PolicyMode, ProviderSettings, Supplies, Who,
+    Answer, AskFact, Delta, Fact, ModelSupplies, PolicyMode, PromptFact, ProviderSettings,
+    Supplies, ToolFact, TurnFact, Who,
 };
 use holdpoint_session::{AttachFrom, Attachment, OpenSession, SessionHandle, Sessions};
 use holdpoint_tests::model_server::{ModelServer, Reply};
@@ -131,7 +132,8 @@ impl DaemonWorld {
             let (mut seen, mut begun) = (Vec::new(), Vec::new());
             for _ in 0..ROUNDS {
                 let raised = until(&mut client, |event| {
-                    matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(event.at)
+                    matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. })))
+                        .then_some(event.at)
                 });
                 let raised = raised.await;
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -140,7 +142,7 @@ impl DaemonWorld {
                 let since = Instant::now();
                 client.answer(Answer::Approve { always: false }).await.unwrap();
                 until(&mut client, |event| {
-                    matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())
+                    matches!(event.fact(), Some(Fact::Tool(ToolFact::Started { .. }))).then_some(())
                 })
                 .await;
                 begun.push(since.elapsed());
@@ -168,7 +170,7 @@ impl DaemonWorld {
                             events += 1;
                             bytes += text.len() as u64;
                         }
-                        (_, Some(Fact::TurnFinished { .. })) => return (events, bytes),
+                        (_, Some(Fact::Turn(TurnFact::Finished { .. }))) => return (events, bytes),
                         _ => {}
                     }
                 }
@@ -248,7 +250,8 @@ impl DaemonWorld {
                 let mut mine = 0;
                 until(client, |event| {
                     mine += usize::from(event.delta().is_some());
-                    matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())
+                    matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. })))
+                        .then_some(())
                 })
                 .await;
                 deltas += mine;
@@ -282,7 +285,11 @@ impl DaemonWorld {
                     while messages < FACTS * 2 / 5 {
                         assert!(client.next_batch(&mut batch, 256).await > 0, "{:?}", client.end());
                         let is_message = |fact: &Fact| {
-                            matches!(fact, Fact::PromptAccepted { .. } | Fact::AssistantMessage(_))
+                            matches!(
+                                fact,
+                                Fact::Prompt(PromptFact::Accepted { .. })
+                                    | Fact::Turn(TurnFact::AssistantMessage(_))
+                            )
                         };
                         messages += batch
                             .drain(..)
@@ -308,7 +315,10 @@ async fn read_turn(client: &mut Attachment) {
     let mut batch = Vec::new();
     loop {
         assert!(client.next_batch(&mut batch, 256).await > 0, "it lagged: {:?}", client.end());
-        if batch.drain(..).any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))) {
+        if batch
+            .drain(..)
+            .any(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))))
+        {
             return;
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Answer, Fact, Hold, PauseKind, PauseResponse};
+use holdpoint_common::{Answer, AskFact, Fact, Hold, PauseKind, PauseResponse, ToolFact};
 use holdpoint_tests::model_server::Reply;
 
 use crate::floors::Floor;
@@ -61,7 +61,7 @@ fn pauses() -> Samples {
         session.prompt("go").await.unwrap();
         for _ in 0..=PAUSES {
             until(&mut client, |event| {
-                matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(())
+                matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. }))).then_some(())
             })
             .await;
             client.answer(Answer::Resume).await.unwrap();
@@ -87,7 +87,7 @@ fn holds() -> (Samples, Samples) {
             let (label, released) = world.runtime.block_on(async {
                 session.prompt("go").await.unwrap();
                 until(&mut client, |event| {
-                    matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())
+                    matches!(event.fact(), Some(Fact::Tool(ToolFact::Started { .. }))).then_some(())
                 })
                 .await;
                 let since = Instant::now();

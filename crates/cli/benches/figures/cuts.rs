@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Delta, Fact, Limits, SessionStatus};
+use holdpoint_common::{Delta, Fact, Limits, SessionStatus, TurnFact};
 use holdpoint_session::{Attachment, SessionHandle};
 use holdpoint_tests::model_server::Reply;
 
@@ -135,7 +135,7 @@ fn cuts(world: &EngineWorld) -> (Samples, Samples) {
                 let since = Instant::now();
                 let cut = async {
                     until(&mut client, |event| {
-                        matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())
+                        matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. }))).then_some(())
                     })
                     .await;
                     since.elapsed()

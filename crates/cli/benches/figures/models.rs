@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use holdpoint_common::{
     AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, Limits,
-    ModelSettings, PromptId, Timestamp, ToolCall, ToolResult, ToolStatus, Who,
+    ModelSettings, PromptFact, PromptId, Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus,
+    TurnFact, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
 use holdpoint_session::history;
@@ -89,21 +90,21 @@ fn facts() -> Vec<Arc<Event>> {
             signature: None,
             calls_before: 0,
         };
-        Fact::AssistantMessage(AssistantMessage {
+        Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
             blocks: vec![block],
             calls,
             ..AssistantMessage::default()
-        })
+        }))
     };
     let event = |n: usize| {
         let call = CallId(n as u64 / 4 + 1);
         let input = json!({"command": "cargo test --workspace", "timeout_ms": 60_000});
         let fact = match n % 4 {
-            0 => Fact::PromptAccepted {
+            0 => Fact::Prompt(PromptFact::Accepted {
                 prompt: PromptId(n as u64),
                 text: text.as_str().into(),
                 by: Who::named("figures"),
-            },
+            }),
             1 => answer(vec![ToolCall {
                 id: call,
                 provider_id: None,
@@ -111,7 +112,11 @@ fn facts() -> Vec<Arc<Event>> {
                 input,
                 signature: None,
             }]),
-            2 => Fact::ToolFinished(ToolResult::not_run(call, ToolStatus::Ok, text.clone())),
+            2 => Fact::Tool(ToolFact::Finished(ToolResult::not_run(
+                call,
+                ToolStatus::Ok,
+                text.clone(),
+            ))),
             _ => answer(vec![]),
         };
         Arc::new(Event {
@@ -141,7 +146,7 @@ fn first_deltas() -> Samples {
         world.runtime.block_on(async {
             session.prompt("go").await.unwrap();
             until(&mut client, |event| {
-                matches!(event.fact(), Some(Fact::StepStarted)).then_some(())
+                matches!(event.fact(), Some(Fact::Turn(TurnFact::StepStarted))).then_some(())
             })
             .await;
         });

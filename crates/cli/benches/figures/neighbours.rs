@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use holdpoint_common::{Delta, Fact, Outcome, PauseKind};
+use holdpoint_common::{AskFact, Delta, Fact, Outcome, PauseKind, TurnFact};
 use holdpoint_session::{Attachment, SessionHandle};
 use holdpoint_tests::model_server::Reply;
 
@@ -105,7 +105,7 @@ fn after_actor_panic(world: &EngineWorld) -> Duration {
 
 async fn ended_as(client: &mut Attachment, wanted: Outcome) {
     let ended = until(client, |event| match event.fact() {
-        Some(Fact::TurnFinished { outcome, .. }) => Some(*outcome),
+        Some(Fact::Turn(TurnFact::Finished { outcome, .. })) => Some(*outcome),
         _ => None,
     });
     assert_eq!(ended.await, wanted);
@@ -150,7 +150,7 @@ fn beside_waiting(world: &EngineWorld) -> Samples {
                 let (session, mut client) = world.watched(MODEL).await;
                 session.prompt("go").await.unwrap();
                 until(&mut client, |event| {
-                    matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(())
+                    matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. }))).then_some(())
                 })
                 .await;
                 (session, client)

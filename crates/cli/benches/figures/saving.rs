@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::limits::DRAFT_EVERY;
-use holdpoint_common::{Delta, Fact};
+use holdpoint_common::{Delta, Fact, TurnFact};
 use holdpoint_session::Attachment;
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_tests::model_server::Reply;
@@ -129,7 +129,7 @@ fn between_turns(disk: &Disk) -> Samples {
                 session.prompt("x".repeat(100_000)).await.unwrap();
                 let reported = until(&mut client, |event| match (event.delta(), event.fact()) {
                     (Some(Delta::NotSaved { .. }), _) => Some(true),
-                    (_, Some(Fact::TurnFinished { .. })) => Some(false),
+                    (_, Some(Fact::Turn(TurnFact::Finished { .. }))) => Some(false),
                     _ => None,
                 });
                 if reported.await {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     AsksMode, AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PolicyMode,
-    PolicyRules, PromptId, SessionId, SessionSettings, SessionSummary, Timestamp, TurnId, Usage,
-    Who,
+    PolicyRules, PromptFact, PromptId, SessionFact, SessionId, SessionSettings, SessionSummary,
+    Timestamp, TurnFact, TurnId, Usage, Who,
 };
 use holdpoint_session::Engine;
 use holdpoint_session::model::Catalog;
@@ -119,13 +119,13 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
     let fact = |n: u64| {
         let turn = n / 5 + 1;
         match n % 5 {
-            0 => Fact::PromptAccepted {
+            0 => Fact::Prompt(PromptFact::Accepted {
                 prompt: PromptId(turn),
                 text: "go".into(),
                 by: Who::named("figures"),
-            },
-            1 => Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
-            2 => Fact::StepStarted,
+            }),
+            1 => Fact::Turn(TurnFact::Started { turn: TurnId(turn), prompt: PromptId(turn) }),
+            2 => Fact::Turn(TurnFact::StepStarted),
             3 => {
                 let block = Block {
                     item: ItemId(turn),
@@ -134,20 +134,20 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
                     signature: None,
                     calls_before: 0,
                 };
-                Fact::AssistantMessage(AssistantMessage {
+                Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
                     blocks: vec![block],
                     ..AssistantMessage::default()
-                })
+                }))
             }
             _ => {
                 let usage = Usage::default();
-                Fact::TurnFinished {
+                Fact::Turn(TurnFact::Finished {
                     outcome: Outcome::Done,
                     error: None,
                     cause: None,
                     receipt: None,
                     usage,
-                }
+                })
             }
         }
     };
@@ -164,7 +164,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
     runtime.block_on(async {
         let store = Sqlite::open(folder).unwrap();
         let log = store.create(&id).await.unwrap();
-        let first = event(1, Fact::SessionOpened { settings });
+        let first = event(1, Fact::Session(SessionFact::Opened { settings }));
         let state = State::open(&first).unwrap();
         let summary =
             SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, None)) };

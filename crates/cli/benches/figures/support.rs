@@ -6,7 +6,9 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use holdpoint_common::{Config, Event, Fact, Hold, Limits, PolicyMode, Supplies, Who};
+use holdpoint_common::{
+    Config, Event, Fact, Hold, Limits, PolicyMode, SessionFact, Supplies, TurnFact, Who,
+};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{
     AttachFrom, Attachment, Engine, OpenSession, SessionHandle, Sessions, builtin_tools,
@@ -94,14 +96,16 @@ pub(crate) async fn until<T>(
 
 /// Reads until the turn has ended.
 pub(crate) async fn turn_finished(client: &mut Attachment) {
-    until(client, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(()))
-        .await;
+    until(client, |event| {
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))).then_some(())
+    })
+    .await;
 }
 
 /// Reads until the hold is as wanted.
 pub(crate) async fn hold_is(client: &mut Attachment, wanted: impl Fn(&Hold) -> bool) {
     until(client, |event| match event.fact() {
-        Some(Fact::HoldChanged { hold }) if wanted(hold) => Some(()),
+        Some(Fact::Session(SessionFact::HoldChanged { hold })) if wanted(hold) => Some(()),
         _ => None,
     })
     .await;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Delta, Fact};
+use holdpoint_common::{Delta, Fact, TurnFact};
 use holdpoint_session::Attachment;
 use holdpoint_tests::model_server::Reply;
 use serde_json::json;
@@ -96,7 +96,7 @@ fn interrupted(
         wait_all(&watched);
         let gone = since.elapsed();
         world.runtime.block_on(until(&mut client, |event| {
-            matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))).then_some(())
         }));
         told.push(since.elapsed().saturating_sub(less));
         world.runtime.block_on(session.close()).unwrap();

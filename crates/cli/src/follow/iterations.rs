@@ -2,7 +2,10 @@
 
 use std::io;
 
-use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Timestamp};
+use holdpoint_common::{
+    AskFact, Body, Delta, Event, Fact, Hold, Outcome, PromptFact, RunFact, SessionFact, Snapshot,
+    TaskCounts, Timestamp, TurnFact,
+};
 use holdpoint_tools::shown::prose_line;
 
 use super::StepView;
@@ -37,7 +40,7 @@ impl Iterations {
                 self.end(&end, fact, ui)?;
             }
         }
-        if let Some(Fact::IterationStarted { iteration, .. }) = event.fact() {
+        if let Some(Fact::Run(RunFact::IterationStarted { iteration, .. })) = event.fact() {
             self.open = Some(*iteration);
         }
         Ok(())
@@ -45,7 +48,9 @@ impl Iterations {
 
     /// Shows the end of a turn: its receipt if it was cut, and the line of its iteration.
     fn end(&mut self, end: &TurnEnd, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
-        let Fact::TurnFinished { outcome, error, cause, usage, .. } = fact else { return Ok(()) };
+        let Fact::Turn(TurnFact::Finished { outcome, error, cause, usage, .. }) = fact else {
+            return Ok(());
+        };
         if *outcome == Outcome::Interrupted {
             end.cause.iter().try_for_each(|remark| put(remark, ui))?;
         }
@@ -123,21 +128,23 @@ fn is_shown(body: &Body) -> bool {
         }
         Body::Fact(fact) => matches!(
             fact,
-            Fact::AskRaised { .. }
-                | Fact::AskAnswered { .. }
-                | Fact::AskClosed { .. }
-                | Fact::HoldChanged { .. }
-                | Fact::PromptAccepted { .. }
-                | Fact::PromptDelivered { .. }
-                | Fact::PromptReturned { .. }
-                | Fact::RunWaiting { .. }
-                | Fact::RunExtended { .. }
-                | Fact::RunFinished { .. }
-                | Fact::SessionRenamed { .. }
-                | Fact::ModelChanged { .. }
-                | Fact::DebugChanged { .. }
-                | Fact::AsksChanged { .. }
-                | Fact::SessionRestored { .. }
+            Fact::Ask(AskFact::Raised { .. } | AskFact::Answered { .. } | AskFact::Closed { .. })
+                | Fact::Session(
+                    SessionFact::HoldChanged { .. }
+                        | SessionFact::Renamed { .. }
+                        | SessionFact::ModelChanged { .. }
+                        | SessionFact::DebugChanged { .. }
+                        | SessionFact::AsksChanged { .. }
+                        | SessionFact::Restored { .. }
+                )
+                | Fact::Prompt(
+                    PromptFact::Accepted { .. }
+                        | PromptFact::Delivered { .. }
+                        | PromptFact::Returned { .. }
+                )
+                | Fact::Run(
+                    RunFact::Waiting { .. } | RunFact::Extended { .. } | RunFact::Finished { .. }
+                )
         ),
     }
 }

@@ -1,8 +1,8 @@
 //! The course of the followed work: where it ends, and with which exit code.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskId, AskRequest, CutCause, Event, Fact, Outcome, PauseKind, PromptId,
-    RunEnd, TurnId,
+    Answer, AnsweredBy, AskFact, AskId, AskRequest, CutCause, Event, Fact, Outcome, PauseKind,
+    PromptFact, PromptId, RunEnd, RunFact, SessionFact, TurnFact, TurnId,
 };
 
 use crate::error::FAILED;
@@ -79,21 +79,21 @@ impl FollowState {
     pub(super) fn note(&mut self, event: &Event, replayed_to: u64) {
         let (None, Some(fact)) = (self.ended, event.fact()) else { return };
         match fact {
-            Fact::TurnStarted { turn, prompt } if self.is_its_prompt(*prompt) => {
+            Fact::Turn(TurnFact::Started { turn, prompt }) if self.is_its_prompt(*prompt) => {
                 (self.turn, self.begun_at) = (Some(*turn), event.seq);
             }
-            Fact::AskRaised { ask } => {
+            Fact::Ask(AskFact::Raised { ask }) => {
                 if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm)
                 {
                     self.confirms.push(ask.id.clone());
                 }
             }
-            Fact::AskAnswered { ask, answer, by } => {
+            Fact::Ask(AskFact::Answered { ask, answer, by }) => {
                 let unseen = matches!(by, AnsweredBy::Setting { .. })
                     && matches!(answer, Answer::Deny { .. });
                 self.denied_unseen |= unseen && self.confirms.contains(ask);
             }
-            Fact::TurnFinished { outcome, cause, .. }
+            Fact::Turn(TurnFact::Finished { outcome, cause, .. })
                 if event.turn.is_some() && event.turn == self.turn =>
             {
                 self.ended = Some(match cause {
@@ -103,15 +103,15 @@ impl FollowState {
                     _ => FollowEnd::Turn(*outcome),
                 });
             }
-            Fact::RunFinished { end, .. } if self.until == Until::Run => {
+            Fact::Run(RunFact::Finished { end, .. }) if self.until == Until::Run => {
                 self.ended = Some(FollowEnd::Run(*end))
             }
             // A handed-back prompt starts no turn.
-            Fact::PromptReturned { prompt, .. } if self.is_its_prompt(*prompt) => {
+            Fact::Prompt(PromptFact::Returned { prompt, .. }) if self.is_its_prompt(*prompt) => {
                 self.ended = Some(FollowEnd::Turn(Outcome::Interrupted));
             }
             // A session closed in the past was opened again.
-            Fact::SessionClosed { .. } if event.seq > replayed_to => {
+            Fact::Session(SessionFact::Closed { .. }) if event.seq > replayed_to => {
                 self.ended = Some(FollowEnd::Closed)
             }
             _ => {}

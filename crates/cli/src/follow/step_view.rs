@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact, HeadAndTail,
-    Hold, HoldCause, ItemId, ItemKind, RunLimit, Tasks, ToolCall, ToolResult, ToolStatus,
+    Answer, AnsweredBy, AskFact, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact,
+    HeadAndTail, Hold, HoldCause, ItemId, ItemKind, RunFact, RunLimit, SessionFact, Tasks,
+    ToolCall, ToolFact, ToolResult, ToolStatus, TurnFact,
 };
 use holdpoint_tools::shown::prose;
 
@@ -84,7 +85,8 @@ impl StepView {
 
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
         let narrations = self.narrator.narrate(event);
-        if !self.prompts && matches!(event.fact(), Some(Fact::SessionClosed { .. })) {
+        if !self.prompts && matches!(event.fact(), Some(Fact::Session(SessionFact::Closed { .. })))
+        {
             // Only this program's own work is shown, which ends with the session.
             return Ok(());
         }
@@ -137,10 +139,12 @@ impl StepView {
     /// Shows the parts of a fact that the narrator leaves to the view.
     fn fact(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         match fact {
-            Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => self.denied_unseen = false,
-            Fact::StepStarted => self.calls.clear(),
-            Fact::AssistantMessage(message) => self.message(message, ui)?,
-            Fact::ToolStarted { call } => {
+            Fact::Turn(TurnFact::Started { .. }) | Fact::Run(RunFact::IterationStarted { .. }) => {
+                self.denied_unseen = false
+            }
+            Fact::Turn(TurnFact::StepStarted) => self.calls.clear(),
+            Fact::Turn(TurnFact::AssistantMessage(message)) => self.message(message, ui)?,
+            Fact::Tool(ToolFact::Started { call }) => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.started = true;
                     ui.line(
@@ -149,8 +153,8 @@ impl StepView {
                     )?;
                 }
             }
-            Fact::ToolFinished(result) => self.finished(result, ui)?,
-            Fact::AskRaised { ask } => {
+            Fact::Tool(ToolFact::Finished(result)) => self.finished(result, ui)?,
+            Fact::Ask(AskFact::Raised { ask }) => {
                 self.together |= self.narrator.open_asks() > 1;
                 if !self.asks_elsewhere {
                     asked::show(ask, 0, false, ui)?;
@@ -158,11 +162,11 @@ impl StepView {
             }
             // Not for `approve`, which denies a Confirm that a rule may deny: the advice at the end
             // of the turn does not fit there.
-            Fact::AskAnswered {
+            Fact::Ask(AskFact::Answered {
                 answer: Answer::Deny { .. },
                 by: AnsweredBy::Setting { asks: AsksMode::Deny },
                 ..
-            } => {
+            }) => {
                 self.denied_unseen = true;
             }
             _ => {}
@@ -316,7 +320,10 @@ pub(super) fn put(remark: &Remark, ui: &mut Ui) -> io::Result<()> {
 
 /// Shows the command that releases a hold in force. Users who hold a session know it.
 fn hint(fact: &Fact, ui: &mut Ui) -> io::Result<()> {
-    let Fact::HoldChanged { hold: Hold::Standing { cause, .. } } = fact else { return Ok(()) };
+    let Fact::Session(SessionFact::HoldChanged { hold: Hold::Standing { cause, .. } }) = fact
+    else {
+        return Ok(());
+    };
     let hint = match cause {
         HoldCause::User { .. } => return Ok(()),
         HoldCause::Limit { reached: RunLimit::Failures { .. } } => "resets the count",

@@ -1,6 +1,6 @@
 //! Words about runs and their tasks.
 
-use holdpoint_common::{Fact, RunLimit, RunLimits, TaskState, Tasks, Timestamp};
+use holdpoint_common::{RunFact, RunLimit, RunLimits, TaskFact, TaskState, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
 use super::Remark;
@@ -8,36 +8,40 @@ use crate::summaries::runs::taken;
 use crate::summaries::shorten;
 use crate::tone::Tone;
 
-/// The remark about a fact of a run or its tasks, which `tasks` already includes; `None` for other
-/// facts.
-pub(super) fn remark(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<Remark> {
-    let (tone, text) = match fact {
-        Fact::RunStarted { run, .. } => {
+/// The remark about a fact of a run, if it needs one.
+pub(super) fn of_run_fact(fact: &RunFact, at: Timestamp) -> Option<Remark> {
+    Some(match fact {
+        RunFact::Started { run, .. } => {
             let goal =
                 run.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-            (Tone::Strong, format!("run: {}", shorten(&prose_line(goal))))
+            Remark::new(Tone::Strong, format!("run: {}", shorten(&prose_line(goal))))
         }
-        Fact::IterationStarted { iteration, resumed, .. } => {
+        RunFact::IterationStarted { iteration, resumed, .. } => {
             let again = if *resumed { ", where it was cut" } else { "" };
-            (Tone::Strong, format!("── iteration {iteration}{again} ──"))
+            Remark::new(Tone::Strong, format!("── iteration {iteration}{again} ──"))
         }
-        Fact::PromptDelivered { prompt, iteration } => {
-            (Tone::Dim, format!("prompt {prompt} is delivered to iteration {iteration}"))
+        RunFact::Waiting { until } => {
+            let seconds = until.since(at).as_secs_f64().ceil();
+            Remark::new(Tone::Warning, format!("the next iteration begins in {seconds:.0} s"))
         }
-        Fact::RunWaiting { until } => (
-            Tone::Warning,
-            format!("the next iteration begins in {:.0} s", until.since(at).as_secs_f64().ceil()),
-        ),
-        Fact::RunExtended { limits } => (Tone::Dim, format!("new limits: {}", granted(limits))),
-        Fact::RunFinished { end, progress, by } => {
+        RunFact::Extended { limits } => {
+            Remark::new(Tone::Dim, format!("new limits: {}", granted(limits)))
+        }
+        RunFact::Finished { end, progress, by } => {
             let by =
                 by.as_ref().map(|by| format!("Agent interrupted {}; ", prose_line(&by.origin())));
-            (Tone::Strong, format!("{}run {end}: {}", by.unwrap_or_default(), taken(progress)))
+            let text = format!("{}run {end}: {}", by.unwrap_or_default(), taken(progress));
+            Remark::new(Tone::Strong, text)
         }
-        Fact::TaskAdded { task, title } => {
-            (Tone::Dim, format!("○ task {task}: {}", prose_line(title)))
-        }
-        Fact::TaskMoved { task, to } => {
+        RunFact::FilesChanged { .. } => return None,
+    })
+}
+
+/// The remark about a fact of a task, which `tasks` already includes.
+pub(super) fn of_task_fact(fact: &TaskFact, tasks: &Tasks) -> Remark {
+    let text = match fact {
+        TaskFact::Added { task, title } => format!("○ task {task}: {}", prose_line(title)),
+        TaskFact::Moved { task, to } => {
             let mark = match to {
                 TaskState::Todo => "○",
                 TaskState::Doing => "●",
@@ -46,17 +50,11 @@ pub(super) fn remark(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<Remark
             };
             let title =
                 tasks.tasks.iter().find(|known| known.id == *task).map(|task| task.title.as_str());
-            (
-                Tone::Dim,
-                format!("{mark} task {task} {to}: {}", prose_line(title.unwrap_or_default())),
-            )
+            format!("{mark} task {task} {to}: {}", prose_line(title.unwrap_or_default()))
         }
-        Fact::NoteTaken { note } => {
-            (Tone::Dim, format!("note: {}", shorten(&prose_line(&note.text))))
-        }
-        _ => return None,
+        TaskFact::NoteTaken { note } => format!("note: {}", shorten(&prose_line(&note.text))),
     };
-    Some(Remark::new(tone, text))
+    Remark::new(Tone::Dim, text)
 }
 
 /// The limits of a run: `100 iterations, 2h of work`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdpoint_common::{Fact, Hold, Timestamp};
+use holdpoint_common::{AskFact, Fact, Hold, SessionFact, Timestamp};
 
 /// A clock that is stopped while an ask is open or a hold is in force.
 #[derive(Debug)]
@@ -22,17 +22,21 @@ impl Clock {
     /// Advances the clock to a fact and its time.
     pub(crate) fn tick(&mut self, at: Timestamp, fact: &Fact) {
         // The session did not work between its last fact and a restart.
-        let worked = self.asks == 0 && !self.held && !matches!(fact, Fact::SessionRestored { .. });
+        let worked = self.asks == 0
+            && !self.held
+            && !matches!(fact, Fact::Session(SessionFact::Restored { .. }));
         if worked {
             self.worked += at.since(self.to);
         }
         self.to = at;
         match fact {
-            Fact::AskRaised { .. } => self.asks += 1,
-            Fact::AskAnswered { .. } | Fact::AskClosed { .. } => {
+            Fact::Ask(AskFact::Raised { .. }) => self.asks += 1,
+            Fact::Ask(AskFact::Answered { .. } | AskFact::Closed { .. }) => {
                 self.asks = self.asks.saturating_sub(1)
             }
-            Fact::HoldChanged { hold } => self.held = matches!(hold, Hold::Standing { .. }),
+            Fact::Session(SessionFact::HoldChanged { hold }) => {
+                self.held = matches!(hold, Hold::Standing { .. })
+            }
             _ => {}
         }
     }
@@ -45,7 +49,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use holdpoint_common::{HoldCause, RestoreCause, Who};
+    use holdpoint_common::{HoldCause, RestoreCause, TurnFact, Who};
 
     use super::*;
 
@@ -56,18 +60,20 @@ mod tests {
         let (by, since) = (Who::named("test"), Timestamp(2_000));
         tick(
             2_000,
-            Fact::HoldChanged {
+            Fact::Session(SessionFact::HoldChanged {
                 hold: Hold::Requested { cause: HoldCause::User { by: by.clone() }, since },
-            },
+            }),
         );
         tick(
             3_000,
-            Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::User { by }, since } },
+            Fact::Session(SessionFact::HoldChanged {
+                hold: Hold::Standing { cause: HoldCause::User { by }, since },
+            }),
         );
-        tick(60_000, Fact::HoldChanged { hold: Hold::Off });
-        tick(61_000, Fact::StepStarted);
-        tick(90_000, Fact::SessionRestored { cause: RestoreCause::Restart });
-        tick(91_000, Fact::StepStarted);
+        tick(60_000, Fact::Session(SessionFact::HoldChanged { hold: Hold::Off }));
+        tick(61_000, Fact::Turn(TurnFact::StepStarted));
+        tick(90_000, Fact::Session(SessionFact::Restored { cause: RestoreCause::Restart }));
+        tick(91_000, Fact::Turn(TurnFact::StepStarted));
         assert_eq!(clock.worked, Duration::from_secs(4));
     }
 }

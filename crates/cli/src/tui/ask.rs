@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
-use holdpoint_common::{Ask, AskId, Event, Fact, SessionId};
+use holdpoint_common::{Ask, AskFact, AskId, Event, Fact, SessionId};
 use holdpoint_session::form::{AskForm, Entry, Key, Pressed};
 use holdpoint_tools::shown::prose_line;
 
@@ -118,8 +118,8 @@ impl AskView {
 /// How the event closes the ask, if it does.
 pub(crate) fn describe_close(event: &Event, id: &AskId) -> Option<String> {
     match event.fact()? {
-        Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered {by}")),
-        Fact::AskClosed { ask, cause } if ask == id => Some(format!("closed: {cause}")),
+        Fact::Ask(AskFact::Answered { ask, by, .. }) if ask == id => Some(format!("answered {by}")),
+        Fact::Ask(AskFact::Closed { ask, cause }) if ask == id => Some(format!("closed: {cause}")),
         _ => None,
     }
 }

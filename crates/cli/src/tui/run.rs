@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::Fact;
+use holdpoint_common::{AskFact, Fact, SessionFact, TurnFact};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc;
@@ -300,13 +300,11 @@ fn is_urgent(message: &Message) -> bool {
     events.iter().filter_map(|event| event.fact()).any(|fact| {
         matches!(
             fact,
-            Fact::AskRaised { .. }
-                | Fact::AskAnswered { .. }
-                | Fact::AskClosed { .. }
-                | Fact::HoldChanged { .. }
-                | Fact::TurnStarted { .. }
-                | Fact::TurnCut { .. }
-                | Fact::TurnFinished { .. }
+            Fact::Ask(AskFact::Raised { .. } | AskFact::Answered { .. } | AskFact::Closed { .. })
+                | Fact::Session(SessionFact::HoldChanged { .. })
+                | Fact::Turn(
+                    TurnFact::Started { .. } | TurnFact::Cut { .. } | TurnFact::Finished { .. }
+                )
         )
     })
 }

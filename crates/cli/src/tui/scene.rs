@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
-    Event, Fact, Gaps, HeadAndTail, Hold, HoldCause, ItemId, Outcome, PauseKind, PauseRequest,
-    PolicyMode, PolicyRules, PromptId, ScreenSettings, SessionSettings, SessionStatus,
-    SessionSummary, Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    Ask, AskFact, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body,
+    CallId, Delta, Event, Fact, Gaps, HeadAndTail, Hold, HoldCause, ItemId, Outcome, PauseKind,
+    PauseRequest, PolicyMode, PolicyRules, PromptFact, PromptId, ScreenSettings, SessionFact,
+    SessionSettings, SessionStatus, SessionSummary, Snapshot, Timestamp, ToolCall, ToolFact,
+    ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
 };
 use holdpoint_session::model::DefaultModel;
 use ratatui::Terminal;
@@ -127,8 +128,9 @@ impl Scene {
         let prompt = PromptId(turn.0);
         (self.snapshot.turn, self.snapshot.status) = (Some(turn), SessionStatus::Running);
         let by = Who { name: "tui".to_owned(), pid: Some(OWN) };
-        self.fact(Fact::PromptAccepted { prompt, text: text.into(), by });
-        self.fact(Fact::TurnStarted { turn, prompt }).fact(Fact::StepStarted)
+        self.fact(Fact::Prompt(PromptFact::Accepted { prompt, text: text.into(), by }));
+        self.fact(Fact::Turn(TurnFact::Started { turn, prompt }))
+            .fact(Fact::Turn(TurnFact::StepStarted))
     }
 
     pub(super) fn said(&mut self, item: u64, text: &str) -> &mut Self {
@@ -136,11 +138,11 @@ impl Scene {
     }
 
     pub(super) fn message(&mut self, blocks: Vec<Block>, calls: Vec<ToolCall>) -> &mut Self {
-        self.fact(Fact::AssistantMessage(AssistantMessage {
+        self.fact(Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
             blocks,
             calls,
             ..AssistantMessage::default()
-        }))
+        })))
     }
 
     /// Adds a call of the tool `shell`.
@@ -167,7 +169,8 @@ impl Scene {
         kept.push(output);
         let mut result = ToolResult::not_run(CallId(call), status, result);
         result.output = kept.finish();
-        self.fact(Fact::ToolStarted { call: CallId(call) }).fact(Fact::ToolFinished(result))
+        self.fact(Fact::Tool(ToolFact::Started { call: CallId(call) }))
+            .fact(Fact::Tool(ToolFact::Finished(result)))
     }
 
     pub(super) fn ended(&mut self, outcome: Outcome, error: Option<&str>) -> &mut Self {
@@ -176,7 +179,13 @@ impl Scene {
         let usage = Usage { input: 1200, output: 34, ..Usage::default() };
         self.snapshot.usage += usage;
         let error = error.map(str::to_owned);
-        self.fact(Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage })
+        self.fact(Fact::Turn(TurnFact::Finished {
+            outcome,
+            error,
+            cause: None,
+            receipt: None,
+            usage,
+        }))
     }
 
     /// Raises an ask.
@@ -184,7 +193,7 @@ impl Scene {
         let ask = ask(self.seq + 1, request, self.now().time);
         self.snapshot.status = SessionStatus::Paused;
         self.snapshot.asks.push(ask.clone());
-        self.fact(Fact::AskRaised { ask })
+        self.fact(Fact::Ask(AskFact::Raised { ask }))
     }
 
     pub(super) fn confirms(&mut self, details: &str) -> &mut Self {
@@ -196,7 +205,7 @@ impl Scene {
             self.snapshot.status = SessionStatus::Paused;
         }
         self.snapshot.hold = hold.clone();
-        self.fact(Fact::HoldChanged { hold })
+        self.fact(Fact::Session(SessionFact::HoldChanged { hold }))
     }
 
     /// Presses keys, written as in `ctrl+x p`. Returns the commands that follow.

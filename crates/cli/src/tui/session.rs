@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use holdpoint_common::{
-    Event, Fact, HoldState, PromptId, SessionId, SessionStatus, Snapshot, Timestamp,
+    Event, Fact, HoldState, PromptFact, PromptId, SessionId, SessionStatus, Snapshot, Timestamp,
+    TurnFact,
 };
 use holdpoint_session::form::AfterAsk;
 
@@ -34,7 +35,7 @@ impl ReceivedEvents {
 
     pub(crate) fn add(&mut self, event: &Event) {
         self.facts += usize::from(event.fact().is_some());
-        if let Some(Fact::PromptAccepted { text, .. }) = event.fact() {
+        if let Some(Fact::Prompt(PromptFact::Accepted { text, .. })) = event.fact() {
             self.prompts.push(text.to_string());
         }
         self.transcript.add(event);
@@ -138,13 +139,16 @@ impl Session {
         let mut back = Vec::new();
         for fact in events.iter().filter_map(|event| event.fact()) {
             match fact {
-                Fact::PromptAccepted { prompt, by, .. } if by.pid == Some(self.own) => {
+                Fact::Prompt(PromptFact::Accepted { prompt, by, .. })
+                    if by.pid == Some(self.own) =>
+                {
                     _ = self.sent.insert(*prompt)
                 }
-                Fact::TurnStarted { prompt, .. } | Fact::PromptDelivered { prompt, .. } => {
+                Fact::Turn(TurnFact::Started { prompt, .. })
+                | Fact::Prompt(PromptFact::Delivered { prompt, .. }) => {
                     _ = self.sent.remove(prompt)
                 }
-                Fact::PromptReturned { prompt, text } if self.sent.remove(prompt) => {
+                Fact::Prompt(PromptFact::Returned { prompt, text }) if self.sent.remove(prompt) => {
                     back.push(&**text)
                 }
                 _ => {}

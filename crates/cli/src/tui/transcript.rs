@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use holdpoint_common::{
     AssistantMessage, BlockKind, Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Part,
-    ToolResult,
+    RunFact, ToolFact, ToolResult, TurnFact,
 };
 use holdpoint_tools::shown::prose;
 
@@ -89,12 +89,14 @@ impl Transcript {
     /// Adds the parts of a fact that the narrator leaves to the view.
     fn fact(&mut self, fact: &Fact) {
         match fact {
-            Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => self.cut = None,
-            Fact::AssistantMessage(message) => self.message(message),
-            Fact::ToolStarted { call } => {
+            Fact::Turn(TurnFact::Started { .. }) | Fact::Run(RunFact::IterationStarted { .. }) => {
+                self.cut = None
+            }
+            Fact::Turn(TurnFact::AssistantMessage(message)) => self.message(message),
+            Fact::Tool(ToolFact::Started { call }) => {
                 self.tool(call.item(), |tool| tool.state = ToolState::Runs)
             }
-            Fact::ToolFinished(result) => self.finished(result),
+            Fact::Tool(ToolFact::Finished(result)) => self.finished(result),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, TurnFact};
 use holdpoint_tools::testing::Census;
 pub(crate) use holdpoint_tools::testing::{patience, rounds};
 use rustix::fs::{FlockOperation, flock};
@@ -248,5 +248,5 @@ pub(crate) fn say(stdin: &mut ChildStdin, text: &str) {
 /// The end of the turn.
 pub(crate) fn finished(events: &[Event]) -> &Fact {
     let mut facts = events.iter().filter_map(Event::fact);
-    facts.find(|fact| matches!(fact, Fact::TurnFinished { .. })).expect("the turn ends")
+    facts.find(|fact| matches!(fact, Fact::Turn(TurnFact::Finished { .. }))).expect("the turn ends")
 }

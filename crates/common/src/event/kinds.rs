@@ -21,6 +21,9 @@ const KIND: &str = "type";
 
 /// An enum whose kinds have different fields.
 pub(super) trait FromKind: Sized {
+    /// Whether the enum has this kind.
+    fn has(kind: &str) -> bool;
+
     /// Deserialises the fields of this kind.
     fn from_kind<'de, M: MapAccess<'de>>(kind: Kind<'de, M>) -> Result<Self, M::Error>;
 }
@@ -134,23 +137,44 @@ impl<'de, M: MapAccess<'de>> VariantAccess<'de> for Fields<M> {
     }
 }
 
-/// Declares an enum of kinds. Its name is given twice, the second time as a string literal.
+/// Declares an enum of kinds, each after its name in JSON. The name of the enum is given twice, the
+/// second time as a string literal.
 macro_rules! kinds {
-    ($(#[$meta:meta])* pub enum $name:ident as $text:tt { $($kinds:tt)* }) => {
+    ($(#[$meta:meta])* pub enum $name:ident as $text:tt {
+        $(
+            $(#[$doc:meta])*
+            $kind:literal => $variant:ident $({ $($fields:tt)* })? $(($($content:tt)*))?,
+        )*
+    }) => {
         $(#[$meta])*
-        #[derive(serde::Serialize, schemars::JsonSchema)]
-        #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-        pub enum $name { $($kinds)* }
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
+        #[serde(tag = "type", rename_all_fields = "camelCase")]
+        pub enum $name {
+            $(
+                $(#[$doc])*
+                #[serde(rename = $kind)]
+                $variant $({ $($fields)* })? $(($($content)*))?,
+            )*
+        }
 
         const _: () = {
             use serde::de::{Deserialize, Deserializer, MapAccess};
-            use $crate::event::kinds::{Kind, FromKind, deserialize_kind};
+            use $crate::event::kinds::{FromKind, Kind, deserialize_kind};
 
             #[derive(serde::Deserialize)]
-            #[serde(remote = $text, rename_all = "camelCase", rename_all_fields = "camelCase")]
-            enum Kinds { $($kinds)* }
+            #[serde(remote = $text, rename_all_fields = "camelCase")]
+            enum Kinds {
+                $(
+                    #[serde(rename = $kind)]
+                    $variant $({ $($fields)* })? $(($($content)*))?,
+                )*
+            }
 
             impl FromKind for $name {
+                fn has(kind: &str) -> bool {
+                    matches!(kind, $($kind)|*)
+                }
+
                 fn from_kind<'de, M: MapAccess<'de>>(kind: Kind<'de, M>) -> Result<Self, M::Error> {
                     Kinds::deserialize(kind)
                 }
@@ -165,4 +189,48 @@ macro_rules! kinds {
     };
 }
 
-pub(super) use kinds;
+/// Declares an enum of enums of kinds. In JSON it is the same as the enum that it contains.
+macro_rules! families {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$doc:meta])* $variant:ident($family:ty),)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
+        #[serde(untagged)]
+        pub enum $name {
+            $($(#[$doc])* $variant($family),)*
+        }
+
+        $(impl From<$family> for $name {
+            fn from(content: $family) -> Self {
+                Self::$variant(content)
+            }
+        })*
+
+        const _: () = {
+            use serde::de::{Deserialize, Deserializer, Error, MapAccess};
+            use $crate::event::kinds::{FromKind, Kind, deserialize_kind};
+
+            impl FromKind for $name {
+                fn has(kind: &str) -> bool {
+                    $(<$family>::has(kind))||*
+                }
+
+                fn from_kind<'de, M: MapAccess<'de>>(kind: Kind<'de, M>) -> Result<Self, M::Error> {
+                    $(if <$family>::has(kind.name()) {
+                        return <$family>::from_kind(kind).map(Self::$variant);
+                    })*
+                    Err(Error::custom(format_args!("unknown kind of event `{}`", kind.name())))
+                }
+            }
+
+            impl<'de> Deserialize<'de> for $name {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    deserialize_kind(deserializer)
+                }
+            }
+        };
+    };
+}
+
+pub(super) use {families, kinds};

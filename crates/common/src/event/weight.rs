@@ -5,7 +5,9 @@
 
 use serde_json::Value;
 
-use super::{Delta, Fact};
+use super::{
+    AskFact, Delta, Fact, JobFact, PromptFact, RunFact, SessionFact, TaskFact, ToolFact, TurnFact,
+};
 use crate::answer::Answer;
 use crate::ask::{Ask, AskRequest, Question, QuestionOption, QuestionReply};
 use crate::message::{AssistantMessage, Block, FileMark, ToolCall, ToolResult};
@@ -25,47 +27,67 @@ pub(super) fn delta_bytes(delta: &Delta) -> usize {
 
 pub(super) fn fact_bytes(fact: &Fact) -> usize {
     match fact {
-        Fact::PromptAccepted { text, .. } | Fact::PromptReturned { text, .. } => text.len(),
-        Fact::AssistantMessage(said) => message(said),
-        Fact::StepFinished { omitted, .. } => {
-            omitted.as_ref().map_or(0, |omission| omission.reason.len())
+        Fact::Turn(fact) => turn_fact_bytes(fact),
+        Fact::Tool(ToolFact::Started { .. }) => 0,
+        Fact::Tool(ToolFact::Finished(finished)) => result(finished),
+        Fact::Ask(AskFact::Raised { ask: raised }) => ask(raised),
+        Fact::Ask(AskFact::Answered { answer: given, .. }) => answer(given),
+        Fact::Ask(AskFact::Closed { .. }) => 0,
+        Fact::Prompt(PromptFact::Accepted { text, .. } | PromptFact::Returned { text, .. }) => {
+            text.len()
         }
-        Fact::ToolFinished(told) => result(told),
-        Fact::AskRaised { ask: raised } => ask(raised),
-        Fact::AskAnswered { answer: given, .. } => answer(given),
-        Fact::JobStarted { job } => job.command.len(),
-        Fact::ProjectCut { reason } => reason.len(),
-        Fact::FilesChanged { paths } => {
+        Fact::Prompt(PromptFact::Delivered { .. }) => 0,
+        Fact::Session(fact) => session_fact_bytes(fact),
+        Fact::Run(fact) => run_fact_bytes(fact),
+        Fact::Task(TaskFact::Added { title, .. }) => title.len(),
+        Fact::Task(TaskFact::Moved { .. }) => 0,
+        Fact::Task(TaskFact::NoteTaken { note }) => note.text.len(),
+        Fact::Job(JobFact::Started { job }) => job.command.len(),
+        Fact::Job(JobFact::Ended { .. }) => 0,
+    }
+}
+
+fn session_fact_bytes(fact: &SessionFact) -> usize {
+    match fact {
+        SessionFact::Renamed { name, .. } => name.len(),
+        SessionFact::ModelChanged { model, .. } => model.len(),
+        // The user's own configuration, or names, times and counts.
+        SessionFact::Opened { .. }
+        | SessionFact::Restored { .. }
+        | SessionFact::Closed { .. }
+        | SessionFact::DebugChanged { .. }
+        | SessionFact::AsksChanged { .. }
+        | SessionFact::HoldChanged { .. } => 0,
+    }
+}
+
+fn run_fact_bytes(fact: &RunFact) -> usize {
+    match fact {
+        RunFact::Started { run, .. } => run.goal.len(),
+        RunFact::FilesChanged { paths } => {
             paths.iter().map(|path| size_of_val(path) + path.len()).sum()
         }
-        Fact::SessionRenamed { name, .. } => name.len(),
-        Fact::ModelChanged { model, .. } => model.len(),
-        Fact::RunStarted { run, .. } => run.goal.len(),
-        Fact::TaskAdded { title, .. } => title.len(),
-        Fact::NoteTaken { note } => note.text.len(),
-        Fact::TurnFinished { error, receipt: found, .. } => {
+        RunFact::IterationStarted { .. }
+        | RunFact::Waiting { .. }
+        | RunFact::Extended { .. }
+        | RunFact::Finished { .. } => 0,
+    }
+}
+
+fn turn_fact_bytes(fact: &TurnFact) -> usize {
+    match fact {
+        TurnFact::AssistantMessage(answer) => message(answer),
+        TurnFact::StepFinished { omitted, .. } => {
+            omitted.as_ref().map_or(0, |omission| omission.reason.len())
+        }
+        TurnFact::ProjectCut { reason } => reason.len(),
+        TurnFact::Finished { error, receipt: found, .. } => {
             optional_text_bytes(error) + found.as_ref().map_or(0, receipt)
         }
-        // The user's own configuration, or names, times and counts.
-        Fact::SessionOpened { .. }
-        | Fact::SessionRestored { .. }
-        | Fact::SessionClosed { .. }
-        | Fact::DebugChanged { .. }
-        | Fact::AsksChanged { .. }
-        | Fact::PromptDelivered { .. }
-        | Fact::IterationStarted { .. }
-        | Fact::RunWaiting { .. }
-        | Fact::RunExtended { .. }
-        | Fact::RunFinished { .. }
-        | Fact::TaskMoved { .. }
-        | Fact::TurnStarted { .. }
-        | Fact::StepStarted
-        | Fact::HistoryCut(_)
-        | Fact::ToolStarted { .. }
-        | Fact::JobEnded { .. }
-        | Fact::AskClosed { .. }
-        | Fact::HoldChanged { .. }
-        | Fact::TurnCut { .. } => 0,
+        TurnFact::Started { .. }
+        | TurnFact::StepStarted
+        | TurnFact::HistoryCut(_)
+        | TurnFact::Cut { .. } => 0,
     }
 }
 

@@ -4,15 +4,16 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
+    Answer, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest, AsksMode,
     AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta, EndedProcesses,
     Event, Fact, FileMark, Gap, HeadAndTail, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause,
-    HoldState, ItemId, ItemKind, Job, JobEnd, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
-    PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
-    QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt,
-    RestoreCause, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings, SessionSettings,
-    SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task, TaskId, TaskState,
-    Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    HoldState, ItemId, ItemKind, Job, JobEnd, JobFact, LastRun, LastTurn, Note, Omission, Omitted,
+    Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptFact, PromptId,
+    Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt,
+    Receipt, RestoreCause, Run, RunEnd, RunFact, RunLimit, RunLimits, RunProgress, RunSettings,
+    SessionFact, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool,
+    Task, TaskFact, TaskId, TaskState, Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus,
+    TurnFact, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -101,7 +102,9 @@ fn note() -> Note {
 }
 
 fn limited(reached: RunLimit) -> Fact {
-    Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::Limit { reached }, since: NOW } }
+    Fact::Session(SessionFact::HoldChanged {
+        hold: Hold::Standing { cause: HoldCause::Limit { reached }, since: NOW },
+    })
 }
 
 fn facts() -> Vec<Fact> {
@@ -144,36 +147,42 @@ fn facts() -> Vec<Fact> {
     let usage =
         Usage { input: 10, cached: 4, cache_written: 2, output: 5, cost: None, estimated: true };
     vec![
-        Fact::SessionOpened { settings: settings() },
-        Fact::SessionRestored { cause: RestoreCause::Unloaded },
-        Fact::SessionClosed { by: who() },
-        Fact::SessionRenamed { name: "payments".into(), by: who() },
-        Fact::ModelChanged { model: "openai/gpt-5".into(), by: who() },
-        Fact::DebugChanged { enabled: true, by: who() },
-        Fact::AsksChanged { asks: AsksMode::Deny, by: who() },
-        Fact::PromptAccepted { prompt: PromptId(1), text: "go".into(), by: Who::named("run") },
-        Fact::PromptReturned { prompt: PromptId(2), text: "later".into() },
-        Fact::PromptDelivered { prompt: PromptId(2), iteration: 3 },
-        Fact::RunStarted { run: run_settings(), by: who() },
-        Fact::IterationStarted { turn: TurnId(1), iteration: 1, resumed: false },
-        Fact::IterationStarted { turn: TurnId(2), iteration: 1, resumed: true },
-        Fact::RunWaiting { until: NOW },
-        Fact::RunExtended { limits: RunLimits::default() },
-        Fact::RunFinished {
+        Fact::Session(SessionFact::Opened { settings: settings() }),
+        Fact::Session(SessionFact::Restored { cause: RestoreCause::Unloaded }),
+        Fact::Session(SessionFact::Closed { by: who() }),
+        Fact::Session(SessionFact::Renamed { name: "payments".into(), by: who() }),
+        Fact::Session(SessionFact::ModelChanged { model: "openai/gpt-5".into(), by: who() }),
+        Fact::Session(SessionFact::DebugChanged { enabled: true, by: who() }),
+        Fact::Session(SessionFact::AsksChanged { asks: AsksMode::Deny, by: who() }),
+        Fact::Prompt(PromptFact::Accepted {
+            prompt: PromptId(1),
+            text: "go".into(),
+            by: Who::named("run"),
+        }),
+        Fact::Prompt(PromptFact::Returned { prompt: PromptId(2), text: "later".into() }),
+        Fact::Prompt(PromptFact::Delivered { prompt: PromptId(2), iteration: 3 }),
+        Fact::Run(RunFact::Started { run: run_settings(), by: who() }),
+        Fact::Run(RunFact::IterationStarted { turn: TurnId(1), iteration: 1, resumed: false }),
+        Fact::Run(RunFact::IterationStarted { turn: TurnId(2), iteration: 1, resumed: true }),
+        Fact::Run(RunFact::Waiting { until: NOW }),
+        Fact::Run(RunFact::Extended { limits: RunLimits::default() }),
+        Fact::Run(RunFact::Finished {
             end: RunEnd::Interrupted,
             progress: RunProgress { working_since: None, ..run().progress },
             by: Some(who()),
-        },
-        Fact::TaskAdded { task: TaskId(1), title: "write it".into() },
-        Fact::TaskMoved { task: TaskId(1), to: TaskState::Doing },
-        Fact::NoteTaken { note: note() },
-        Fact::TurnStarted { turn: TurnId(1), prompt: PromptId(1) },
-        Fact::StepStarted,
-        Fact::AssistantMessage(message),
-        Fact::ToolStarted { call: CallId(3) },
-        Fact::ToolFinished(result),
-        Fact::ProjectCut { reason: "AGENTS.md is left out: it is not a file".into() },
-        Fact::HistoryCut(HistoryCut {
+        }),
+        Fact::Task(TaskFact::Added { task: TaskId(1), title: "write it".into() }),
+        Fact::Task(TaskFact::Moved { task: TaskId(1), to: TaskState::Doing }),
+        Fact::Task(TaskFact::NoteTaken { note: note() }),
+        Fact::Turn(TurnFact::Started { turn: TurnId(1), prompt: PromptId(1) }),
+        Fact::Turn(TurnFact::StepStarted),
+        Fact::Turn(TurnFact::AssistantMessage(message)),
+        Fact::Tool(ToolFact::Started { call: CallId(3) }),
+        Fact::Tool(ToolFact::Finished(result)),
+        Fact::Turn(TurnFact::ProjectCut {
+            reason: "AGENTS.md is left out: it is not a file".into(),
+        }),
+        Fact::Turn(TurnFact::HistoryCut(HistoryCut {
             messages: 7,
             results: 1,
             tokens: 90_000,
@@ -181,54 +190,56 @@ fn facts() -> Vec<Fact> {
             lines: 2_000,
             line_limit: 50_000,
             reached: HistoryLimit::Tokens,
-        }),
-        Fact::FilesChanged { paths: vec!["a b/new".into()] },
-        Fact::JobStarted { job: job() },
-        Fact::JobEnded { job: CallId(3), end: JobEnd::Exited { code: 1 } },
-        Fact::JobEnded { job: CallId(3), end: JobEnd::Signalled { signal: 9 } },
-        Fact::JobEnded { job: CallId(3), end: JobEnd::SessionClosed },
-        Fact::StepFinished {
+        })),
+        Fact::Run(RunFact::FilesChanged { paths: vec!["a b/new".into()] }),
+        Fact::Job(JobFact::Started { job: job() }),
+        Fact::Job(JobFact::Ended { job: CallId(3), end: JobEnd::Exited { code: 1 } }),
+        Fact::Job(JobFact::Ended { job: CallId(3), end: JobEnd::Signalled { signal: 9 } }),
+        Fact::Job(JobFact::Ended { job: CallId(3), end: JobEnd::SessionClosed }),
+        Fact::Turn(TurnFact::StepFinished {
             usage,
             context: Some(ContextFill { tokens: 15, limit: 100_000 }),
             refused: true,
             omitted: Some(Omission { what: Omitted::Results, reason: "too large".into() }),
-        },
-        Fact::AskRaised { ask: ask() },
-        Fact::AskAnswered {
+        }),
+        Fact::Ask(AskFact::Raised { ask: ask() }),
+        Fact::Ask(AskFact::Answered {
             ask: ask_id(),
             answer: Answer::Deny { reason: Some("no".into()) },
             by: AnsweredBy::Client(who()),
-        },
-        Fact::AskAnswered {
+        }),
+        Fact::Ask(AskFact::Answered {
             ask: ask_id(),
             answer: Answer::Approve { always: true },
             by: AnsweredBy::Setting { asks: AsksMode::Approve },
-        },
-        Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::Interrupted },
-        Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::CallEnded },
-        Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::Shutdown },
-        Fact::HoldChanged { hold: Hold::Off },
-        Fact::HoldChanged {
+        }),
+        Fact::Ask(AskFact::Closed { ask: ask_id(), cause: AskCloseCause::Interrupted }),
+        Fact::Ask(AskFact::Closed { ask: ask_id(), cause: AskCloseCause::CallEnded }),
+        Fact::Ask(AskFact::Closed { ask: ask_id(), cause: AskCloseCause::Shutdown }),
+        Fact::Session(SessionFact::HoldChanged { hold: Hold::Off }),
+        Fact::Session(SessionFact::HoldChanged {
             hold: Hold::Requested { cause: HoldCause::User { by: who() }, since: NOW },
-        },
-        Fact::HoldChanged {
+        }),
+        Fact::Session(SessionFact::HoldChanged {
             hold: Hold::Standing { cause: HoldCause::User { by: who() }, since: NOW },
-        },
-        Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::Restored, since: NOW } },
+        }),
+        Fact::Session(SessionFact::HoldChanged {
+            hold: Hold::Standing { cause: HoldCause::Restored, since: NOW },
+        }),
         limited(RunLimit::Iterations { count: 50 }),
         limited(RunLimit::Tokens { count: 9 }),
         limited(RunLimit::Time { ms: 9 }),
         limited(RunLimit::Failures { count: 3 }),
-        Fact::TurnCut { cause: CutCause::User { by: who() } },
-        Fact::TurnCut { cause: CutCause::Close { by: who() } },
-        Fact::TurnCut { cause: CutCause::Shutdown },
-        Fact::TurnFinished {
+        Fact::Turn(TurnFact::Cut { cause: CutCause::User { by: who() } }),
+        Fact::Turn(TurnFact::Cut { cause: CutCause::Close { by: who() } }),
+        Fact::Turn(TurnFact::Cut { cause: CutCause::Shutdown }),
+        Fact::Turn(TurnFact::Finished {
             outcome: Outcome::Interrupted,
             error: Some("e".into()),
             cause: Some(CutCause::Restart),
             receipt: Some(receipt),
             usage,
-        },
+        }),
     ]
 }
 

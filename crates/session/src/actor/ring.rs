@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Limits};
+use holdpoint_common::{
+    Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Limits, ToolFact, TurnFact,
+};
 
 /// The newest events of one session.
 ///
@@ -121,7 +123,7 @@ impl Ring {
             self.bytes -= oldest.weight();
             self.evicted = oldest.seq;
             match &oldest.body {
-                Body::Fact(Fact::TurnFinished { .. }) => self.open.clear(),
+                Body::Fact(Fact::Turn(TurnFact::Finished { .. })) => self.open.clear(),
                 Body::Fact(fact) => finishes(fact).for_each(|item| {
                     self.done.remove(&item);
                 }),
@@ -144,8 +146,9 @@ impl Ring {
     pub(crate) fn after(&self, after: u64, from: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
         let until = self.events.partition_point(|event| event.seq <= from);
         // The end of a turn leaves no item open.
-        let ends_turn =
-            |event: &Arc<Event>| matches!(event.fact(), Some(Fact::TurnFinished { .. }));
+        let ends_turn = |event: &Arc<Event>| {
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. })))
+        };
         let end = self.events.range(..until).rposition(ends_turn);
         let missed = |evicted: &u64| *evicted > after;
         let open = self.open.values().filter(|item| end.is_none() && missed(&item.last.seq));
@@ -215,7 +218,7 @@ impl Ring {
             let evicted = self.open.remove(&item).map(|evicted| evicted.last.seq);
             self.done.insert(item, evicted);
         }
-        if matches!(fact, Fact::TurnFinished { .. }) {
+        if matches!(fact, Fact::Turn(TurnFact::Finished { .. })) {
             self.open.clear();
         }
     }
@@ -224,8 +227,8 @@ impl Ring {
 /// The items that a fact carries in full.
 fn finishes(fact: &Fact) -> impl Iterator<Item = ItemId> {
     let (blocks, call) = match fact {
-        Fact::AssistantMessage(message) => (message.blocks.as_slice(), None),
-        Fact::ToolFinished(result) => (&[][..], Some(result.call.item())),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => (message.blocks.as_slice(), None),
+        Fact::Tool(ToolFact::Finished(result)) => (&[][..], Some(result.call.item())),
         _ => (&[][..], None),
     };
     blocks.iter().map(|block| block.item).chain(call)

@@ -1,7 +1,7 @@
 //! The end of a turn, from the session's actor if there is one, and otherwise from its log.
 
 use holdpoint_common::api::TurnEnd;
-use holdpoint_common::{Event, Fact, Refused, SessionError, SessionId, TurnId};
+use holdpoint_common::{Event, Fact, Refused, SessionError, SessionId, TurnFact, TurnId};
 
 use super::LocalSessions;
 use crate::actor::AwaitEnd;
@@ -43,7 +43,9 @@ pub(super) async fn wait(
 /// The end of this turn, if the event reports it.
 fn end_of(event: &Event, turn: TurnId) -> Option<TurnEnd> {
     match event.fact() {
-        Some(Fact::TurnFinished { outcome, receipt, .. }) if event.turn == Some(turn) => {
+        Some(Fact::Turn(TurnFact::Finished { outcome, receipt, .. }))
+            if event.turn == Some(turn) =>
+        {
             Some(TurnEnd { turn, outcome: *outcome, receipt: receipt.clone() })
         }
         _ => None,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError, SessionId,
+    Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError, SessionFact, SessionId,
     SessionSettings, Supplies, check_name,
 };
 
@@ -63,7 +63,7 @@ impl Registry {
         let env = Arc::new(engine.build_env(model, &settings, open.workspace, supplies)?);
         let log = engine.store.create(&id).await?;
         let mut numbers = Numbers::reserve(&*log).await?;
-        let body = Body::Fact(Fact::SessionOpened { settings });
+        let body = Body::Fact(Fact::Session(SessionFact::Opened { settings }));
         let first =
             Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body });
         let Some(state) = State::open(&first) else {

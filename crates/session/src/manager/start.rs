@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use actix::dev::channel;
 use actix::prelude::*;
-use holdpoint_common::{Body, Event, Fact, ItemId, RestoreCause, SessionError, SessionId, Who};
+use holdpoint_common::{
+    Body, Event, Fact, ItemId, RestoreCause, SessionError, SessionFact, SessionId, Who,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
@@ -81,15 +83,16 @@ impl Owned {
         let mut corrections = Vec::new();
         // The actor that failed may have changed the model without saving that.
         if env.model.name() != state.settings().model {
-            corrections.push(Fact::ModelChanged {
+            corrections.push(Fact::Session(SessionFact::ModelChanged {
                 model: env.model.name().to_owned(),
                 by: Who::named("holdpoint"),
-            });
+            }));
         }
         let named = &state.settings().name;
         let name = registry.lifecycle().names.claim_numbered(id, named);
         if name != *named {
-            corrections.push(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
+            corrections
+                .push(Fact::Session(SessionFact::Renamed { name, by: Who::named("holdpoint") }));
         }
         log_corrections(corrections, &mut state, &mut numbers, &*log).await?;
         if registry.is_stopping() {

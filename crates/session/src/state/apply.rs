@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta, Event,
-    Fact, Gap, Hold, HoldCause, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run,
-    SessionStatus, Timestamp, TurnId, Usage,
+    Answer, Ask, AskFact, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta,
+    Event, Fact, Gap, Hold, HoldCause, ItemId, JobFact, LastRun, LastTurn, MAX_TITLE, PromptFact,
+    PromptId, RestoreCause, Run, RunFact, SessionFact, SessionStatus, Timestamp, ToolFact,
+    TurnFact, TurnId, Usage,
 };
 
 use holdpoint_tools::secrets::mask_in_list;
 
+use super::conversation::is_of_conversation;
 use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queued};
 
 impl State {
     /// Applies one fact. Facts must be applied in the order of their numbers. A delta changes
     /// nothing, except for a log's gap: its numbers belong to facts that cannot be read.
-    #[expect(clippy::too_many_lines, reason = "one arm for each kind of fact")]
     pub fn apply(&mut self, event: &Arc<Event>) {
         if let Some(Delta::Gap { from, to }) = event.delta() {
             self.last = self.last.max(*to);
@@ -30,8 +31,33 @@ impl State {
         self.advance_ids(event.turn, fact);
         self.restarted = self.restarted && is_restart_cleanup(fact);
         match fact {
-            Fact::SessionOpened { settings } => self.settings = Arc::new(settings.clone()),
-            Fact::SessionRestored { cause } => {
+            Fact::Session(fact) => self.apply_session_fact(fact),
+            Fact::Prompt(fact) => self.apply_prompt_fact(fact, event),
+            Fact::Run(fact) => self.apply_run_fact(fact, event.seq),
+            Fact::Task(fact) => self.tasks.apply(fact),
+            Fact::Turn(fact) => self.apply_turn_fact(fact),
+            Fact::Tool(fact) => self.apply_tool_fact(fact),
+            Fact::Job(JobFact::Started { job }) => self.jobs.push(job.clone()),
+            Fact::Job(JobFact::Ended { job, .. }) => self.jobs.retain(|running| running.id != *job),
+            Fact::Ask(fact) => self.apply_ask_fact(fact),
+        }
+        if is_of_conversation(fact) {
+            self.history.push(event);
+        }
+        if self.status() != before {
+            self.since = event.at;
+        }
+        match self.status() {
+            SessionStatus::Running | SessionStatus::Interrupted => self.start_work(event.at),
+            SessionStatus::Idle | SessionStatus::Paused => self.stop_work(event.at),
+        }
+        self.last_at = event.at;
+    }
+
+    fn apply_session_fact(&mut self, fact: &SessionFact) {
+        match fact {
+            SessionFact::Opened { settings } => self.settings = Arc::new(settings.clone()),
+            SessionFact::Restored { cause } => {
                 self.restarted = *cause == RestoreCause::Restart;
                 // The session did no work after its last fact.
                 self.stop_work(self.last_at);
@@ -40,22 +66,35 @@ impl State {
                     self.phase = Phase::Idle;
                 }
             }
-            Fact::SessionClosed { .. } => {
+            SessionFact::Closed { .. } => {
                 self.phase = Phase::Closed;
                 // The turn's end clears the asks, but a damaged log may lack it.
                 self.asks.clear();
             }
-            Fact::SessionRenamed { name, .. } => {
+            SessionFact::Renamed { name, .. } => {
                 Arc::make_mut(&mut self.settings).name.clone_from(name);
                 self.title = Some(name.clone());
             }
-            Fact::ModelChanged { model, .. } => {
+            SessionFact::ModelChanged { model, .. } => {
                 Arc::make_mut(&mut self.settings).model.clone_from(model);
-                self.remember(event);
             }
-            Fact::DebugChanged { enabled, .. } => self.debug = *enabled,
-            Fact::AsksChanged { asks, .. } => Arc::make_mut(&mut self.settings).asks = *asks,
-            Fact::PromptAccepted { prompt, text, .. } => {
+            SessionFact::DebugChanged { enabled, .. } => self.debug = *enabled,
+            SessionFact::AsksChanged { asks, .. } => {
+                Arc::make_mut(&mut self.settings).asks = *asks;
+            }
+            SessionFact::HoldChanged { hold } => {
+                self.hold = hold.clone();
+                if let (Hold::Standing { .. }, Some(run)) = (hold, &mut self.run) {
+                    // A released run continues at once, without the rest of its wait.
+                    run.waits_until = None;
+                }
+            }
+        }
+    }
+
+    fn apply_prompt_fact(&mut self, fact: &PromptFact, event: &Arc<Event>) {
+        match fact {
+            PromptFact::Accepted { prompt, text, .. } => {
                 if self.title.is_none() {
                     self.title = title_of(text);
                 }
@@ -63,27 +102,28 @@ impl State {
                 self.last_work = event.seq;
                 self.queue.push_back(Arc::clone(event));
             }
-            Fact::PromptReturned { prompt, .. } => {
+            PromptFact::Returned { prompt, .. } => {
                 self.queue
                     .retain(|event| queued(event).is_none_or(|(queued, _)| queued != *prompt));
                 if let Phase::Interrupting(_, cut) = &mut self.phase {
                     cut.prompts.push(*prompt);
                 }
             }
-            Fact::TurnStarted { turn, prompt } => {
-                self.take_queued(*prompt);
-                self.start_turn(*turn, Some(*prompt));
-            }
-            Fact::RunStarted { run, .. } => {
+            PromptFact::Delivered { prompt, .. } => self.take_queued(*prompt),
+        }
+    }
+
+    fn apply_run_fact(&mut self, fact: &RunFact, seq: u64) {
+        match fact {
+            RunFact::Started { run, .. } => {
                 if self.title.is_none() {
                     self.title = title_of(&run.goal);
                 }
                 self.run = Some(Run::new(run.clone()));
-                self.last_work = event.seq;
+                self.last_work = seq;
                 self.closed_before_run = self.tasks.counts().closed();
-                self.remember(event);
             }
-            Fact::IterationStarted { turn, iteration, resumed } => {
+            RunFact::IterationStarted { turn, iteration, resumed } => {
                 if let Some(run) = &mut self.run {
                     run.progress.iteration = *iteration;
                     (run.waits_until, run.cut) = (None, false);
@@ -91,78 +131,39 @@ impl State {
                 if !resumed {
                     self.history.begin_iteration();
                 }
-                self.remember(event);
                 self.start_turn(*turn, None);
             }
-            Fact::PromptDelivered { prompt, .. } => {
-                self.take_queued(*prompt);
-            }
-            Fact::RunWaiting { until } => {
+            RunFact::Waiting { until } => {
                 self.run.iter_mut().for_each(|run| run.waits_until = Some(*until))
             }
-            Fact::RunExtended { limits } => {
+            RunFact::Extended { limits } => {
                 self.run.iter_mut().for_each(|run| (run.limits, run.failures) = (*limits, 0));
             }
-            Fact::RunFinished { end, progress, .. } => {
+            RunFact::Finished { end, progress, .. } => {
                 self.run = None;
                 let turn = self.last_turn.as_ref().map(|last| last.turn);
                 self.last_run = Some(LastRun { end: *end, turn, progress: *progress });
-                // Marks the point after which prompts no longer belong to the run.
-                self.remember(event);
             }
-            Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => {
-                self.tasks.apply(fact);
-                self.remember(event);
+            RunFact::FilesChanged { paths } => {
+                Arc::make_mut(&mut self.files_modified).extend(paths.iter().cloned())
             }
-            Fact::StepStarted => {
+        }
+    }
+
+    fn apply_turn_fact(&mut self, fact: &TurnFact) {
+        match fact {
+            TurnFact::Started { turn, prompt } => {
+                self.take_queued(*prompt);
+                self.start_turn(*turn, Some(*prompt));
+            }
+            TurnFact::StepStarted => {
                 if let Some(turn) = self.turn_mut() {
                     turn.step = turn.step.saturating_add(1);
                     turn.open_step = Some(OpenStep::default());
                 }
             }
-            Fact::AssistantMessage(message) => {
-                let items = message.blocks.iter().map(|block| block.item);
-                let calls = message.calls.iter().map(|call| call.id.item());
-                let newest = items.chain(calls).map(ItemId::next).max();
-                if let Some(next) = newest.filter(|next| *next > self.next_item) {
-                    (self.next_item, self.lost.items) = (next, 0);
-                }
-                if let Some(turn) = self.turn_mut() {
-                    turn.open_step = turn.open_step.map(|_| OpenStep {
-                        answer_bytes: answer_bytes(message),
-                        usage: message.usage,
-                    });
-                    turn.calls.extend(
-                        message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)),
-                    );
-                }
-                if let Some(line) = last_line_of(message) {
-                    self.last_line = Some(line);
-                }
-                self.remember(event);
-            }
-            Fact::ToolStarted { call } => self.stage(*call, CallStage::Started),
-            Fact::ToolFinished(result) => {
-                if let Some(turn) = self.turn_mut() {
-                    turn.calls.retain(|(call, _)| call.id != result.call);
-                }
-                let marks = result.read.iter().chain(&result.wrote);
-                self.files_seen.extend(marks.map(|mark| (mark.path.clone(), mark.clone())));
-                if !result.wrote.is_empty() {
-                    let wrote = result.wrote.iter().map(|mark| mark.path.clone());
-                    Arc::make_mut(&mut self.files_modified).extend(wrote);
-                }
-                self.remember(event);
-            }
-            Fact::FilesChanged { paths } => {
-                Arc::make_mut(&mut self.files_modified).extend(paths.iter().cloned())
-            }
-            Fact::JobStarted { job } => self.jobs.push(job.clone()),
-            Fact::JobEnded { job, .. } => self.jobs.retain(|running| running.id != *job),
-            Fact::StepFinished { usage, context, refused, omitted } => {
-                if *refused || omitted.is_some() {
-                    self.remember(event);
-                }
+            TurnFact::AssistantMessage(message) => self.add_answer(message),
+            TurnFact::StepFinished { usage, context, .. } => {
                 self.usage += *usage;
                 if let Some(run) = &mut self.run {
                     run.progress.tokens = run.progress.tokens.saturating_add(usage.total());
@@ -174,17 +175,70 @@ impl State {
                 }
             }
             // Notices to readers; they change no state.
-            Fact::HistoryCut(_) | Fact::ProjectCut { .. } => {}
+            TurnFact::HistoryCut(_) | TurnFact::ProjectCut { .. } => {}
+            TurnFact::Cut { cause } => self.cut(cause),
+            TurnFact::Finished { outcome, error, cause, .. } => {
+                if let Some(turn) = self.turn().map(|turn| turn.id) {
+                    let (cause, error) = (cause.clone(), error.clone());
+                    self.last_turn = Some(LastTurn { turn, outcome: *outcome, cause, error });
+                }
+                self.run = self.run.as_ref().map(|run| run.after_turn(*outcome, cause.as_ref()));
+                // A damaged log may lack the facts that settled these asks; they end with their
+                // turn.
+                self.asks.clear();
+                self.phase = Phase::Idle;
+            }
+        }
+    }
+
+    fn add_answer(&mut self, message: &AssistantMessage) {
+        let items = message.blocks.iter().map(|block| block.item);
+        let calls = message.calls.iter().map(|call| call.id.item());
+        let newest = items.chain(calls).map(ItemId::next).max();
+        if let Some(next) = newest.filter(|next| *next > self.next_item) {
+            (self.next_item, self.lost.items) = (next, 0);
+        }
+        if let Some(turn) = self.turn_mut() {
+            turn.open_step = turn
+                .open_step
+                .map(|_| OpenStep { answer_bytes: answer_bytes(message), usage: message.usage });
+            let proposed = message.calls.iter().map(|call| (call.clone(), CallStage::Proposed));
+            turn.calls.extend(proposed);
+        }
+        if let Some(line) = last_line_of(message) {
+            self.last_line = Some(line);
+        }
+    }
+
+    fn apply_tool_fact(&mut self, fact: &ToolFact) {
+        match fact {
+            ToolFact::Started { call } => self.stage(*call, CallStage::Started),
+            ToolFact::Finished(result) => {
+                if let Some(turn) = self.turn_mut() {
+                    turn.calls.retain(|(call, _)| call.id != result.call);
+                }
+                let marks = result.read.iter().chain(&result.wrote);
+                self.files_seen.extend(marks.map(|mark| (mark.path.clone(), mark.clone())));
+                if !result.wrote.is_empty() {
+                    let wrote = result.wrote.iter().map(|mark| mark.path.clone());
+                    Arc::make_mut(&mut self.files_modified).extend(wrote);
+                }
+            }
+        }
+    }
+
+    fn apply_ask_fact(&mut self, fact: &AskFact) {
+        match fact {
             // A damaged log may lack the beginning of the ask's turn. No tool waits for the answer
             // then.
-            Fact::AskRaised { .. } if self.turn().is_none() => {}
-            Fact::AskRaised { ask } => {
+            AskFact::Raised { .. } if self.turn().is_none() => {}
+            AskFact::Raised { ask } => {
                 if ask.origin == AskOrigin::Policy {
                     self.stage(ask.call, CallStage::Asking);
                 }
                 self.asks.push_back(ask.clone());
             }
-            Fact::AskAnswered { ask, answer, by } => {
+            AskFact::Answered { ask, answer, by } => {
                 // A damaged log may lack the ask.
                 let ask = self.settle(ask, Settled::Answered(by.clone()));
                 match (answer, ask) {
@@ -203,7 +257,7 @@ impl State {
                     _ => {}
                 }
             }
-            Fact::AskClosed { ask, cause } => {
+            AskFact::Closed { ask, cause } => {
                 // The call is no longer asked about. It does not run either: the event that closed
                 // the ask also ends the call.
                 if let Some(Ask { call, origin: AskOrigin::Policy, .. }) =
@@ -215,34 +269,7 @@ impl State {
                     cut.asks.push(ask.clone());
                 }
             }
-            Fact::HoldChanged { hold } => {
-                self.hold = hold.clone();
-                if let (Hold::Standing { .. }, Some(run)) = (hold, &mut self.run) {
-                    // A released run continues at once, without the rest of its wait.
-                    run.waits_until = None;
-                }
-            }
-            Fact::TurnCut { cause } => self.cut(cause),
-            Fact::TurnFinished { outcome, error, cause, .. } => {
-                if let Some(turn) = self.turn().map(|turn| turn.id) {
-                    let (cause, error) = (cause.clone(), error.clone());
-                    self.last_turn = Some(LastTurn { turn, outcome: *outcome, cause, error });
-                }
-                self.run = self.run.as_ref().map(|run| run.after_turn(*outcome, cause.as_ref()));
-                // A damaged log may lack the facts that settled these asks; they end with their
-                // turn.
-                self.asks.clear();
-                self.phase = Phase::Idle;
-            }
         }
-        if self.status() != before {
-            self.since = event.at;
-        }
-        match self.status() {
-            SessionStatus::Running | SessionStatus::Interrupted => self.start_work(event.at),
-            SessionStatus::Idle | SessionStatus::Paused => self.stop_work(event.at),
-        }
-        self.last_at = event.at;
     }
 
     /// Moves the next ids past those that a fact mentions, in case the facts that introduced them
@@ -252,19 +279,20 @@ impl State {
             self.next_turn = turn.next();
         }
         let prompt = match fact {
-            Fact::PromptReturned { prompt, .. }
-            | Fact::PromptDelivered { prompt, .. }
-            | Fact::TurnStarted { prompt, .. } => Some(*prompt),
+            Fact::Prompt(
+                PromptFact::Returned { prompt, .. } | PromptFact::Delivered { prompt, .. },
+            )
+            | Fact::Turn(TurnFact::Started { prompt, .. }) => Some(*prompt),
             _ => None,
         };
         if let Some(prompt) = prompt.filter(|prompt| self.next_prompt <= *prompt) {
             self.next_prompt = prompt.next();
         }
         let call = match fact {
-            Fact::ToolStarted { call } => Some(*call),
-            Fact::ToolFinished(result) => Some(result.call),
-            Fact::AskRaised { ask } => Some(ask.call),
-            Fact::JobStarted { job } => Some(job.id),
+            Fact::Tool(ToolFact::Started { call }) => Some(*call),
+            Fact::Tool(ToolFact::Finished(result)) => Some(result.call),
+            Fact::Ask(AskFact::Raised { ask }) => Some(ask.call),
+            Fact::Job(JobFact::Started { job }) => Some(job.id),
             _ => None,
         };
         if let Some(item) = call.map(CallId::item).filter(|item| self.next_item <= *item) {
@@ -285,7 +313,7 @@ impl State {
     fn take_queued(&mut self, prompt: PromptId) {
         let of = |event: &Arc<Event>| queued(event).is_some_and(|(queued, _)| queued == prompt);
         if let Some(event) = self.queue.iter().position(of).and_then(|at| self.queue.remove(at)) {
-            self.remember(&event);
+            self.history.push(&event);
         }
     }
 
@@ -346,10 +374,6 @@ impl State {
         self.asks.remove(at)
     }
 
-    fn remember(&mut self, event: &Arc<Event>) {
-        self.history.push(event);
-    }
-
     /// The next turn's id, beyond any that a lost fact may have used.
     pub(super) fn next_turn(&self) -> TurnId {
         TurnId(self.next_turn.0.saturating_add(self.lost.turns))
@@ -399,15 +423,16 @@ pub(super) fn answer_bytes(message: &AssistantMessage) -> u64 {
 /// caused by a person.
 fn is_restart_cleanup(fact: &Fact) -> bool {
     match fact {
-        Fact::AssistantMessage(message) => message.partial,
-        Fact::HoldChanged { hold: Hold::Standing { cause, .. } } => *cause == HoldCause::Restored,
-        Fact::SessionRestored { .. }
-        | Fact::StepFinished { .. }
-        | Fact::ToolFinished(_)
-        | Fact::AskClosed { .. }
-        | Fact::JobEnded { .. }
-        | Fact::RunFinished { .. }
-        | Fact::TurnFinished { .. } => true,
+        Fact::Turn(TurnFact::AssistantMessage(message)) => message.partial,
+        Fact::Session(SessionFact::HoldChanged { hold: Hold::Standing { cause, .. } }) => {
+            *cause == HoldCause::Restored
+        }
+        Fact::Session(SessionFact::Restored { .. })
+        | Fact::Turn(TurnFact::StepFinished { .. } | TurnFact::Finished { .. })
+        | Fact::Tool(ToolFact::Finished(_))
+        | Fact::Ask(AskFact::Closed { .. })
+        | Fact::Job(JobFact::Ended { .. })
+        | Fact::Run(RunFact::Finished { .. }) => true,
         _ => false,
     }
 }

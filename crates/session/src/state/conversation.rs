@@ -4,12 +4,32 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdpoint_common::{Event, Fact, NOTES_KEPT};
+use holdpoint_common::{
+    Event, Fact, NOTES_KEPT, PromptFact, RunFact, SessionFact, TaskFact, ToolFact, TurnFact,
+};
 
 /// The most bytes of a conversation that are kept. Beyond that the oldest facts are forgotten,
 /// except the newest prompt. A request of 100,000 tokens would need more only at over 600 bytes per
 /// token.
 pub const MAX_CONVERSATION_BYTES: usize = 64 * 1024 * 1024;
+
+/// Whether a fact becomes part of the conversation when it is applied. A prompt does so only when
+/// its turn starts.
+pub(super) fn is_of_conversation(fact: &Fact) -> bool {
+    match fact {
+        Fact::Turn(TurnFact::StepFinished { refused, omitted, .. }) => {
+            *refused || omitted.is_some()
+        }
+        Fact::Turn(TurnFact::AssistantMessage(_))
+        | Fact::Tool(ToolFact::Finished(_))
+        | Fact::Session(SessionFact::ModelChanged { .. })
+        | Fact::Run(
+            RunFact::Started { .. } | RunFact::IterationStarted { .. } | RunFact::Finished { .. },
+        )
+        | Fact::Task(_) => true,
+        _ => false,
+    }
+}
 
 /// The newest of the started prompts, answers and results, and the facts that an iteration of a run
 /// begins with: the run, tasks and notes. Cheap to clone.
@@ -54,30 +74,37 @@ impl Conversation {
     /// The prompts to a run that the model has not answered, because its iteration failed first.
     pub(super) fn unanswered_prompts(&self) -> impl Iterator<Item = &Arc<Event>> {
         let hears = |event: &&Arc<Event>| match event.fact() {
-            Some(Fact::RunStarted { .. } | Fact::StepFinished { refused: true, .. }) => true,
-            Some(Fact::AssistantMessage(message)) => message.has_text_or_calls(),
+            Some(
+                Fact::Run(RunFact::Started { .. })
+                | Fact::Turn(TurnFact::StepFinished { refused: true, .. }),
+            ) => true,
+            Some(Fact::Turn(TurnFact::AssistantMessage(message))) => message.has_text_or_calls(),
             _ => false,
         };
         let since = self.events.iter().rev().take_while(move |event| !hears(event));
-        since.filter(|event| matches!(event.fact(), Some(Fact::PromptAccepted { .. })))
+        since
+            .filter(|event| matches!(event.fact(), Some(Fact::Prompt(PromptFact::Accepted { .. }))))
     }
 
     /// Keeps only the facts that an iteration of a run begins with: its run, the tasks, the newest
     /// notes and the unanswered prompts.
     pub(super) fn begin_iteration(&mut self) {
-        let run = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::RunStarted { .. }));
+        let run =
+            |event: &Arc<Event>| matches!(event.fact(), Some(Fact::Run(RunFact::Started { .. })));
         let last_run = self.events.iter().rposition(run);
         let unheard: BTreeSet<_> = self.unanswered_prompts().map(|event| event.seq).collect();
         let (mut moved, mut notes) = (BTreeSet::new(), 0);
         let mut kept: Vec<_> = (0..self.events.len())
             .rev()
             .filter(|at| match self.events[*at].fact() {
-                Some(Fact::RunStarted { .. }) => Some(*at) == last_run,
-                Some(Fact::TaskAdded { .. }) => true,
-                Some(Fact::PromptAccepted { .. }) => unheard.contains(&self.events[*at].seq),
+                Some(Fact::Run(RunFact::Started { .. })) => Some(*at) == last_run,
+                Some(Fact::Task(TaskFact::Added { .. })) => true,
+                Some(Fact::Prompt(PromptFact::Accepted { .. })) => {
+                    unheard.contains(&self.events[*at].seq)
+                }
                 // Only a task's last move counts.
-                Some(Fact::TaskMoved { task, .. }) => moved.insert(*task),
-                Some(Fact::NoteTaken { .. }) => {
+                Some(Fact::Task(TaskFact::Moved { task, .. })) => moved.insert(*task),
+                Some(Fact::Task(TaskFact::NoteTaken { .. })) => {
                     notes += 1;
                     notes <= NOTES_KEPT
                 }
@@ -104,7 +131,13 @@ impl Conversation {
     /// it keeps, so it drops many at once instead of a few each time.
     fn forget(&mut self) {
         let begins = |event: &Arc<Event>| {
-            matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::AssistantMessage(_)))
+            matches!(
+                event.fact(),
+                Some(
+                    Fact::Prompt(PromptFact::Accepted { .. })
+                        | Fact::Turn(TurnFact::AssistantMessage(_))
+                )
+            )
         };
         let mut from = self.events.iter().rposition(begins).unwrap_or(self.events.len());
         let mut weight = 0;
@@ -117,15 +150,16 @@ impl Conversation {
                 from = at;
             }
         }
-        let is_prompt =
-            |event: &Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { .. }));
+        let is_prompt = |event: &Arc<Event>| {
+            matches!(event.fact(), Some(Fact::Prompt(PromptFact::Accepted { .. })))
+        };
         let prompt = match self.events.get(from) {
             Some(event) if is_prompt(event) => None,
             _ => self.events[..from].iter().rposition(is_prompt),
         };
-        let iteration = self.events[..from]
-            .iter()
-            .rposition(|event| matches!(event.fact(), Some(Fact::IterationStarted { .. })));
+        let iteration = self.events[..from].iter().rposition(|event| {
+            matches!(event.fact(), Some(Fact::Run(RunFact::IterationStarted { .. })))
+        });
         let is_needed = |at: &usize| {
             Some(*at) == prompt || Some(*at) == iteration || begins_iterations(&self.events[*at])
         };
@@ -139,10 +173,10 @@ fn begins_iterations(event: &Event) -> bool {
     matches!(
         event.fact(),
         Some(
-            Fact::RunStarted { .. }
-                | Fact::TaskAdded { .. }
-                | Fact::TaskMoved { .. }
-                | Fact::NoteTaken { .. }
+            Fact::Run(RunFact::Started { .. })
+                | Fact::Task(
+                    TaskFact::Added { .. } | TaskFact::Moved { .. } | TaskFact::NoteTaken { .. }
+                )
         )
     )
 }
@@ -159,19 +193,19 @@ mod tests {
     /// A prompt or an answer of the given size.
     fn event(seq: u64, bytes: usize, prompt: bool) -> Arc<Event> {
         let fact = if prompt {
-            Fact::PromptAccepted {
+            Fact::Prompt(PromptFact::Accepted {
                 prompt: PromptId(seq),
                 text: "x".repeat(bytes).into(),
                 by: Who::named("test"),
-            }
+            })
         } else {
             let (item, text) = (ItemId(seq), "x".repeat(bytes));
             let block =
                 Block { item, kind: BlockKind::Text, text, signature: None, calls_before: 0 };
-            Fact::AssistantMessage(AssistantMessage {
+            Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
                 blocks: vec![block],
                 ..AssistantMessage::default()
-            })
+            }))
         };
         Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) })
     }
@@ -179,7 +213,7 @@ mod tests {
     /// The result of a call, of the given size.
     fn result(seq: u64, bytes: usize) -> Arc<Event> {
         let result = ToolResult::not_run(CallId(seq), ToolStatus::Ok, "x".repeat(bytes));
-        let body = Body::Fact(Fact::ToolFinished(result));
+        let body = Body::Fact(Fact::Tool(ToolFact::Finished(result)));
         Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body })
     }
 
@@ -189,7 +223,10 @@ mod tests {
         for seq in 1..=400 {
             kept.push(&event(seq, 1024 * 1024, seq % 10 == 1));
             assert!(kept.weight <= MAX_CONVERSATION_BYTES, "{seq}");
-            assert!(matches!(kept.events()[0].fact(), Some(Fact::PromptAccepted { .. })), "{seq}");
+            assert!(
+                matches!(kept.events()[0].fact(), Some(Fact::Prompt(PromptFact::Accepted { .. }))),
+                "{seq}"
+            );
             assert_eq!(kept.events().last().unwrap().seq, seq);
             assert_eq!(kept.forgotten() + kept.events().len() as u64, seq);
         }

@@ -40,3 +40,15 @@ pub struct DecisionBuilder<'a> {
     facts: Vec<Fact>,
     effects: Vec<Effect>,
 }
+
+impl DecisionBuilder<'_> {
+    /// Adds a fact to the decision.
+    fn record(&mut self, fact: impl Into<Fact>) {
+        self.facts.push(fact.into());
+    }
+
+    /// Adds several facts to the decision.
+    fn record_all(&mut self, facts: impl IntoIterator<Item: Into<Fact>>) {
+        self.facts.extend(facts.into_iter().map(Into::into));
+    }
+}

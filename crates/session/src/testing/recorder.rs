@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, Body, CutCause, Delta, Event, Fact, HeadAndTail, Hold, ItemId, Outcome, Receipt,
-    SessionError, TurnId, Usage,
+    Answer, Ask, AskFact, Body, CutCause, Delta, Event, Fact, HeadAndTail, Hold, ItemId, Outcome,
+    Receipt, SessionError, SessionFact, ToolFact, TurnFact, TurnId, Usage,
 };
 
 use super::within_patience;
@@ -124,7 +124,7 @@ impl Recorder {
     /// Waits for the next ask.
     pub async fn asked(&mut self) -> Ask {
         self.until_new("an ask", |event| match event.fact() {
-            Some(Fact::AskRaised { ask }) => Some(ask.clone()),
+            Some(Fact::Ask(AskFact::Raised { ask })) => Some(ask.clone()),
             _ => None,
         })
         .await
@@ -133,7 +133,7 @@ impl Recorder {
     /// Waits for the hold to change.
     pub async fn hold_changed(&mut self) -> Hold {
         self.until_new("the hold to change", |event| match event.fact() {
-            Some(Fact::HoldChanged { hold }) => Some(hold.clone()),
+            Some(Fact::Session(SessionFact::HoldChanged { hold })) => Some(hold.clone()),
             _ => None,
         })
         .await
@@ -142,16 +142,17 @@ impl Recorder {
     /// Waits for the next turn's end.
     pub async fn turn_finished(&mut self) -> Finished {
         self.until_new("the turn's end", |event| match (event.turn, event.fact()) {
-            (Some(turn), Some(Fact::TurnFinished { outcome, error, cause, receipt, usage })) => {
-                Some(Finished {
-                    turn,
-                    outcome: *outcome,
-                    error: error.clone(),
-                    cause: cause.clone(),
-                    receipt: receipt.clone(),
-                    usage: *usage,
-                })
-            }
+            (
+                Some(turn),
+                Some(Fact::Turn(TurnFact::Finished { outcome, error, cause, receipt, usage })),
+            ) => Some(Finished {
+                turn,
+                outcome: *outcome,
+                error: error.clone(),
+                cause: cause.clone(),
+                receipt: receipt.clone(),
+                usage: *usage,
+            }),
             _ => None,
         })
         .await
@@ -160,7 +161,7 @@ impl Recorder {
     /// Waits for a step to begin, past ones included.
     pub async fn step_started(&mut self) {
         self.until("a step to begin", |event| {
-            matches!(event.fact(), Some(Fact::StepStarted)).then_some(())
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::StepStarted))).then_some(())
         })
         .await;
     }
@@ -168,7 +169,7 @@ impl Recorder {
     /// Waits for a tool to begin.
     pub async fn tool_started(&mut self) -> holdpoint_common::CallId {
         self.until_new("a tool to begin", |event| match event.fact() {
-            Some(Fact::ToolStarted { call }) => Some(*call),
+            Some(Fact::Tool(ToolFact::Started { call })) => Some(*call),
             _ => None,
         })
         .await
@@ -220,14 +221,14 @@ impl Recorder {
                 };
                 self.items.insert(*item, folded);
             }
-            Body::Fact(Fact::AssistantMessage(message)) => {
+            Body::Fact(Fact::Turn(TurnFact::AssistantMessage(message))) => {
                 for block in &message.blocks {
                     if let Some(Folded::Text(text)) = self.items.remove(&block.item) {
                         assert_eq!(text, block.text, "the folded item is the finished one");
                     }
                 }
             }
-            Body::Fact(Fact::ToolFinished(result)) => {
+            Body::Fact(Fact::Tool(ToolFact::Finished(result))) => {
                 if let Some(Folded::Output(kept)) = self.items.remove(&result.call.item()) {
                     assert_eq!(
                         kept.finish(),

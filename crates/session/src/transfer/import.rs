@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, SessionError, SessionId,
-    SessionSettings, check_name, json,
+    AskFact, AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, PromptFact,
+    RunFact, SessionError, SessionFact, SessionId, SessionSettings, TurnFact, check_name, json,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -162,21 +162,25 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
         return Err(format!("number {end} is above {MAX_NUMBER}"));
     }
     match &event.body {
-        Body::Fact(Fact::SessionOpened { settings }) if last == 0 && settings.id == *id => {
+        Body::Fact(Fact::Session(SessionFact::Opened { settings }))
+            if last == 0 && settings.id == *id =>
+        {
             Ok(event.seq)
         }
-        Body::Fact(Fact::SessionOpened { .. }) => Err("the line opens another session".to_owned()),
+        Body::Fact(Fact::Session(SessionFact::Opened { .. })) => {
+            Err("the line opens another session".to_owned())
+        }
         _ if last == 0 => Err(NO_OPENING.to_owned()),
         // An answer finds its ask by the number. Of two asks with one number, it could reach
         // either.
-        Body::Fact(Fact::AskRaised { ask }) if ask.id.seq != event.seq => {
+        Body::Fact(Fact::Ask(AskFact::Raised { ask })) if ask.id.seq != event.seq => {
             Err(format!("the number of ask {} is not that of its event, {}", ask.id, event.seq))
         }
         // Sessions refuse this, and so do some models.
-        Body::Fact(Fact::PromptAccepted { text, .. }) if text.trim().is_empty() => {
+        Body::Fact(Fact::Prompt(PromptFact::Accepted { text, .. })) if text.trim().is_empty() => {
             Err("the prompt is empty".to_owned())
         }
-        Body::Fact(Fact::RunStarted { run, .. }) if run.goal.trim().is_empty() => {
+        Body::Fact(Fact::Run(RunFact::Started { run, .. })) if run.goal.trim().is_empty() => {
             Err("the goal is empty".to_owned())
         }
         Body::Fact(_) => Ok(event.seq),
@@ -254,7 +258,26 @@ async fn create(
 fn adopt(event: &mut Event, id: &SessionId) {
     let Body::Fact(fact) = &mut event.body else { return };
     match fact {
-        Fact::SessionOpened { settings } => {
+        Fact::Session(fact) => adopt_session_fact(fact, id),
+        Fact::Ask(AskFact::Raised { ask }) => ask.id.session = id.clone(),
+        Fact::Ask(AskFact::Answered { ask, .. } | AskFact::Closed { ask, .. }) => {
+            ask.session = id.clone();
+        }
+        Fact::Turn(TurnFact::Finished { receipt: Some(receipt), .. }) => {
+            receipt.asks.iter_mut().for_each(|ask| ask.session = id.clone());
+        }
+        Fact::Turn(_)
+        | Fact::Tool(_)
+        | Fact::Prompt(_)
+        | Fact::Run(_)
+        | Fact::Task(_)
+        | Fact::Job(_) => {}
+    }
+}
+
+fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
+    match fact {
+        SessionFact::Opened { settings } => {
             let name =
                 Some(std::mem::take(&mut settings.name)).filter(|name| check_name(name).is_ok());
             let folder = || folder_name(Path::new(&settings.workspace));
@@ -270,42 +293,16 @@ fn adopt(event: &mut Event, id: &SessionId) {
                 max_turn_tokens: settings.max_turn_tokens,
             };
         }
-        Fact::SessionRenamed { name, .. } if check_name(name).is_err() => *name = id.to_string(),
-        Fact::DebugChanged { enabled, .. } => *enabled = false,
-        Fact::AsksChanged { asks, .. } => *asks = AsksMode::Wait,
-        Fact::AskRaised { ask } => ask.id.session = id.clone(),
-        Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => ask.session = id.clone(),
-        Fact::TurnFinished { receipt: Some(receipt), .. } => {
-            receipt.asks.iter_mut().for_each(|ask| ask.session = id.clone());
+        SessionFact::Renamed { name, .. } => {
+            if check_name(name).is_err() {
+                *name = id.to_string();
+            }
         }
-        Fact::TurnFinished { receipt: None, .. }
-        | Fact::SessionRestored { .. }
-        | Fact::SessionClosed { .. }
-        | Fact::SessionRenamed { .. }
-        | Fact::ModelChanged { .. }
-        | Fact::PromptAccepted { .. }
-        | Fact::PromptReturned { .. }
-        | Fact::PromptDelivered { .. }
-        | Fact::RunStarted { .. }
-        | Fact::IterationStarted { .. }
-        | Fact::RunWaiting { .. }
-        | Fact::RunExtended { .. }
-        | Fact::RunFinished { .. }
-        | Fact::TaskAdded { .. }
-        | Fact::TaskMoved { .. }
-        | Fact::NoteTaken { .. }
-        | Fact::TurnStarted { .. }
-        | Fact::StepStarted
-        | Fact::AssistantMessage(_)
-        | Fact::ToolStarted { .. }
-        | Fact::ToolFinished(_)
-        | Fact::FilesChanged { .. }
-        | Fact::HistoryCut(_)
-        | Fact::ProjectCut { .. }
-        | Fact::JobStarted { .. }
-        | Fact::JobEnded { .. }
-        | Fact::StepFinished { .. }
-        | Fact::HoldChanged { .. }
-        | Fact::TurnCut { .. } => {}
+        SessionFact::DebugChanged { enabled, .. } => *enabled = false,
+        SessionFact::AsksChanged { asks, .. } => *asks = AsksMode::Wait,
+        SessionFact::Restored { .. }
+        | SessionFact::Closed { .. }
+        | SessionFact::ModelChanged { .. }
+        | SessionFact::HoldChanged { .. } => {}
     }
 }

@@ -1,6 +1,8 @@
 //! Checks an imported text for facts that are impossible in the session's state at that point.
 
-use holdpoint_common::{Fact, TaskId, ToolCall, limits};
+use holdpoint_common::{
+    AskFact, Fact, JobFact, PromptFact, RunFact, TaskFact, TaskId, ToolCall, TurnFact, limits,
+};
 
 use crate::state::State;
 
@@ -16,10 +18,10 @@ pub(super) const MAX_NUMBER: u64 = 1 << 48;
 /// would be ambiguous, and no provider accepts a conversation with two such calls.
 pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
     let (open, what) = match fact {
-        Fact::PromptAccepted { .. } => (state.waiting() + 1, "prompts wait"),
-        Fact::AskRaised { .. } => (state.asks().len() + 1, "asks are open"),
-        Fact::JobStarted { .. } => (state.jobs().len() + 1, "background jobs run"),
-        Fact::AssistantMessage(message) => (message.calls.len(), "calls are open"),
+        Fact::Prompt(PromptFact::Accepted { .. }) => (state.waiting() + 1, "prompts wait"),
+        Fact::Ask(AskFact::Raised { .. }) => (state.asks().len() + 1, "asks are open"),
+        Fact::Job(JobFact::Started { .. }) => (state.jobs().len() + 1, "background jobs run"),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => (message.calls.len(), "calls are open"),
         _ => (0, ""),
     };
     if open as u64 > MOST_OPEN {
@@ -28,12 +30,13 @@ pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
     let (prompts, turns, items) = state.next_known_ids();
     let after_tasks = state.tasks().tasks.last().map_or(TaskId(0), |task| task.id.next());
     match fact {
-        Fact::PromptAccepted { prompt, .. } => id_error("prompt", prompt.0, prompts.0),
-        Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => {
-            id_error("turn", turn.0, turns.0)
+        Fact::Prompt(PromptFact::Accepted { prompt, .. }) => {
+            id_error("prompt", prompt.0, prompts.0)
         }
-        Fact::TaskAdded { task, .. } => id_error("task", task.0, after_tasks.0),
-        Fact::AssistantMessage(message) => {
+        Fact::Turn(TurnFact::Started { turn, .. })
+        | Fact::Run(RunFact::IterationStarted { turn, .. }) => id_error("turn", turn.0, turns.0),
+        Fact::Task(TaskFact::Added { task, .. }) => id_error("task", task.0, after_tasks.0),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => {
             let blocks = message.blocks.iter().map(|block| block.item);
             let mut named: Vec<_> =
                 blocks.chain(message.calls.iter().map(|call| call.id.item())).collect();

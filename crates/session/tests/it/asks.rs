@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact,
-    Outcome, PauseKind, PauseResponse, PolicyMode, Refused, SessionStatus, ToolStatus, Usage, Who,
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskFact, AskRequest, AsksMode, Delta,
+    Fact, Outcome, PauseKind, PauseResponse, PolicyMode, Refused, SessionFact, SessionStatus,
+    ToolFact, ToolStatus, TurnFact, Usage, Who,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
@@ -40,7 +41,7 @@ async fn asked(harness: &Harness, input: Value) -> (SessionHandle, Recorder, Ask
 
 fn result_text(facts: &[Fact]) -> Vec<(ToolStatus, String)> {
     let results = facts.iter().filter_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some((result.status, result.result.clone())),
+        Fact::Tool(ToolFact::Finished(result)) => Some((result.status, result.result.clone())),
         _ => None,
     });
     results.collect()
@@ -62,7 +63,7 @@ async fn m_b6_the_usage_of_an_answer_counts_while_its_call_asks() {
     events.answer(Answer::Approve { always: false }).await.unwrap();
     events
         .until("the end of the step", |event| {
-            matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(())
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::StepFinished { .. }))).then_some(())
         })
         .await;
     assert_eq!(session.snapshot().usage, usage, "once");
@@ -154,7 +155,10 @@ async fn m_a3_an_always_is_remembered_in_its_session_alone() {
         }
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     }
-    assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskRaised { .. })).count(), 1);
+    assert_eq!(
+        events.facts().filter(|fact| matches!(fact, Fact::Ask(AskFact::Raised { .. }))).count(),
+        1
+    );
     let mut others = harness.watch(&two).await;
     harness.model.then(reply().call("probe", json!({"same": true})));
     two.prompt("go").await.unwrap();
@@ -197,7 +201,10 @@ async fn m_a5_second_answer_reports_who_answered_first() {
         }))
     );
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), 1);
+    assert_eq!(
+        events.facts().filter(|fact| matches!(fact, Fact::Ask(AskFact::Answered { .. }))).count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -237,7 +244,7 @@ async fn m_a5_an_answer_without_an_id_goes_to_the_ask_last_shown() {
     );
     events
         .until("the answer of the other client", |event| {
-            matches!(event.fact(), Some(Fact::AskAnswered { .. })).then_some(())
+            matches!(event.fact(), Some(Fact::Ask(AskFact::Answered { .. }))).then_some(())
         })
         .await;
     events.answer(Answer::Resume).await.unwrap();
@@ -263,8 +270,9 @@ async fn m_a6_who_answers_is_a_property_of_the_session() {
             result_text(&facts).into_iter().map(|(status, text)| (text, status)).collect();
         assert!(statuses.contains(&("resumed".to_owned(), ToolStatus::Ok)), "{statuses:?}");
         assert!(statuses.iter().any(|(_, status)| *status == confirm), "{asks}: {statuses:?}");
-        let by =
-            |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
+        let by = |fact: &Fact| {
+            matches!(fact, Fact::Ask(AskFact::Answered { by: AnsweredBy::Setting { .. }, .. }))
+        };
         assert_eq!(facts.iter().filter(|fact| by(fact)).count(), 2, "the error names who answered");
     }
 }
@@ -285,10 +293,11 @@ async fn m_a6_a_new_asks_mode_answers_open_and_later_asks_and_survives_a_restart
         session.change_asks(AsksMode::Approve).await.unwrap();
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         let facts: Vec<_> = events.facts().cloned().collect();
-        let changed = |fact: &Fact| matches!(fact, Fact::AsksChanged { asks: AsksMode::Approve, by } if by.name == "test");
+        let changed = |fact: &Fact| matches!(fact, Fact::Session(SessionFact::AsksChanged { asks: AsksMode::Approve, by }) if by.name == "test");
         assert_eq!(facts.iter().filter(|fact| changed(fact)).count(), 1);
-        let by_setting =
-            |fact: &Fact| matches!(fact, Fact::AskAnswered { by: AnsweredBy::Setting { .. }, .. });
+        let by_setting = |fact: &Fact| {
+            matches!(fact, Fact::Ask(AskFact::Answered { by: AnsweredBy::Setting { .. }, .. }))
+        };
         assert_eq!(
             facts.iter().filter(|fact| by_setting(fact)).count(),
             2,
@@ -361,9 +370,12 @@ async fn m_a8_interrupt_while_paused_drops_the_prompt_everywhere() {
     for events in [&mut events, &mut second] {
         assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
         assert!(events.attachment().shown().is_none());
-        let closed = |fact: &Fact| matches!(fact, Fact::AskClosed { ask: id, .. } if *id == ask.id);
+        let closed = |fact: &Fact| matches!(fact, Fact::Ask(AskFact::Closed { ask: id, .. }) if *id == ask.id);
         assert_eq!(events.facts().filter(|fact| closed(fact)).count(), 1);
-        assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskRaised { .. })).count(), 1);
+        assert_eq!(
+            events.facts().filter(|fact| matches!(fact, Fact::Ask(AskFact::Raised { .. }))).count(),
+            1
+        );
     }
     assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
     assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
@@ -450,7 +462,7 @@ async fn asks_follow_the_output_of_their_call_while_other_calls_fill_the_lane() 
         if let Some(Delta::Output { text, .. }) = event.delta() {
             lines += text.matches("line ").count();
         }
-        if let Some(Fact::AskRaised { .. }) = event.fact() {
+        if let Some(Fact::Ask(AskFact::Raised { .. })) = event.fact() {
             raised += 1;
             assert_eq!(lines, raised, "an ask overtook the output before it");
         }

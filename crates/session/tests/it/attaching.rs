@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdpoint_common::{
-    Body, Delta, Event, Fact, HeadAndTail, ItemKind, Limits, Outcome, SessionStatus,
+    Body, Delta, Event, Fact, HeadAndTail, ItemKind, Limits, Outcome, PromptFact, SessionStatus,
+    ToolFact, TurnFact,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
@@ -53,11 +54,9 @@ async fn m_b4_a_later_client_gets_the_same_events() {
     assert_eq!(first.events(), second.events());
     assert_eq!(second.attachment().snapshot().status, SessionStatus::Idle);
     // The user's input is in it, too.
-    assert!(
-        second
-            .facts()
-            .any(|fact| matches!(fact, Fact::PromptAccepted { text, .. } if &**text == "go"))
-    );
+    assert!(second.facts().any(
+        |fact| matches!(fact, Fact::Prompt(PromptFact::Accepted { text, .. }) if &**text == "go")
+    ));
 }
 
 #[tokio::test]
@@ -170,7 +169,7 @@ async fn m_b3_m_b4_a_partly_evicted_open_item_is_sent_as_its_text_so_far() {
         .count();
     assert!(deltas < 60, "most of the deltas are gone: {deltas}");
     let whole = late.facts().find_map(|fact| match fact {
-        Fact::AssistantMessage(message) => Some(message.text()),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.text()),
         _ => None,
     });
     assert_eq!(whole.unwrap(), said + "end");
@@ -239,7 +238,7 @@ async fn m_b5_after_detach_the_session_keeps_running() {
     let mut events = harness.watch(&session).await;
     events.turn_finished().await;
     let text = events.facts().find_map(|fact| match fact {
-        Fact::AssistantMessage(message) => Some(message.text()),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.text()),
         _ => None,
     });
     assert!(text.unwrap().contains("while nobody watched"));
@@ -441,14 +440,14 @@ async fn invariant_3_items_fold_to_their_final_content_however_often_a_client_la
                     Body::Delta(Delta::ItemSoFar { item, kind: ItemKind::Output, so_far }) => {
                         items.insert(*item, so_far.clone());
                     }
-                    Body::Fact(Fact::ToolFinished(result)) => {
+                    Body::Fact(Fact::Tool(ToolFact::Finished(result))) => {
                         // An item that came and went while the client was away has only its fact.
                         if let Some(folded) = items.remove(&result.call.item()) {
                             folds += 1;
                             assert_eq!(folded.finish(), result.output);
                         }
                     }
-                    Body::Fact(Fact::TurnFinished { .. }) => finished += 1,
+                    Body::Fact(Fact::Turn(TurnFact::Finished { .. })) => finished += 1,
                     _ => {}
                 }
                 if finished == 20 {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AssistantMessage, Block, BlockKind, Body, CallId, Event, Fact, HistoryLimit, ItemId, Omission,
-    Omitted, PromptId, Timestamp, ToolCall, ToolResult, ToolStatus, Usage, Who,
+    Omitted, PromptFact, PromptId, Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus, TurnFact,
+    Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
 use holdpoint_session::history::{RESULTS, derive, join_prompts, messages};
@@ -104,23 +105,23 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
         let (usage, context) = (Usage::default(), None);
         let refused = omitted.is_none();
         let omitted = omitted.map(|what| Omission { what, reason: "no".to_owned() });
-        Fact::StepFinished { usage, context, refused, omitted }
+        Fact::Turn(TurnFact::StepFinished { usage, context, refused, omitted })
     };
     for (n, happens) in happens.iter().enumerate() {
         let answer = |kind, text: String, calls| {
             let block = Block { item: ItemId(1), kind, text, signature: None, calls_before: 0 };
-            Fact::AssistantMessage(AssistantMessage {
+            Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
                 blocks: vec![block],
                 calls,
                 ..AssistantMessage::default()
-            })
+            }))
         };
         let fact = match happens {
-            LogEntry::Prompt(size) => Fact::PromptAccepted {
+            LogEntry::Prompt(size) => Fact::Prompt(PromptFact::Accepted {
                 prompt: PromptId(n as u64 + 1),
                 text: words(*size, n).into(),
                 by: Who::named("test"),
-            },
+            }),
             LogEntry::Thinks => answer(BlockKind::Thought, "hm".into(), vec![]),
             LogEntry::Says(size) => answer(BlockKind::Text, words(*size, n), vec![]),
             LogEntry::Calls(more, size) => {
@@ -137,7 +138,11 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
             }
             LogEntry::Returns(back, size) => {
                 let call = CallId(calls.saturating_sub(*back).max(1));
-                Fact::ToolFinished(ToolResult::not_run(call, ToolStatus::Ok, words(*size, n)))
+                Fact::Tool(ToolFact::Finished(ToolResult::not_run(
+                    call,
+                    ToolStatus::Ok,
+                    words(*size, n),
+                )))
             }
             LogEntry::Refused => refused(None),
             LogEntry::Omitted(omitted) => refused(Some(*omitted)),
@@ -401,7 +406,7 @@ async fn a_cut_names_the_limit_that_was_reached() {
             events.turn_finished().await;
         }
         let cut = |event: &Event| match event.fact()? {
-            Fact::HistoryCut(cut) => Some(cut.reached),
+            Fact::Turn(TurnFact::HistoryCut(cut)) => Some(cut.reached),
             _ => None,
         };
         assert_eq!(events.until("the cut", cut).await, reached);
@@ -427,7 +432,7 @@ async fn m_e3_a_long_history_is_cut_and_the_cut_is_shown() {
         events.turn_finished().await;
     }
     let told = events.until("the cut", |event| match event.fact()? {
-        Fact::HistoryCut(cut) => Some(*cut),
+        Fact::Turn(TurnFact::HistoryCut(cut)) => Some(*cut),
         _ => None,
     });
     let cut = told.await;
@@ -448,7 +453,10 @@ async fn m_e3_a_long_history_is_cut_and_the_cut_is_shown() {
     let fill = session.snapshot().context.unwrap();
     assert_eq!((fill.tokens, fill.limit), (600, 8000));
     // The log has every prompt.
-    let prompts = events.facts().filter(|fact| matches!(fact, Fact::PromptAccepted { .. })).count();
+    let prompts = events
+        .facts()
+        .filter(|fact| matches!(fact, Fact::Prompt(PromptFact::Accepted { .. })))
+        .count();
     assert_eq!(prompts, 20);
 }
 

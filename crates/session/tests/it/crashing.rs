@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{
-    AssistantMessage, CutCause, Delta, Event, Fact, Outcome, PromptId, SessionId, ToolStatus,
+    AssistantMessage, CutCause, Delta, Event, Fact, Outcome, PromptFact, PromptId, SessionId,
+    ToolFact, ToolStatus, TurnFact,
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::state::State;
@@ -131,7 +132,7 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
             let prompts: Vec<_> = facts
                 .iter()
                 .filter_map(|event| match event.fact() {
-                    Some(Fact::PromptAccepted { prompt, .. }) => Some(*prompt),
+                    Some(Fact::Prompt(PromptFact::Accepted { prompt, .. })) => Some(*prompt),
                     _ => None,
                 })
                 .collect();
@@ -264,7 +265,7 @@ async fn m_b7_the_saved_part_of_a_streaming_answer_survives_a_kill() {
     let answers: Vec<&AssistantMessage> = facts
         .iter()
         .filter_map(|event| match event.fact() {
-            Some(Fact::AssistantMessage(message)) => Some(message),
+            Some(Fact::Turn(TurnFact::AssistantMessage(message))) => Some(message),
             _ => None,
         })
         .collect();
@@ -317,7 +318,7 @@ async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
     let session = harness.sessions().get(line.id.as_str()).await.unwrap();
     let facts = facts(&Sqlite::open(folder.path()).unwrap(), &line.id).await;
     let receipt = facts.iter().find_map(|event| match event.fact() {
-        Some(Fact::TurnFinished { receipt, .. }) => receipt.clone(),
+        Some(Fact::Turn(TurnFact::Finished { receipt, .. })) => receipt.clone(),
         _ => None,
     });
     assert_eq!(receipt.unwrap().to_string(), "1 tool lost, processes were not counted");
@@ -385,10 +386,10 @@ async fn t_u16_wide_characters_are_never_cut_wherever_a_limit_falls() {
     let mut events = harness.watch(&session).await;
     session.prompt("go on").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    let last = |event: &Event| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == "go on");
+    let last = |event: &Event| matches!(event.fact(), Some(Fact::Prompt(PromptFact::Accepted { text, .. })) if &**text == "go on");
     events.until("the last prompt", |event| last(event).then_some(())).await;
     let outputs = events.facts().filter_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(&result.output),
+        Fact::Tool(ToolFact::Finished(result)) => Some(&result.output),
         _ => None,
     });
     let outputs: Vec<_> = outputs.filter(|output| !output.is_empty()).collect();

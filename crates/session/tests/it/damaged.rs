@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use holdpoint_common::{Ask, AsksMode, Delta, Event, Fact, Limits, Outcome, PolicyMode, SessionId};
+use holdpoint_common::{
+    Ask, AsksMode, Delta, Event, Fact, Limits, Outcome, PolicyMode, SessionId, TurnFact,
+};
 use holdpoint_session::store::{SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::transfer::{export, import};
@@ -86,7 +88,7 @@ async fn t_u5_a_session_without_its_first_fact_is_shown_and_continues() {
         assert_eq!(told[0].delta(), Some(&Delta::Gap { from: 1, to: 1 }), "{lost}");
         let said = told
             .iter()
-            .filter(|event| matches!(event.fact(), Some(Fact::AssistantMessage(_))))
+            .filter(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::AssistantMessage(_)))))
             .count();
         assert_eq!(said, 2, "{lost}");
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use holdpoint_common::{Delta, Event, Fact, Outcome};
+use holdpoint_common::{Delta, Event, Fact, Outcome, TurnFact};
 use holdpoint_session::SessionHandle;
 use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
@@ -191,7 +191,7 @@ async fn t_u9_a_lost_store_folder_is_reported_and_saving_resumes_when_it_returns
     fs::remove_dir_all(&folder).unwrap();
     assert!(!prompt(&harness, &session, &mut events, 100).await);
     assert!(!session.snapshot().saved);
-    assert!(events.facts().any(|fact| matches!(fact, Fact::TurnFinished { .. })));
+    assert!(events.facts().any(|fact| matches!(fact, Fact::Turn(TurnFact::Finished { .. }))));
 }
 
 /// On a full disk, a damaged database can't be salvaged: it is left as it is, and the error says

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use holdpoint_common::{Answer, Fact, PolicyMode, ToolResult, ToolStatus};
+use holdpoint_common::{Answer, Fact, PolicyMode, ToolFact, ToolResult, ToolStatus};
 use holdpoint_session::OpenSession;
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Finished, Harness, Recorder, ScriptedModel, reply};
@@ -18,7 +18,7 @@ async fn results(events: &mut Recorder) -> Vec<ToolResult> {
     let before = events.facts().count();
     let _: Finished = events.turn_finished().await;
     let results = events.facts().skip(before).filter_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(result.clone()),
+        Fact::Tool(ToolFact::Finished(result)) => Some(result.clone()),
         _ => None,
     });
     results.collect()

@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 
 use holdpoint_common::{
-    Answer, Fact, Hold, HoldCause, HoldState, Outcome, PauseKind, SessionStatus,
+    Answer, Fact, Hold, HoldCause, HoldState, Outcome, PauseKind, SessionFact, SessionStatus,
+    TurnFact,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionHandle};
@@ -39,7 +40,9 @@ fn is_standing(hold: &Hold) -> bool {
 async fn wait_held(events: &mut Recorder) -> Hold {
     events
         .until_new("a stand", |event| match event.fact() {
-            Some(Fact::HoldChanged { hold }) if is_standing(hold) => Some(hold.clone()),
+            Some(Fact::Session(SessionFact::HoldChanged { hold })) if is_standing(hold) => {
+                Some(hold.clone())
+            }
             _ => None,
         })
         .await
@@ -69,7 +72,8 @@ async fn m_d1_m_d2_a_hold_takes_effect_at_the_end_of_the_step_and_release_contin
     stepper.go.send(()).unwrap();
     assert!(is_standing(&events.hold_changed().await));
     assert_eq!(session.snapshot().status, SessionStatus::Paused);
-    let finished = events.facts().any(|fact| matches!(fact, Fact::StepFinished { .. }));
+    let finished =
+        events.facts().any(|fact| matches!(fact, Fact::Turn(TurnFact::StepFinished { .. })));
     assert!(finished, "a hold never takes effect in the middle of a step");
     assert_eq!(harness.model.requests().len(), 1, "no request is sent while the hold is in force");
     // The hold remains: a toggle by a client that shows another state changes nothing.
@@ -89,9 +93,9 @@ async fn m_d1_a_toggle_while_pausing_cancels_the_request() {
     stepper.go.send(()).unwrap();
     stepper.go.send(()).unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    assert!(
-        !events.facts().any(|fact| matches!(fact, Fact::HoldChanged { hold } if is_standing(hold)))
-    );
+    assert!(!events.facts().any(
+        |fact| matches!(fact, Fact::Session(SessionFact::HoldChanged { hold }) if is_standing(hold))
+    ));
 }
 
 #[tokio::test]
@@ -218,8 +222,12 @@ async fn m_d1_a_hold_races_the_boundary() {
             Hold::Requested { .. } => {
                 let stands =
                     events.until_new("a hold in force or the end", |event| match event.fact() {
-                        Some(Fact::HoldChanged { hold }) if is_standing(hold) => Some(true),
-                        Some(Fact::TurnFinished { .. }) => Some(false),
+                        Some(Fact::Session(SessionFact::HoldChanged { hold }))
+                            if is_standing(hold) =>
+                        {
+                            Some(true)
+                        }
+                        Some(Fact::Turn(TurnFact::Finished { .. })) => Some(false),
                         _ => None,
                     });
                 if stands.await {

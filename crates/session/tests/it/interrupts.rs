@@ -7,8 +7,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use futures_util::{StreamExt, stream};
 use holdpoint_common::api::InterruptRequest;
 use holdpoint_common::{
-    Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, SessionStatus, StopHow,
-    ToolStatus, Who,
+    Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, PromptFact,
+    SessionStatus, StopHow, ToolFact, ToolStatus, TurnFact, Who,
 };
 use holdpoint_session::model::{Catalog, Message, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::{Harness, reply, within_patience};
@@ -55,7 +55,7 @@ async fn m_c1_m_c4_while_the_model_streams_partial_text_is_kept_and_marked() {
         finished.usage
     );
     let partial = events.facts().find_map(|fact| match fact {
-        Fact::AssistantMessage(message) => Some(message.clone()),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.clone()),
         _ => None,
     });
     let partial = partial.unwrap();
@@ -142,7 +142,7 @@ async fn m_c3_a_tool_that_does_not_return_is_left_and_named() {
     events.turn_finished().await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let late = events.facts().any(
-        |fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")),
+        |fact| matches!(fact, Fact::Tool(ToolFact::Finished(result)) if result.to_text().contains("late")),
     );
     assert!(!late, "the late result is ignored");
 }
@@ -196,9 +196,11 @@ async fn m_c4_every_open_call_gets_a_result() {
     events.tool_started().await;
     session.interrupt_and_wait().await.unwrap().unwrap();
     events.turn_finished().await;
-    let results = events.facts().filter(|fact| matches!(fact, Fact::ToolFinished(_))).count();
+    let results =
+        events.facts().filter(|fact| matches!(fact, Fact::Tool(ToolFact::Finished(_)))).count();
     assert_eq!(results, 40);
-    let started = events.facts().filter(|fact| matches!(fact, Fact::ToolStarted { .. })).count();
+    let started =
+        events.facts().filter(|fact| matches!(fact, Fact::Tool(ToolFact::Started { .. }))).count();
     assert!(started < 40, "calls not started at the cut never start: {started}");
     session.prompt("next").await.unwrap();
     events.turn_finished().await;
@@ -251,13 +253,14 @@ async fn m_c5_queued_prompts_are_handed_back() {
     let returned: Vec<_> = events
         .facts()
         .filter_map(|fact| match fact {
-            Fact::PromptReturned { text, .. } => Some(text.to_string()),
+            Fact::Prompt(PromptFact::Returned { text, .. }) => Some(text.to_string()),
             _ => None,
         })
         .collect();
     assert_eq!(returned, ["two", "three"]);
     assert_eq!(session.snapshot().status, SessionStatus::Idle);
-    let started = events.facts().filter(|fact| matches!(fact, Fact::TurnStarted { .. })).count();
+    let started =
+        events.facts().filter(|fact| matches!(fact, Fact::Turn(TurnFact::Started { .. }))).count();
     assert_eq!(started, 1, "the queued prompts are not run");
 }
 
@@ -274,7 +277,7 @@ async fn m_c1_an_interrupt_works_while_a_policy_confirm_is_open() {
     events.turn_finished().await;
     assert!(!harness.folder.path().join("ran").exists());
     let result = events.facts().find_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(result.status),
+        Fact::Tool(ToolFact::Finished(result)) => Some(result.status),
         _ => None,
     });
     assert_eq!(result, Some(ToolStatus::Interrupted));
@@ -336,7 +339,7 @@ async fn m_c3_the_effects_of_an_interrupted_call_are_recorded() {
     session.interrupt_and_wait().await.unwrap().unwrap();
     events.turn_finished().await;
     let result = events.facts().find_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(result.clone()),
+        Fact::Tool(ToolFact::Finished(result)) => Some(result.clone()),
         _ => None,
     });
     let result = result.unwrap();

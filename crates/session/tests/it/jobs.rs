@@ -4,7 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{CallId, Event, Fact, Job, JobEnd, Limits, Outcome, SessionStatus};
+use holdpoint_common::{
+    CallId, Event, Fact, Job, JobEnd, JobFact, Limits, Outcome, SessionStatus, ToolFact, TurnFact,
+};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::testing::{Census, rounds};
@@ -13,7 +15,7 @@ use serde_json::json;
 async fn job_started(events: &mut Recorder) -> Job {
     events
         .until_new("a job to start", |event| match event.fact() {
-            Some(Fact::JobStarted { job }) => Some(job.clone()),
+            Some(Fact::Job(JobFact::Started { job })) => Some(job.clone()),
             _ => None,
         })
         .await
@@ -22,7 +24,7 @@ async fn job_started(events: &mut Recorder) -> Job {
 async fn job_ended(events: &mut Recorder) -> (CallId, JobEnd) {
     events
         .until_new("a job to end", |event| match event.fact() {
-            Some(Fact::JobEnded { job, end }) => Some((*job, *end)),
+            Some(Fact::Job(JobFact::Ended { job, end })) => Some((*job, *end)),
             _ => None,
         })
         .await
@@ -55,7 +57,7 @@ async fn t_p11_a_job_outlives_its_turn_is_shown_and_ends_with_the_session() {
     let listed = events.turn_finished().await;
     assert_eq!(listed.outcome, Outcome::Done);
     let result = events.facts().filter_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(result.result.clone()),
+        Fact::Tool(ToolFact::Finished(result)) => Some(result.result.clone()),
         _ => None,
     });
     let result = result.last().unwrap();
@@ -97,12 +99,12 @@ async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
     let ended = events
         .events()
         .iter()
-        .position(|event| matches!(event.fact(), Some(Fact::JobEnded { .. })));
+        .position(|event| matches!(event.fact(), Some(Fact::Job(JobFact::Ended { .. }))));
     events.turn_finished().await;
     let finished = events
         .events()
         .iter()
-        .rposition(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+        .rposition(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))));
     assert!(ended < finished, "the job's end is reported before the turn's");
 }
 
@@ -122,13 +124,16 @@ async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
         session.prompt("go").await.unwrap();
         job_started(&mut events).await;
         census.wait_living(1);
-        let second = |event: &Event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(());
+        let second = |event: &Event| {
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::StepStarted))).then_some(())
+        };
         events.until_new("the second step", second).await;
         drop(answer);
         let after_the_step = round % 2 == 0;
         if after_the_step {
             let ended = |event: &Event| {
-                matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(())
+                matches!(event.fact(), Some(Fact::Turn(TurnFact::StepFinished { .. })))
+                    .then_some(())
             };
             events.until_new("the answer", ended).await;
         }
@@ -142,12 +147,12 @@ async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
             assert_eq!(census.living(), [], "in round {round}, with {:?}", end.receipt);
             assert!(end.receipt.unwrap().processes.total() >= 1);
             events.turn_finished().await;
-            let before = events
-                .events()
-                .iter()
-                .take_while(|event| !matches!(event.fact(), Some(Fact::TurnCut { .. })));
-            let mut steps =
-                before.filter(|event| matches!(event.fact(), Some(Fact::StepFinished { .. })));
+            let before = events.events().iter().take_while(|event| {
+                !matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. })))
+            });
+            let mut steps = before.filter(|event| {
+                matches!(event.fact(), Some(Fact::Turn(TurnFact::StepFinished { .. })))
+            });
             cut += 1;
             late += usize::from(steps.any(|event| event.step == Some(2)));
         }

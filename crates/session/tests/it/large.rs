@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PromptId,
-    SessionSettings, SessionSummary, Timestamp, TurnId, Usage, Who,
+    AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PromptFact, PromptId,
+    SessionFact, SessionSettings, SessionSummary, Timestamp, TurnFact, TurnId, Usage, Who,
 };
 use holdpoint_session::AttachFrom;
 use holdpoint_session::state::State;
@@ -32,7 +32,7 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
         at: Timestamp(1),
         turn: None,
         step: None,
-        body: Body::Fact(Fact::SessionOpened { settings }),
+        body: Body::Fact(Fact::Session(SessionFact::Opened { settings })),
     };
     let opened = Arc::new(opened);
     let state = State::open(&opened).unwrap();
@@ -51,34 +51,35 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
             calls_before: 0,
         };
         let facts = [
-            Fact::PromptAccepted {
+            Fact::Prompt(PromptFact::Accepted {
                 prompt: PromptId(turn),
                 text: format!("prompt {turn}").into(),
                 by: Who::named("test"),
-            },
-            Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
-            Fact::StepStarted,
-            Fact::AssistantMessage(AssistantMessage {
+            }),
+            Fact::Turn(TurnFact::Started { turn: TurnId(turn), prompt: PromptId(turn) }),
+            Fact::Turn(TurnFact::StepStarted),
+            Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
                 blocks: vec![block],
                 ..AssistantMessage::default()
-            }),
-            Fact::StepFinished {
+            })),
+            Fact::Turn(TurnFact::StepFinished {
                 usage: Usage::default(),
                 context: None,
                 refused: false,
                 omitted: None,
-            },
-            Fact::TurnFinished {
+            }),
+            Fact::Turn(TurnFact::Finished {
                 outcome: Outcome::Done,
                 error: None,
                 cause: None,
                 receipt: None,
                 usage: Usage::default(),
-            },
+            }),
         ];
         for fact in facts {
             seq += 1;
-            let of = (!matches!(fact, Fact::PromptAccepted { .. })).then_some(TurnId(turn));
+            let of = (!matches!(fact, Fact::Prompt(PromptFact::Accepted { .. })))
+                .then_some(TurnId(turn));
             batch.push(Arc::new(Event {
                 seq,
                 at: Timestamp(seq),

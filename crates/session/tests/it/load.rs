@@ -3,8 +3,8 @@
 use std::sync::mpsc;
 
 use holdpoint_common::{
-    Answer, AnswerError, Ask, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused,
-    SessionStatus, TurnId,
+    Answer, AnswerError, Ask, AskFact, Fact, Limits, Outcome, PauseKind, PauseResponse, PromptFact,
+    Refused, SessionStatus, TurnFact, TurnId,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, Interruption, SessionError, SessionHandle};
@@ -97,7 +97,7 @@ async fn settled(session: &SessionHandle, events: &mut Recorder) {
 fn finished(events: &Recorder) -> Vec<TurnId> {
     let finished = events.events().iter();
     finished
-        .filter(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })))
+        .filter(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))))
         .filter_map(|event| event.turn)
         .collect()
 }
@@ -125,7 +125,7 @@ async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
         let accepted: Vec<_> = events
             .facts()
             .filter_map(|fact| match fact {
-                Fact::PromptAccepted { text, prompt, .. } if &**text != "next" => {
+                Fact::Prompt(PromptFact::Accepted { text, prompt, .. }) if &**text != "next" => {
                     Some((text.to_string(), *prompt))
                 }
                 _ => None,
@@ -196,8 +196,10 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
                 if done { PauseResponse::Approved } else { PauseResponse::Denied { reason: None } };
             assert_eq!(told, [expected], "the tool received one answer");
         }
-        let answers =
-            events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count();
+        let answers = events
+            .facts()
+            .filter(|fact| matches!(fact, Fact::Ask(AskFact::Answered { .. })))
+            .count();
         assert_eq!(answers, 100, "every ask was answered once");
         session.close().await.unwrap();
     }
@@ -230,7 +232,8 @@ async fn t_t7_a_dropped_interrupt_cuts_once_or_not_at_all() {
             settled(&session, &mut events).await;
             assert_eq!(finished(&events).len(), round, "{turn:?} ended once");
         }
-        let cuts = events.facts().filter(|fact| matches!(fact, Fact::TurnCut { .. })).count();
+        let cuts =
+            events.facts().filter(|fact| matches!(fact, Fact::Turn(TurnFact::Cut { .. }))).count();
         assert_eq!(cuts, 100, "every turn was cut once");
         session.close().await.unwrap();
     }

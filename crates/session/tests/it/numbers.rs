@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, ToolFact};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, reply};
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn turn(harness: &Harness, id: &str) -> (u64, u64) {
     let before = session.snapshot().seq;
     session.prompt("go").await.unwrap();
     let call = |event: &Event| match event.fact() {
-        Some(Fact::ToolStarted { call }) if event.seq > before => Some(call.0),
+        Some(Fact::Tool(ToolFact::Started { call })) if event.seq > before => Some(call.0),
         _ => None,
     };
     let call = events.until("the call", call).await;

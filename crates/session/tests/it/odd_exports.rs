@@ -8,6 +8,7 @@ use std::error::Error;
 
 use holdpoint_common::{
     Answer, AskRequest, Fact, Hold, Limits, PolicyMode, QuestionReply, SessionId, SessionStatus,
+    TurnFact,
 };
 use holdpoint_session::testing::{Recorder, patience};
 use holdpoint_session::transfer::ImportError;
@@ -288,7 +289,7 @@ async fn continue_session(world: &TestEngine, id: &SessionId) -> Result<(), Box<
             sessions.look(id.as_str()).await?;
         }
         let prompted = session.prompt("and now?").await?;
-        let own = |fact: &Fact| matches!(fact, Fact::TurnStarted { prompt, .. } if *prompt == prompted.prompt);
+        let own = |fact: &Fact| matches!(fact, Fact::Turn(TurnFact::Started { prompt, .. }) if *prompt == prompted.prompt);
         events.until("the turn", |event| event.fact().is_some_and(own).then_some(())).await;
         events.turn_finished().await;
     }

@@ -1,7 +1,7 @@
 //! Floods of output, through a whole session.
 #![cfg(target_os = "linux")]
 
-use holdpoint_common::{Fact, KEPT_HEAD, KEPT_TAIL, Limits, ToolStatus};
+use holdpoint_common::{Fact, KEPT_HEAD, KEPT_TAIL, Limits, ToolFact, ToolStatus};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::{AttachFrom, ClientEnd};
 use holdpoint_tools::testing::{in_own_process, rounds};
@@ -39,7 +39,7 @@ async fn t_p8_a_flood_of_output_is_bounded() {
             session.attach(AttachFrom { limit: Some(20), ..AttachFrom::start() }).await.unwrap();
         let result = loop {
             let event = newest.next().await.unwrap();
-            if let Some(Fact::ToolFinished(result)) = event.fact()
+            if let Some(Fact::Tool(ToolFact::Finished(result))) = event.fact()
                 && event.turn == turn
             {
                 break result.clone();

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use holdpoint_common::{
-    Answer, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolResult, ToolStatus,
+    Answer, AskFact, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolFact, ToolResult,
+    ToolStatus,
 };
 use holdpoint_session::testing::{Harness, Recorder, ScriptedModel, reply};
 use holdpoint_session::{OpenSession, Sessions};
@@ -77,7 +78,7 @@ impl World {
         session.prompt("go").await.unwrap();
         events.turn_finished().await;
         let results = events.facts().filter_map(|fact| match fact {
-            Fact::ToolFinished(result) => Some(result.clone()),
+            Fact::Tool(ToolFact::Finished(result)) => Some(result.clone()),
             _ => None,
         });
         (results.collect(), events)
@@ -85,7 +86,7 @@ impl World {
 }
 
 fn asks(events: &Recorder) -> usize {
-    events.facts().filter(|fact| matches!(fact, Fact::AskRaised { .. })).count()
+    events.facts().filter(|fact| matches!(fact, Fact::Ask(AskFact::Raised { .. }))).count()
 }
 
 #[tokio::test]
@@ -324,7 +325,7 @@ async fn m_e7_a_denied_call_keeps_no_folder_open() {
         events.turn_finished().await;
         let denied = events
             .facts()
-            .filter(|fact| matches!(fact, Fact::ToolFinished(result) if result.status == ToolStatus::Denied));
+            .filter(|fact| matches!(fact, Fact::Tool(ToolFact::Finished(result)) if result.status == ToolStatus::Denied));
         assert_eq!(denied.count(), 100);
         assert_eq!(held(), before, "{policy}");
         session.close().await.unwrap();

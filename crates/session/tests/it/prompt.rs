@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use holdpoint_common::Fact;
 use holdpoint_common::limits::MAX_PROJECT_BYTES;
+use holdpoint_common::{Fact, TurnFact};
 use holdpoint_session::testing::Harness;
 
 /// The system prompt of a turn in the harness's folder.
@@ -20,10 +20,10 @@ async fn prompt_and_notice(harness: &Harness) -> (String, Option<String>) {
     let mut cut = None;
     events
         .until("the end of the turn", |event| {
-            if let Some(Fact::ProjectCut { reason }) = event.fact() {
+            if let Some(Fact::Turn(TurnFact::ProjectCut { reason })) = event.fact() {
                 assert_eq!(cut.replace(reason.clone()), None, "the cut is reported once");
             }
-            matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))).then_some(())
         })
         .await;
     session.close().await.unwrap();

@@ -3,8 +3,8 @@
 use std::sync::mpsc;
 
 use holdpoint_common::{
-    Answer, AnswerError, Ask, AskId, Delta, Event, Fact, Outcome, PauseKind, PauseResponse,
-    Refused, SessionStatus, Who,
+    Answer, AnswerError, Ask, AskFact, AskId, Delta, Event, Fact, Outcome, PauseKind,
+    PauseResponse, Refused, SessionStatus, TurnFact, Who,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Answered, AttachFrom, Interruption, SessionError, SessionHandle};
@@ -137,9 +137,9 @@ async fn race_answer_and_interrupt_at_once() {
         }
         settled(&session, &mut events).await;
     }
-    let closings = events
-        .facts()
-        .filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
+    let closings = events.facts().filter(|fact| {
+        matches!(fact, Fact::Ask(AskFact::Answered { .. } | AskFact::Closed { .. }))
+    });
     assert_eq!(closings.count(), rounds(), "each ask closes exactly once");
     assert!(answered > 0 && cut > 0, "both outcomes occur: {answered} answered, {cut} cut");
 }
@@ -206,7 +206,7 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
         settled(&session, &mut events).await;
     }
     assert_eq!(
-        events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(),
+        events.facts().filter(|fact| matches!(fact, Fact::Ask(AskFact::Answered { .. }))).count(),
         rounds()
     );
     assert!(won[0] > 0 && won[1] > 0, "both outcomes occur: {won:?}");
@@ -274,9 +274,9 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
     let mut cut = false;
     for fact in events.facts() {
         match fact {
-            Fact::TurnStarted { .. } => cut = false,
-            Fact::TurnCut { .. } => cut = true,
-            Fact::AskRaised { .. } => {
+            Fact::Turn(TurnFact::Started { .. }) => cut = false,
+            Fact::Turn(TurnFact::Cut { .. }) => cut = true,
+            Fact::Ask(AskFact::Raised { .. }) => {
                 shown += 1;
                 assert!(!cut, "an ask raised after the cut is never shown");
             }
@@ -331,13 +331,13 @@ async fn race_close_while_asking() {
             Err(_) => assert_eq!(told, PauseResponse::Interrupted),
         }
         while let Some(event) = events.next().await {
-            if let Some(Fact::TurnFinished { outcome, .. }) = event.fact() {
+            if let Some(Fact::Turn(TurnFact::Finished { outcome, .. })) = event.fact() {
                 assert!(matches!(outcome, Outcome::Interrupted | Outcome::Done), "{outcome}");
             }
         }
-        let closings = events
-            .facts()
-            .filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
+        let closings = events.facts().filter(|fact| {
+            matches!(fact, Fact::Ask(AskFact::Answered { .. } | AskFact::Closed { .. }))
+        });
         assert_eq!(closings.count(), 1);
     }
 }

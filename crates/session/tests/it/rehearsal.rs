@@ -1,6 +1,9 @@
 //! The scripts of the manual's page about `rehearsal`, played with the real tools.
 
-use holdpoint_common::{Answer, AskRequest, Body, Delta, Fact, Outcome, QuestionReply, ToolStatus};
+use holdpoint_common::{
+    Answer, AskFact, AskRequest, Body, Delta, Fact, Outcome, QuestionReply, ToolFact, ToolStatus,
+    TurnFact,
+};
 use holdpoint_session::testing::{Harness, within_patience};
 use holdpoint_session::{AttachFrom, SessionHandle};
 
@@ -33,7 +36,7 @@ async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str
                     session.interrupt(None).await.unwrap();
                 }
             }
-            Body::Fact(Fact::AskRaised { ask }) => {
+            Body::Fact(Fact::Ask(AskFact::Raised { ask })) => {
                 let AskRequest::Question(request) = &ask.request else { panic!("{ask:?}") };
                 let reply = |question: &holdpoint_common::Question| QuestionReply {
                     id: question.id.clone(),
@@ -47,11 +50,11 @@ async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str
                 let answers = request.questions.iter().map(reply).collect();
                 session.answer(&ask.id, Answer::Reply { answers }).await.unwrap();
             }
-            Body::Fact(Fact::ToolFinished(result)) => {
+            Body::Fact(Fact::Tool(ToolFact::Finished(result))) => {
                 assert_eq!(result.status, ToolStatus::Ok, "{result:?}");
                 results.push((result.call, result.to_text()));
             }
-            Body::Fact(Fact::TurnFinished { outcome, error, .. }) => {
+            Body::Fact(Fact::Turn(TurnFact::Finished { outcome, error, .. })) => {
                 (played.outcome, played.error) = (Some(*outcome), error.clone());
                 break;
             }

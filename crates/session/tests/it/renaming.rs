@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use holdpoint_common::{Fact, NameError, Refused};
+use holdpoint_common::{Fact, NameError, Refused, SessionFact};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::{OpenSession, SessionError};
@@ -35,8 +35,7 @@ async fn m_b9_a_renamed_session_has_its_new_name_and_the_old_one_is_free() {
         (snapshot.settings.name.as_str(), snapshot.title.as_str()),
         ("payments", "payments")
     );
-    let renamed =
-        |fact: &Fact| matches!(fact, Fact::SessionRenamed { name, .. } if name == "payments");
+    let renamed = |fact: &Fact| matches!(fact, Fact::Session(SessionFact::Renamed { name, .. }) if name == "payments");
     events.until("the name", |event| event.fact().filter(|fact| renamed(fact)).map(|_| ())).await;
     assert_eq!(sessions.get("payments").await.unwrap().id(), one.id());
     one.prompt("another prompt").await.unwrap();
@@ -113,8 +112,7 @@ async fn m_b9_a_reopened_session_with_a_taken_name_is_renamed() {
         assert_eq!(sessions.get(&long).await.unwrap().id(), second.id());
         assert_eq!(sessions.get(&name).await.unwrap().id(), first.id());
         let mut events = harness.watch(&back).await;
-        let renamed =
-            |fact: &Fact| matches!(fact, Fact::SessionRenamed { name: to, .. } if *to == name);
+        let renamed = |fact: &Fact| matches!(fact, Fact::Session(SessionFact::Renamed { name: to, .. }) if *to == name);
         events
             .until("the name", |event| event.fact().filter(|fact| renamed(fact)).map(|_| ()))
             .await;

@@ -11,7 +11,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{
     Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldState, Limits, Outcome,
-    PauseKind, PolicyMode, RestoreCause, SessionId, SessionStatus, ToolStatus, Usage,
+    PauseKind, PolicyMode, PromptFact, RestoreCause, SessionFact, SessionId, SessionStatus,
+    ToolFact, ToolStatus, TurnFact, Usage,
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::store::{
@@ -85,7 +86,7 @@ async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_
         if said.text() == "Hello." && now == "and now?"));
     let mut events = harness.watch(&session).await;
     let restored = |event: &Event| match event.fact() {
-        Some(Fact::SessionRestored { cause }) => Some(*cause),
+        Some(Fact::Session(SessionFact::Restored { cause })) => Some(*cause),
         _ => None,
     };
     assert_eq!(
@@ -128,7 +129,7 @@ async fn m_b7_a_turn_cut_by_a_crash_is_ended_at_the_start_and_the_queue_waits() 
     let mut events = again.watch(&restored).await;
     let result = events
         .until("the call's result", |event| match event.fact() {
-            Some(Fact::ToolFinished(result)) => Some(result.clone()),
+            Some(Fact::Tool(ToolFact::Finished(result))) => Some(result.clone()),
             _ => None,
         })
         .await;
@@ -412,8 +413,9 @@ async fn m_b7_a_restart_under_an_open_confirm_is_one_fact() {
             .read(0..u64::MAX)
             .await
             .unwrap();
-        let restored =
-            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
+        let restored = |event: &&Arc<Event>| {
+            matches!(event.fact(), Some(Fact::Session(SessionFact::Restored { .. })))
+        };
         assert_eq!(facts.iter().filter(restored).count(), 1);
     }
 }
@@ -450,7 +452,7 @@ async fn m_a11_a_policy_confirm_is_open_after_a_crash_and_its_turn_continues() {
         let end = events.turn_finished().await;
         assert_eq!((end.outcome, end.cause), (Outcome::Done, None));
         let finished = |event: &Arc<Event>| match event.fact() {
-            Some(Fact::StepFinished { usage, .. }) => Some(*usage),
+            Some(Fact::Turn(TurnFact::StepFinished { usage, .. })) => Some(*usage),
             _ => None,
         };
         let steps: Vec<_> = events.events().iter().filter_map(finished).collect();
@@ -589,7 +591,7 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     assert!(session.settled().await.unwrap().saved);
     let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     let said = |wanted: &str| {
-        let is = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == wanted);
+        let is = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::Prompt(PromptFact::Accepted { text, .. })) if &**text == wanted);
         facts.iter().filter(is).count()
     };
     // The store gives up on the first prompt after a while, and it was reported as not saved: it

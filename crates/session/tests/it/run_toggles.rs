@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::{StreamExt, stream};
-use holdpoint_common::{Event, Fact, Hold, HoldState, RunLimits, Who};
+use holdpoint_common::{Event, Fact, Hold, HoldState, RunFact, RunLimits, SessionFact, Who};
 use holdpoint_session::model::{Catalog, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::within_patience;
 use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, RunRequest};
@@ -37,11 +37,11 @@ struct Shown {
 impl Shown {
     fn see(&mut self, event: &Event) {
         match event.fact() {
-            Some(Fact::HoldChanged { hold }) => {
+            Some(Fact::Session(SessionFact::HoldChanged { hold })) => {
                 self.hold = hold.shown();
                 self.stood += u32::from(self.hold == HoldState::Standing);
             }
-            Some(Fact::IterationStarted { .. }) => {
+            Some(Fact::Run(RunFact::IterationStarted { .. })) => {
                 self.iterations += 1;
                 assert_eq!(self.hold, HoldState::Off, "an iteration began under a hold");
             }

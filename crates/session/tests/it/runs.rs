@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use holdpoint_common::{
-    Answer, Delta, Fact, Hold, HoldAt, HoldCause, HoldState, Limits, Outcome, PauseKind, RunEnd,
-    RunLimit, RunLimits, SessionStatus,
+    Answer, Delta, Fact, Hold, HoldAt, HoldCause, HoldState, Limits, Outcome, PauseKind,
+    PromptFact, RunEnd, RunFact, RunLimit, RunLimits, SessionFact, SessionStatus, TurnFact,
 };
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::testing::{Harness, Recorder, reply};
@@ -25,7 +25,7 @@ fn at_most(iterations: u64) -> RunRequest {
 async fn iteration_started(events: &mut Recorder) -> u32 {
     events
         .until_new("an iteration", |event| match event.fact() {
-            Some(Fact::IterationStarted { iteration, .. }) => Some(*iteration),
+            Some(Fact::Run(RunFact::IterationStarted { iteration, .. })) => Some(*iteration),
             _ => None,
         })
         .await
@@ -34,7 +34,7 @@ async fn iteration_started(events: &mut Recorder) -> u32 {
 async fn run_finished(events: &mut Recorder) -> RunEnd {
     events
         .until_new("the run's end", |event| match event.fact() {
-            Some(Fact::RunFinished { end, .. }) => Some(*end),
+            Some(Fact::Run(RunFact::Finished { end, .. })) => Some(*end),
             _ => None,
         })
         .await
@@ -44,14 +44,19 @@ async fn run_finished(events: &mut Recorder) -> RunEnd {
 async fn wait_held(events: &mut Recorder) -> HoldCause {
     events
         .until_new("a stand", |event| match event.fact() {
-            Some(Fact::HoldChanged { hold: Hold::Standing { cause, .. } }) => Some(cause.clone()),
+            Some(Fact::Session(SessionFact::HoldChanged {
+                hold: Hold::Standing { cause, .. },
+            })) => Some(cause.clone()),
             _ => None,
         })
         .await
 }
 
 fn iterations(events: &Recorder) -> usize {
-    events.facts().filter(|fact| matches!(fact, Fact::IterationStarted { .. })).count()
+    events
+        .facts()
+        .filter(|fact| matches!(fact, Fact::Run(RunFact::IterationStarted { .. })))
+        .count()
 }
 
 /// The first message of a request.
@@ -230,7 +235,9 @@ async fn m_d2_m_b2_prompts_during_an_iteration_wait_for_the_boundary_behind_a_ho
     session.release().await.unwrap();
     let delivered = events
         .until_new("a delivery", |event| match event.fact() {
-            Some(Fact::PromptDelivered { prompt, iteration }) => Some((*prompt, *iteration)),
+            Some(Fact::Prompt(PromptFact::Delivered { prompt, iteration })) => {
+                Some((*prompt, *iteration))
+            }
             _ => None,
         })
         .await;
@@ -347,10 +354,14 @@ async fn m_d5_a_failed_iteration_backs_off_and_three_in_a_row_hold_the_run() {
         wait_held(&mut events).await,
         HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }
     );
-    let waits = events.facts().filter(|fact| matches!(fact, Fact::RunWaiting { .. })).count();
+    let waits =
+        events.facts().filter(|fact| matches!(fact, Fact::Run(RunFact::Waiting { .. }))).count();
     assert_eq!((iterations(&events), waits), (3, 2));
     let told = |fact: &Fact| {
-        matches!(fact, Fact::TurnFinished { outcome: Outcome::Failed, error: Some(_), .. })
+        matches!(
+            fact,
+            Fact::Turn(TurnFact::Finished { outcome: Outcome::Failed, error: Some(_), .. })
+        )
     };
     assert_eq!(events.facts().filter(|fact| told(fact)).count(), 3);
     session.release().await.unwrap();
@@ -376,7 +387,7 @@ async fn m_d5_m_d4_interrupt_ends_the_run_in_a_turn_while_it_waits_and_while_hel
     session.start_run(endless()).await.unwrap();
     events
         .until_new("the wait", |event| {
-            matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())
+            matches!(event.fact(), Some(Fact::Run(RunFact::Waiting { .. }))).then_some(())
         })
         .await;
     assert_eq!(session.snapshot().status, SessionStatus::Running);
@@ -433,7 +444,7 @@ async fn m_d2_m_d3_a_hold_during_backoff_takes_effect_at_once_and_release_skips_
     session.start_run(endless()).await.unwrap();
     events
         .until_new("the wait", |event| {
-            matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())
+            matches!(event.fact(), Some(Fact::Run(RunFact::Waiting { .. }))).then_some(())
         })
         .await;
     assert_eq!(session.hold().await.unwrap().shown(), HoldState::Standing);

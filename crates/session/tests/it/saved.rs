@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{
-    Answer, AnswerError, AskCloseCause, AskId, CutCause, Delta, Event, Fact, Hold, Limits, Outcome,
-    PolicyMode, Refused, RestoreCause, Usage,
+    Answer, AnswerError, AskCloseCause, AskFact, AskId, CutCause, Delta, Event, Fact, Hold, Limits,
+    Outcome, PolicyMode, PromptFact, Refused, RestoreCause, SessionFact, ToolFact, TurnFact, Usage,
 };
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply, within_patience};
@@ -109,9 +109,9 @@ async fn m_b9_a_saved_session_is_renamed_and_closed_without_a_place_for_it() {
         "a closed session is found, too"
     );
     let all = facts(&folder, &saved).await;
-    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionClosed { .. })), 1);
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::Session(SessionFact::Closed { .. }))), 1);
     assert_eq!(
-        count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })),
+        count(&all, |fact| matches!(fact, Fact::Session(SessionFact::Restored { .. }))),
         0,
         "no actor was started for it"
     );
@@ -144,22 +144,28 @@ async fn m_b8_closing_a_saved_session_closes_its_asks_and_hands_back_its_queue()
     harness.sessions().close(session.id()).await.unwrap();
     assert!(harness.sessions().inbox().await.unwrap().is_empty());
     let all = facts(&folder, &session).await;
-    let closed =
-        |fact: &Fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::SessionClosed, .. });
+    let closed = |fact: &Fact| {
+        matches!(fact, Fact::Ask(AskFact::Closed { cause: AskCloseCause::SessionClosed, .. }))
+    };
     assert_eq!(count(&all, closed), 1);
     assert_eq!(
-        count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if &**text == "next")),
+        count(
+            &all,
+            |fact| matches!(fact, Fact::Prompt(PromptFact::Returned { text, .. }) if &**text == "next")
+        ),
         1
     );
     let finished = |fact: &Fact| {
-        let Fact::TurnFinished { outcome, cause, receipt, usage, .. } = fact else { return false };
+        let Fact::Turn(TurnFact::Finished { outcome, cause, receipt, usage, .. }) = fact else {
+            return false;
+        };
         let counted = usage.estimated && usage.total() > 0;
         let closed =
             *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. }));
         closed && receipt.is_some() && counted
     };
     assert_eq!(count(&all, finished), 1, "{all:?}");
-    assert!(matches!(all.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
+    assert!(matches!(all.last().unwrap().fact(), Some(Fact::Session(SessionFact::Closed { .. }))));
     assert_eq!(harness.sessions().look(session.id().as_str()).await.unwrap().hold, Hold::Off);
 }
 
@@ -318,7 +324,9 @@ async fn m_b7_a_restart_is_one_fact() {
         (session, live)
     };
     let restarts = |facts: &[Arc<Event>]| {
-        count(facts, |fact| matches!(fact, Fact::SessionRestored { cause: RestoreCause::Restart }))
+        count(facts, |fact| {
+            matches!(fact, Fact::Session(SessionFact::Restored { cause: RestoreCause::Restart }))
+        })
     };
     for _ in 0..2 {
         let harness = with_one_place(&folder);
@@ -338,7 +346,8 @@ async fn m_b7_a_restart_is_one_fact() {
     let again = harness.sessions().get(session.id().as_str()).await.unwrap();
     let mut told = 0;
     let restarted = |event: &Event| {
-        told += usize::from(matches!(event.fact(), Some(Fact::SessionRestored { .. })));
+        told +=
+            usize::from(matches!(event.fact(), Some(Fact::Session(SessionFact::Restored { .. }))));
         (told == 2).then_some(())
     };
     // Published facts are saved.
@@ -364,7 +373,7 @@ async fn used(folder: &TempDir, session: &SessionHandle) -> Usage {
     let opened = again.sessions().get(session.id().as_str()).await.unwrap();
     let mut told = again.watch(&opened).await;
     let of_turn = |event: &Event| match event.fact() {
-        Some(Fact::TurnFinished { usage, .. }) => Some(*usage),
+        Some(Fact::Turn(TurnFact::Finished { usage, .. })) => Some(*usage),
         _ => None,
     };
     assert_eq!(told.until("the turn's end", of_turn).await, snapshot.usage);
@@ -400,9 +409,10 @@ async fn m_c4_the_usage_of_a_cut_answer_is_estimated_from_the_request() {
     events.until("the text", |event| event.delta().map(|_| ())).await;
     // A step that is not saved yet is unknown after a crash.
     let saved = async {
-        while count(&facts(&folder, &session).await, |fact| matches!(fact, Fact::StepStarted)) == 0
-        {
-        }
+        while count(&facts(&folder, &session).await, |fact| {
+            matches!(fact, Fact::Turn(TurnFact::StepStarted))
+        }) == 0
+        {}
     };
     within_patience("the beginning of the step to be saved", saved).await;
     let Usage { input, estimated, .. } = used(&killed(&folder), &session).await;
@@ -433,8 +443,8 @@ async fn m_d4_a_reopened_session_follows_its_moved_folder() {
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
     let asked_or_read = |event: &Event| match event.fact() {
-        Some(Fact::AskRaised { ask }) => Some(Err(ask.clone())),
-        Some(Fact::ToolFinished(result)) => Some(Ok(result.to_text())),
+        Some(Fact::Ask(AskFact::Raised { ask })) => Some(Err(ask.clone())),
+        Some(Fact::Tool(ToolFact::Finished(result))) => Some(Ok(result.to_text())),
         _ => None,
     };
     let read = events.until("the file", asked_or_read).await.unwrap();
@@ -476,7 +486,9 @@ async fn m_c4_the_estimated_usage_of_a_cut_turn_respects_the_engines_limits() {
     // The cut turn is ended before the list is returned.
     again.sessions().list().await.unwrap();
     let last = facts(&copy, &session).await.pop().unwrap();
-    let Some(Fact::TurnFinished { usage, .. }) = last.fact() else { panic!("{last:?}") };
+    let Some(Fact::Turn(TurnFact::Finished { usage, .. })) = last.fact() else {
+        panic!("{last:?}")
+    };
     assert_eq!(usage.input, 4_000, "{usage:?}");
 }
 

@@ -1,8 +1,8 @@
 //! Many sessions: their prompts, the limit, the list, closing, and faults.
 
 use holdpoint_common::{
-    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused,
-    SessionStatus, ToolStatus, TurnId,
+    Answer, AnswerError, AskFact, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse,
+    Refused, SessionFact, SessionStatus, ToolFact, ToolStatus, TurnFact, TurnId,
 };
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, within_patience};
@@ -50,7 +50,7 @@ async fn m_b2_prompts_run_in_order_and_each_ends_once() {
     let order: Vec<_> = events
         .facts()
         .filter_map(|fact| match fact {
-            Fact::TurnStarted { prompt, .. } => Some(prompt.0),
+            Fact::Turn(TurnFact::Started { prompt, .. }) => Some(prompt.0),
             _ => None,
         })
         .collect();
@@ -200,9 +200,10 @@ async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
     assert!(census.living().is_empty());
     while within_patience("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
-    assert!(matches!(events.facts().last(), Some(Fact::SessionClosed { .. })));
-    let closed =
-        events.facts().any(|fact| matches!(fact, Fact::AskClosed { ask: id, .. } if *id == ask.id));
+    assert!(matches!(events.facts().last(), Some(Fact::Session(SessionFact::Closed { .. }))));
+    let closed = events
+        .facts()
+        .any(|fact| matches!(fact, Fact::Ask(AskFact::Closed { ask: id, .. }) if *id == ask.id));
     assert!(closed);
 }
 
@@ -240,7 +241,7 @@ async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
     session.prompt("again").await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let said = events.facts().filter_map(|fact| match fact {
-        Fact::AssistantMessage(message) => {
+        Fact::Turn(TurnFact::AssistantMessage(message)) => {
             Some((message.text(), message.partial, message.blocks[0].item))
         }
         _ => None,
@@ -272,7 +273,9 @@ async fn invariant_3_no_item_gets_the_id_of_one_lost_with_its_actor() {
     session.prompt("again").await.unwrap();
     let mut events = harness.watch(&session).await;
     let said = |event: &Event| match event.fact() {
-        Some(Fact::AssistantMessage(message)) if !message.partial => Some(message.blocks[0].item),
+        Some(Fact::Turn(TurnFact::AssistantMessage(message))) if !message.partial => {
+            Some(message.blocks[0].item)
+        }
         _ => None,
     };
     let next = events.until("the answer", said).await;
@@ -355,8 +358,10 @@ async fn m_b8_a_message_that_fails_an_actor_is_not_sent_again() {
     let mut events = harness.watch(&session).await;
     let last = events.attachment().snapshot().seq;
     events.until("the last event", |event| (event.seq >= last).then_some(())).await;
-    let restored =
-        events.facts().filter(|fact| matches!(fact, Fact::SessionRestored { .. })).count();
+    let restored = events
+        .facts()
+        .filter(|fact| matches!(fact, Fact::Session(SessionFact::Restored { .. })))
+        .count();
     assert_eq!(restored, rounds, "each prompt reached one actor");
 }
 
@@ -394,7 +399,7 @@ async fn m_e7_files_and_shell_do_real_work() {
     let results: Vec<_> = events
         .facts()
         .filter_map(|fact| match fact {
-            Fact::ToolFinished(result) => Some((result.status, result.to_text())),
+            Fact::Tool(ToolFact::Finished(result)) => Some((result.status, result.to_text())),
             _ => None,
         })
         .collect();
@@ -510,7 +515,7 @@ async fn an_endless_answer_is_a_failed_turn() {
         assert!(end.error.unwrap().contains("65536 bytes"));
     }
     assert!(
-        !events.facts().any(|fact| matches!(fact, Fact::ToolStarted { .. })),
+        !events.facts().any(|fact| matches!(fact, Fact::Tool(ToolFact::Started { .. }))),
         "no call of the turn runs"
     );
 }
@@ -555,7 +560,8 @@ async fn m_b2_close_unused_is_refused_after_later_prompts() {
     let mut events = harness.watch(&session).await;
     drop(answer);
     let ends = |event: &Event| {
-        event.turn == Some(TurnId(3)) && matches!(event.fact(), Some(Fact::TurnFinished { .. }))
+        event.turn == Some(TurnId(3))
+            && matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. })))
     };
     let third = events.until("the third's end", |event| ends(event).then_some(event.seq)).await;
     session.settled().await.unwrap();
@@ -678,7 +684,9 @@ async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
         async move { session.close().await }
     });
     events
-        .until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(()))
+        .until("the cut", |event| {
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. }))).then_some(())
+        })
         .await;
     drop(events);
     session.panic_now().await;
@@ -717,7 +725,9 @@ async fn m_b8_two_concurrent_closes_both_return_at_the_end() {
     };
     let first = close();
     events
-        .until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(()))
+        .until("the cut", |event| {
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. }))).then_some(())
+        })
         .await;
     let second = close();
     // By now the manager and the actor have received the second close.
@@ -741,7 +751,9 @@ async fn m_b9_a_rename_during_a_close_is_done_after_it() {
         async move { session.close().await }
     });
     events
-        .until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(()))
+        .until("the cut", |event| {
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. }))).then_some(())
+        })
         .await;
     let renaming = tokio::spawn({
         let session = session.clone();

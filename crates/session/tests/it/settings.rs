@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Fact, Outcome, Refused, Timestamp, Who};
+use holdpoint_common::{Fact, Outcome, Refused, SessionFact, Timestamp, Who};
 use holdpoint_session::model::{Catalog, Model, ModelRequest, ModelStream};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, ScriptedModel, reply, within_patience};
@@ -47,7 +47,7 @@ async fn a_changed_model_applies_from_the_next_turn() {
     session.prompt("begin").await.unwrap();
     assert!(live.text("a piece"));
     session.change_model("own/other").await.unwrap();
-    let changed = |fact: &Fact| matches!(fact, Fact::ModelChanged { model, by } if model == "own/other" && by.name == "test");
+    let changed = |fact: &Fact| matches!(fact, Fact::Session(SessionFact::ModelChanged { model, by }) if model == "own/other" && by.name == "test");
     while !within_patience("the change", events.next()).await.unwrap().fact().is_some_and(changed) {
     }
     assert_eq!(session.snapshot().settings.model, "own/other");
@@ -116,7 +116,7 @@ async fn m_f2_debugging_is_a_fact_that_every_client_sees_and_that_survives_a_res
         let mut events = harness.watch(&session).await;
         session.change_debug(true).await.unwrap();
         assert!(session.snapshot().is_debug_enabled, "the snapshot changes before the reply");
-        let changed = |fact: &Fact| matches!(fact, Fact::DebugChanged { enabled: true, by } if by.name == "test");
+        let changed = |fact: &Fact| matches!(fact, Fact::Session(SessionFact::DebugChanged { enabled: true, by }) if by.name == "test");
         events
             .until("the change", |event| event.fact().filter(|fact| changed(fact)).map(|_| ()))
             .await;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldState, JobEnd, Limits, Outcome,
-    PauseKind, PauseResponse, PolicyMode, SessionStatus, ToolStatus,
+    Answer, AskCloseCause, AskFact, AskOrigin, CutCause, Event, Fact, HoldState, JobEnd, JobFact,
+    Limits, Outcome, PauseKind, PauseResponse, PolicyMode, SessionFact, SessionStatus, ToolFact,
+    ToolStatus, TurnFact,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, patience, reply};
@@ -61,11 +62,17 @@ async fn m_b8_stopping_cuts_turns_saves_their_text_and_keeps_the_queue() {
     assert!(end.receipt.unwrap().prompts.is_empty(), "queued prompts are not handed back");
     let saved = facts(folder.path(), &session).await;
     let partial = |event: &Arc<Event>| match event.fact() {
-        Some(Fact::AssistantMessage(message)) => message.partial.then(|| message.text()),
+        Some(Fact::Turn(TurnFact::AssistantMessage(message))) => {
+            message.partial.then(|| message.text())
+        }
         _ => None,
     };
     assert_eq!(saved.iter().find_map(partial).as_deref(), Some("half an"));
-    assert!(!saved.iter().any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. }))));
+    assert!(
+        !saved
+            .iter()
+            .any(|event| matches!(event.fact(), Some(Fact::Session(SessionFact::Closed { .. }))))
+    );
 
     let again = on(folder.path());
     let line = again.sessions().list().await.unwrap().remove(0);
@@ -99,7 +106,7 @@ async fn m_b8_a_confirm_stays_open_over_a_stop_and_running_calls_end() {
     stop(harness);
     let saved = facts(folder.path(), &session).await;
     let ended = |event: &Arc<Event>| {
-        matches!(event.fact(), Some(Fact::TurnFinished { .. } | Fact::TurnCut { .. }))
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. } | TurnFact::Cut { .. })))
     };
     assert!(!saved.iter().any(ended), "the turn is open");
 
@@ -121,7 +128,9 @@ async fn m_b8_a_confirm_stays_open_over_a_stop_and_running_calls_end() {
     let results: Vec<_> = events
         .facts()
         .filter_map(|fact| match fact {
-            Fact::ToolFinished(result) => Some((result.call, result.status, &*result.output.head)),
+            Fact::Tool(ToolFact::Finished(result)) => {
+                Some((result.call, result.status, &*result.output.head))
+            }
             _ => None,
         })
         .collect();
@@ -153,16 +162,16 @@ async fn m_b8_stopping_closes_the_asks_of_tools_and_ends_jobs() {
     assert_eq!(told.recv().unwrap(), PauseResponse::Interrupted);
     let saved = facts(folder.path(), &session).await;
     let closed = |event: &Arc<Event>| match event.fact() {
-        Some(Fact::AskClosed { ask, cause }) => Some((ask.clone(), *cause)),
+        Some(Fact::Ask(AskFact::Closed { ask, cause })) => Some((ask.clone(), *cause)),
         _ => None,
     };
     assert_eq!(saved.iter().find_map(closed), Some((ask.id, AskCloseCause::Shutdown)));
     let ended = |event: &Arc<Event>| match event.fact() {
-        Some(Fact::JobEnded { end, .. }) => Some(*end),
+        Some(Fact::Job(JobFact::Ended { end, .. })) => Some(*end),
         _ => None,
     };
     assert_eq!(saved.iter().filter_map(ended).collect::<Vec<_>>(), [JobEnd::Interrupted]);
-    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::TurnFinished { .. })));
+    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::Turn(TurnFact::Finished { .. }))));
 }
 
 #[tokio::test]
@@ -177,7 +186,8 @@ async fn m_b8_a_tool_that_does_not_return_does_not_delay_the_stop() {
     events.output("begun").await;
     stop(harness);
     let saved = facts(folder.path(), &session).await;
-    let Some(Fact::TurnFinished { cause, receipt, .. }) = saved.last().unwrap().fact() else {
+    let Some(Fact::Turn(TurnFact::Finished { cause, receipt, .. })) = saved.last().unwrap().fact()
+    else {
         panic!("{saved:?}")
     };
     assert_eq!(*cause, Some(CutCause::Shutdown));
@@ -199,7 +209,9 @@ async fn invariant_2_a_stopping_session_is_neither_written_nor_deleted_by_others
     session.prompt("go").await.unwrap();
     events.output("begun").await;
     let stopping = std::thread::spawn(move || stop(harness));
-    let cut = |event: &Event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(());
+    let cut = |event: &Event| {
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. }))).then_some(())
+    };
     events.until("the cut", cut).await;
     let refused = [
         sessions.rename(session.id(), "another").await,
@@ -210,7 +222,10 @@ async fn invariant_2_a_stopping_session_is_neither_written_nor_deleted_by_others
     drop(release);
     stopping.join().unwrap();
     let saved = facts(folder.path(), &session).await;
-    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::TurnFinished { .. })), "{saved:?}");
+    assert!(
+        matches!(saved.last().unwrap().fact(), Some(Fact::Turn(TurnFact::Finished { .. }))),
+        "{saved:?}"
+    );
 }
 
 /// Sessions that end earlier, as an idle one does at once, do not end the news of the others.
@@ -236,7 +251,9 @@ async fn m_b9_a_watch_of_a_stopping_engine_sees_each_session_to_its_end() {
     let mut exported = Vec::new();
     sessions.export(other.id.as_str(), &mut exported).await.unwrap();
     let stopped = tokio::task::spawn_blocking(move || stop(harness));
-    let cut = |event: &Event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(());
+    let cut = |event: &Event| {
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. }))).then_some(())
+    };
     events.until("the cut", cut).await;
     // A change of the saved sessions makes the watch list all sessions again.
     sessions.import(&mut exported.as_slice()).await.unwrap();

@@ -10,8 +10,8 @@ mod versions;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings,
-    SessionStatus, SessionSummary, Timestamp, Who,
+    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, PromptFact, SessionFact, SessionId,
+    SessionSettings, SessionStatus, SessionSummary, Timestamp, Who,
 };
 
 fn id(text: &str) -> SessionId {
@@ -30,15 +30,15 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
         max_steps: 0,
         max_turn_tokens: 0,
     };
-    event(seq, Fact::SessionOpened { settings })
+    event(seq, Fact::Session(SessionFact::Opened { settings }))
 }
 
 fn prompt(seq: u64, text: &str) -> Arc<Event> {
-    let fact = Fact::PromptAccepted {
+    let fact = Fact::Prompt(PromptFact::Accepted {
         prompt: holdpoint_common::PromptId(1),
         text: text.into(),
         by: Who::named("t"),
-    };
+    });
     event(seq, fact)
 }
 

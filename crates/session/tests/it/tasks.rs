@@ -1,7 +1,7 @@
 //! Tasks and notes of a session: the model's tool for them, their facts, and the clients that see
 //! them.
 
-use holdpoint_common::{Fact, Outcome, PolicyMode, TaskRequest, TaskState, ToolStatus};
+use holdpoint_common::{Fact, Outcome, PolicyMode, TaskRequest, TaskState, ToolFact, ToolStatus};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_tools::{TasksResponse, ToolOutcome};
@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 async fn result(events: &mut Recorder) -> (ToolStatus, String) {
     events
         .until_new("a call's result", |event| match event.fact() {
-            Some(Fact::ToolFinished(result)) => Some((result.status, result.result.clone())),
+            Some(Fact::Tool(ToolFact::Finished(result))) => {
+                Some((result.status, result.result.clone()))
+            }
             _ => None,
         })
         .await
@@ -163,7 +165,7 @@ async fn m_e7_calls_of_one_answer_keep_the_list_in_their_order() {
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         let failed: Vec<_> = events
             .facts()
-            .filter(|fact| matches!(fact, Fact::ToolFinished(result) if result.status != ToolStatus::Ok))
+            .filter(|fact| matches!(fact, Fact::Tool(ToolFact::Finished(result)) if result.status != ToolStatus::Ok))
             .collect();
         assert!(failed.is_empty(), "round {round}: {failed:#?}");
         session.close().await.unwrap();

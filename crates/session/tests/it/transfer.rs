@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Answer, CutCause, Event, Fact, Limits, Outcome, PolicyMode, SessionId};
+use holdpoint_common::{
+    Answer, CutCause, Event, Fact, Limits, Outcome, PolicyMode, SessionFact, SessionId, TurnFact,
+};
 use holdpoint_session::store::{Memory, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::transfer::{ExportError, ImportError, export, import};
@@ -94,7 +96,7 @@ async fn an_open_turn_in_an_export_is_ended_as_after_a_restart() {
     };
     let id = import(&*store, &Limits::default(), &mut &written[..]).await.unwrap();
     let facts = facts(&*store, &id).await;
-    let Some(Fact::TurnFinished { cause, .. }) = facts.last().unwrap().fact() else {
+    let Some(Fact::Turn(TurnFact::Finished { cause, .. })) = facts.last().unwrap().fact() else {
         panic!("{facts:?}")
     };
     assert_eq!(*cause, Some(CutCause::Restart));
@@ -330,17 +332,18 @@ async fn an_imported_session_gets_safe_settings_and_a_clean_name() {
         id
     );
     let taken = self::facts(&store, &id).await;
-    let Some(Fact::SessionOpened { settings }) = taken[0].fact() else { panic!("{taken:?}") };
+    let Some(Fact::Session(SessionFact::Opened { settings })) = taken[0].fact() else {
+        panic!("{taken:?}")
+    };
     assert_eq!(
         (settings.policy, settings.asks),
         (PolicyMode::Ask, holdpoint_common::AsksMode::Wait)
     );
     assert!(settings.rules.is_empty());
-    assert!(
-        !taken
-            .iter()
-            .any(|event| matches!(event.fact(), Some(Fact::DebugChanged { enabled: true, .. })))
-    );
+    assert!(!taken.iter().any(|event| matches!(
+        event.fact(),
+        Some(Fact::Session(SessionFact::DebugChanged { enabled: true, .. }))
+    )));
     let folder = std::path::Path::new(&settings.workspace).file_name().unwrap();
     assert_eq!(settings.name.as_str(), folder.to_str().unwrap());
     assert_eq!(store.list().await.unwrap()[0].summary.name, id.as_str(), "the new name is kept");

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, ToolFact, TurnFact};
 use rustix::fs::OFlags;
 use tokio::sync::Notify;
 
@@ -22,7 +22,10 @@ const COMMIT: usize = 8;
 /// Whether these events may have changed the branch.
 pub(super) fn may_change(events: &[Arc<Event>]) -> bool {
     events.iter().any(|event| {
-        matches!(event.fact(), Some(Fact::ToolFinished(_) | Fact::TurnFinished { .. }))
+        matches!(
+            event.fact(),
+            Some(Fact::Tool(ToolFact::Finished(_)) | Fact::Turn(TurnFact::Finished { .. }))
+        )
     })
 }
 

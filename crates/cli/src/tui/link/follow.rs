@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{Event, Fact, Refused};
+use holdpoint_common::{Event, Fact, Refused, SessionFact};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -109,5 +109,5 @@ pub(super) async fn follow(
 /// was closed earlier is open again.
 fn has_close(batch: &[Arc<Event>], attached: u64) -> bool {
     let mut later = batch.iter().filter(|event| event.seq > attached);
-    later.any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. })))
+    later.any(|event| matches!(event.fact(), Some(Fact::Session(SessionFact::Closed { .. }))))
 }

@@ -1,10 +1,10 @@
 //! Snapshot tests of every view, on a terminal of the usual size and on a small one.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskRequest, AsksMode, BlockKind, CallId, ContextFill, CutCause, Delta,
-    EndedProcesses, Fact, Hold, HoldCause, ItemId, Outcome, PauseKind, PromptId, Question,
-    QuestionOption, QuestionRequest, QueuedPrompt, Receipt, SessionStatus, Timestamp, ToolCall,
-    ToolStatus, Who,
+    Answer, AnsweredBy, AskFact, AskRequest, AsksMode, BlockKind, CallId, ContextFill, CutCause,
+    Delta, EndedProcesses, Fact, Hold, HoldCause, ItemId, Outcome, PauseKind, PromptFact, PromptId,
+    Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt, SessionStatus, Timestamp,
+    ToolCall, ToolFact, ToolStatus, TurnFact, Who,
 };
 
 mod status_line;
@@ -154,7 +154,7 @@ fn session_typing_a_command() {
 #[test]
 fn session_running() {
     let mut scene = Scene::session();
-    scene.turn("Go on.").called(1, "make").fact(Fact::ToolStarted { call: CallId(1) });
+    scene.turn("Go on.").called(1, "make").fact(Fact::Tool(ToolFact::Started { call: CallId(1) }));
     scene.delta(Delta::Output { item: ItemId(1), text: "cc a.c\ncc b.c\n".to_owned() });
     scene.delta(Delta::Text { item: ItemId(2), text: "I wait for `make".to_owned() });
     scene.types("a draft");
@@ -292,20 +292,20 @@ fn session_interrupted() {
     let mut scene = Scene::session();
     scene.turn("Go.").said(1, "I begin");
     scene.snapshot.status = SessionStatus::Interrupted;
-    scene.fact(Fact::TurnCut { cause: CutCause::User { by: user() } });
+    scene.fact(Fact::Turn(TurnFact::Cut { cause: CutCause::User { by: user() } }));
     shows("interrupting", &mut scene);
     (scene.snapshot.turn, scene.snapshot.status) = (None, SessionStatus::Idle);
     let processes = EndedProcesses { terminated: 2, killed: 1, left: vec![] };
     let receipt = Some(Receipt { processes, ..Receipt::default() });
     let cause = Some(CutCause::User { by: Who { name: "attach".to_owned(), pid: Some(99) } });
     let usage = Default::default();
-    scene.fact(Fact::TurnFinished {
+    scene.fact(Fact::Turn(TurnFact::Finished {
         outcome: Outcome::Interrupted,
         error: None,
         cause,
         receipt,
         usage,
-    });
+    }));
     shows("interrupted", &mut scene);
 }
 
@@ -321,16 +321,22 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
             scene.delta(Delta::Text { item: block.item, text: block.text.clone() });
         }
         let cause = CutCause::User { by: user() };
-        scene.fact(Fact::TurnCut { cause: cause.clone() });
-        scene.fact(Fact::AssistantMessage(AssistantMessage {
+        scene.fact(Fact::Turn(TurnFact::Cut { cause: cause.clone() }));
+        scene.fact(Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
             blocks,
             partial: true,
             ..AssistantMessage::default()
-        }));
+        })));
         let receipt =
             Some(Receipt { asks: vec!["alpha.3".parse().unwrap()], ..Receipt::default() });
         let (outcome, usage) = (Outcome::Interrupted, Default::default());
-        scene.fact(Fact::TurnFinished { outcome, error: None, cause: Some(cause), receipt, usage });
+        scene.fact(Fact::Turn(TurnFact::Finished {
+            outcome,
+            error: None,
+            cause: Some(cause),
+            receipt,
+            usage,
+        }));
         scene.screen(80, 24).lines().map(str::trim).collect::<Vec<_>>().join("\n")
     };
     // Live, and when read later from the log.
@@ -348,13 +354,13 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
     let mut scene = Scene::session();
     let receipt = Some(Receipt::default());
     let (outcome, usage) = (Outcome::Interrupted, Default::default());
-    scene.turn("Go.").fact(Fact::TurnFinished {
+    scene.turn("Go.").fact(Fact::Turn(TurnFact::Finished {
         outcome,
         error: None,
         cause: None,
         receipt,
         usage,
-    });
+    }));
     assert!(!scene.screen(80, 24).contains("0 tools"));
 }
 
@@ -362,7 +368,7 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
 fn a_returned_prompt_is_summed_up_in_one_line() {
     let mut scene = Scene::session();
     let (prompt, text) = (PromptId(9), "First this.\nThen that.".into());
-    scene.turn("Go.").fact(Fact::PromptReturned { prompt, text });
+    scene.turn("Go.").fact(Fact::Prompt(PromptFact::Returned { prompt, text }));
     let screen = scene.screen(80, 24);
     assert!(screen.contains("handed back: First this. (1 more line)"), "{screen}");
 }
@@ -409,7 +415,7 @@ fn session_failed_with_notes() {
         (scene.snapshot.asks[0].id.clone(), Who { name: "approve".to_owned(), pid: Some(99) });
     let answer = holdpoint_common::Answer::Approve { always: false };
     scene.snapshot.asks.clear();
-    scene.fact(Fact::AskAnswered { ask, answer, by: AnsweredBy::Client(by) });
+    scene.fact(Fact::Ask(AskFact::Answered { ask, answer, by: AnsweredBy::Client(by) }));
     scene.delta(Delta::NotSaved { reason: "disk full\u{1b}[2J".to_owned() });
     scene.delta(Delta::Retrying {
         next: 2,
@@ -608,11 +614,11 @@ fn a_call_its_ask_and_its_result_are_together_in_this_order() {
         .confirms("rm one");
     let (ask, by) =
         (scene.snapshot.asks.remove(0).id, Who { name: "approve".to_owned(), pid: Some(99) });
-    scene.fact(Fact::AskAnswered {
+    scene.fact(Fact::Ask(AskFact::Answered {
         ask,
         answer: Answer::Approve { always: false },
         by: AnsweredBy::Client(by),
-    });
+    }));
     scene.came(2, ToolStatus::Ok, "second", "").came(1, ToolStatus::Ok, "first", "");
     let order = |scene: &mut Scene| {
         let screen = scene.screen(80, 24);

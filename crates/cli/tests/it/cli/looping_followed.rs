@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc;
 
 use holdpoint_common::api::{Inbox, SessionList};
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, RunFact, SessionFact, TurnFact};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::looping::plays;
@@ -228,9 +228,9 @@ fn m_b10_an_interrupt_ends_the_run_and_exits_with_130() {
     let mut events = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap());
     let mut facts =
         || events.find_map(|line| serde_json::from_str::<Event>(&line).unwrap().fact().cloned());
-    while !matches!(facts(), Some(Fact::StepStarted)) {}
+    while !matches!(facts(), Some(Fact::Turn(TurnFact::StepStarted))) {}
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    while !matches!(facts(), Some(Fact::RunFinished { .. })) {}
+    while !matches!(facts(), Some(Fact::Run(RunFact::Finished { .. }))) {}
     assert_eq!(wait(&mut child).code(), Some(130));
 }
 
@@ -254,11 +254,14 @@ fn m_d5_as_json_every_event_of_a_run_is_a_line() {
     assert_eq!(facts(&events), facts(&logged));
     let facts: Vec<_> = events.iter().filter_map(Event::fact).collect();
     assert!(
-        matches!(facts[0], Fact::SessionOpened { .. })
-            && matches!(facts.last(), Some(Fact::SessionClosed { .. }))
+        matches!(facts[0], Fact::Session(SessionFact::Opened { .. }))
+            && matches!(facts.last(), Some(Fact::Session(SessionFact::Closed { .. })))
     );
     assert_eq!(
-        facts.iter().filter(|fact| matches!(fact, Fact::IterationStarted { .. })).count(),
+        facts
+            .iter()
+            .filter(|fact| matches!(fact, Fact::Run(RunFact::IterationStarted { .. })))
+            .count(),
         2
     );
 }

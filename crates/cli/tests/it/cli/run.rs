@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use holdpoint_common::{Delta, Event, Fact, ItemId, Outcome};
+use holdpoint_common::{Delta, Event, Fact, ItemId, Outcome, SessionFact, ToolFact, TurnFact};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 
 use crate::tty::Tty;
@@ -85,8 +85,7 @@ fn m_e6_a_project_file_that_is_left_out_is_reported() {
     let ran = world.play(&[], "say Done.").code(0);
     assert!(told(&ran.err, why), "{ran:#?}");
     let ran = world.play(&["--json"], "say Done.").code(0);
-    let cut =
-        |event: &Event| matches!(event.fact(), Some(Fact::ProjectCut { reason }) if reason == why);
+    let cut = |event: &Event| matches!(event.fact(), Some(Fact::Turn(TurnFact::ProjectCut { reason })) if reason == why);
     assert_eq!(ran.events().iter().filter(|event| cut(event)).count(), 1);
     world.opens("one", &[], "say Done.");
     world.run(&["wait", "one"]).code(0);
@@ -196,9 +195,15 @@ fn json_output_is_the_events_and_items_fold() {
 
 fn fold(events: &[Event]) {
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq), "{events:#?}");
-    assert!(matches!(events[0].fact(), Some(Fact::SessionOpened { .. })));
-    assert!(matches!(events.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
-    assert!(matches!(finished(events), Fact::TurnFinished { outcome: Outcome::Done, .. }));
+    assert!(matches!(events[0].fact(), Some(Fact::Session(SessionFact::Opened { .. }))));
+    assert!(matches!(
+        events.last().unwrap().fact(),
+        Some(Fact::Session(SessionFact::Closed { .. }))
+    ));
+    assert!(matches!(
+        finished(events),
+        Fact::Turn(TurnFact::Finished { outcome: Outcome::Done, .. })
+    ));
     let mut items: BTreeMap<ItemId, String> = BTreeMap::new();
     let mut folded = 0;
     for event in events {
@@ -216,14 +221,14 @@ fn fold(events: &[Event]) {
             (Some(Delta::ItemSoFar { item, so_far, .. }), _) => {
                 items.insert(*item, so_far.to_text());
             }
-            (_, Some(Fact::AssistantMessage(message))) => {
+            (_, Some(Fact::Turn(TurnFact::AssistantMessage(message)))) => {
                 for block in &message.blocks {
                     // A block without deltas appears here first.
                     assert_eq!(items.get(&block.item).unwrap_or(&block.text), &block.text);
                     folded += 1;
                 }
             }
-            (_, Some(Fact::ToolFinished(result))) => {
+            (_, Some(Fact::Tool(ToolFact::Finished(result)))) => {
                 let whole = result.output.to_text();
                 assert_eq!(items.get(&result.call.item()).unwrap_or(&whole), &whole);
                 assert_eq!(result.output.to_text(), "out\nerr\n");

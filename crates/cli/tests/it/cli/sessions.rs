@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 
-use holdpoint_common::{CutCause, Fact, Outcome};
+use holdpoint_common::{AskFact, CutCause, Fact, Outcome, ToolFact, TurnFact};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -35,7 +35,9 @@ impl World {
         self.fifo("go");
         let mut run =
             self.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
-        run.wait_for("the turn", |event| matches!(event.fact(), Some(Fact::ToolStarted { .. })));
+        run.wait_for("the turn", |event| {
+            matches!(event.fact(), Some(Fact::Tool(ToolFact::Started { .. })))
+        });
         run
     }
 
@@ -686,7 +688,9 @@ fn m_c4_a_prompt_after_a_cut_silent_turn_plays_its_own_script() {
 fn a_run_whose_session_is_closed_exits_as_interrupted() {
     let world = World::new();
     let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
-    run.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
+    run.wait_for("the ask", |event| {
+        matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. })))
+    });
     world.run(&["close", "mine"]).code(0);
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(130), "{err}");
@@ -707,9 +711,10 @@ fn m_c1_interrupt_all_cuts_every_turn_before_waiting() {
         let events = world.run(&["logs", "--json", name]).code(0).events();
         events.iter().find(|event| event.fact().is_some_and(wanted)).unwrap().at
     };
-    let cut = ["one", "two"].map(|name| at(name, |fact| matches!(fact, Fact::TurnCut { .. })));
-    let finished =
-        ["one", "two"].map(|name| at(name, |fact| matches!(fact, Fact::TurnFinished { .. })));
+    let cut = ["one", "two"]
+        .map(|name| at(name, |fact| matches!(fact, Fact::Turn(TurnFact::Cut { .. }))));
+    let finished = ["one", "two"]
+        .map(|name| at(name, |fact| matches!(fact, Fact::Turn(TurnFact::Finished { .. }))));
     assert!(cut.iter().max() < finished.iter().min(), "{cut:?} {finished:?}");
 }
 
@@ -742,7 +747,9 @@ fn n6_followers_do_not_restart_a_stopped_daemon() {
 fn n6_run_reports_that_the_daemon_was_stopped() {
     let world = World::new();
     let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
-    run.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
+    run.wait_for("the ask", |event| {
+        matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. })))
+    });
     world.run(&["daemon", "stop"]).code(0);
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(1), "{err}");
@@ -762,7 +769,9 @@ fn m_c6_attached_clients_see_how_a_stopping_daemon_ends_the_turn() {
     assert!(shown.any(|line| line.contains("up")));
     world.run(&["daemon", "stop"]).code(0);
     let (status, seen, err) = run.end();
-    let Fact::TurnFinished { outcome, cause, receipt: Some(receipt), .. } = finished(&seen) else {
+    let Fact::Turn(TurnFact::Finished { outcome, cause, receipt: Some(receipt), .. }) =
+        finished(&seen)
+    else {
         unreachable!()
     };
     assert_eq!((*outcome, cause), (Outcome::Interrupted, &Some(CutCause::Shutdown)));

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Fact, Outcome};
+use holdpoint_common::{AskFact, Fact, Outcome, TurnFact};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -41,9 +41,11 @@ fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
             let (status, events, err) = running.end();
             assert_eq!(status.code(), Some(code), "{command}\n{err}");
             assert_eq!(world.census.living(), [], "{command} after {signal}");
-            let Fact::TurnFinished {
-                outcome: Outcome::Interrupted, receipt: Some(receipt), ..
-            } = finished(&events)
+            let Fact::Turn(TurnFact::Finished {
+                outcome: Outcome::Interrupted,
+                receipt: Some(receipt),
+                ..
+            }) = finished(&events)
             else {
                 panic!("{:#?}", finished(&events));
             };
@@ -111,7 +113,9 @@ fn m_b10_a_second_interrupt_leaves_at_once_says_what_stays_and_nothing_is_left()
         let mut running = world.start(how, &format!("shell: {}", STUBBORN[2]));
         running.wait_output("up");
         running.signal("INT");
-        running.wait_for("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })));
+        running.wait_for("the cut", |event| {
+            matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. })))
+        });
         running.signal("INT");
         let mut child = running.stop_reading();
         assert_eq!(wait(&mut child).code(), Some(130));
@@ -158,12 +162,16 @@ fn m_c5_a_signal_cuts_no_turn_of_another_client() {
 fn a_signal_while_an_ask_waits_releases_it() {
     let world = World::new();
     let mut running = world.start(&["--asks", "wait"], "shell: touch made");
-    running.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
+    running.wait_for("the ask", |event| {
+        matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. })))
+    });
     running.signal("TERM");
     let (status, events, err) = running.end();
     assert_eq!(status.code(), Some(143), "{err}");
     assert!(err.contains("`holdpoint inbox`"), "{err}");
-    let Fact::TurnFinished { receipt: Some(receipt), .. } = finished(&events) else { panic!() };
+    let Fact::Turn(TurnFact::Finished { receipt: Some(receipt), .. }) = finished(&events) else {
+        panic!()
+    };
     assert_eq!(receipt.asks.len(), 1);
     assert!(!world.work("made").exists());
 }

@@ -1,7 +1,7 @@
 //! Asks and their answers, from several clients at once and across a daemon's death.
 
 use holdpoint_common::api::Inbox;
-use holdpoint_common::{AskId, Fact, HoldState, Outcome};
+use holdpoint_common::{AskFact, AskId, Fact, HoldState, Outcome, TurnFact};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -56,8 +56,8 @@ fn answered(api: &Api, session: &str) -> Vec<AskId> {
     let mut answered = Vec::new();
     loop {
         match events.until_event(|_| true).fact() {
-            Some(Fact::AskAnswered { ask, .. }) => answered.push(ask.clone()),
-            Some(Fact::TurnFinished { .. }) => return answered,
+            Some(Fact::Ask(AskFact::Answered { ask, .. })) => answered.push(ask.clone()),
+            Some(Fact::Turn(TurnFact::Finished { .. })) => return answered,
             _ => {}
         }
     }
@@ -164,7 +164,7 @@ fn t_c12_an_unanswered_ask_stays_open_and_keeps_its_age() {
     let session = api.open("ask");
     let mut watched = api.attach(&session, "");
     api.prompt(&session, "shell: touch made");
-    watched.until_event(|event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
+    watched.until_event(|event| matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. }))));
     let seen = inbox(&api).asks;
     drop(watched);
     // Wait until the session has noticed that its last client left.

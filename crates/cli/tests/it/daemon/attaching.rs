@@ -8,8 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{
-    CutCause, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Outcome, Refused, SessionStatus,
-    Snapshot,
+    AskFact, CutCause, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Outcome, PromptFact,
+    Refused, SessionFact, SessionStatus, Snapshot, ToolFact, TurnFact,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{
@@ -58,7 +58,7 @@ impl ClientView {
         let Some(fact) = event.fact() else { return };
         self.facts.push(serde_json::to_string(event).unwrap());
         match fact {
-            Fact::AssistantMessage(message) => {
+            Fact::Turn(TurnFact::AssistantMessage(message)) => {
                 for block in &message.blocks {
                     let folded = self.items.remove(&block.item);
                     self.finish(
@@ -67,7 +67,7 @@ impl ClientView {
                     );
                 }
             }
-            Fact::ToolFinished(result) => {
+            Fact::Tool(ToolFact::Finished(result)) => {
                 let folded = self.items.remove(&result.call.item()).map(HeadAndTail::finish);
                 self.finish(folded, &result.output);
             }
@@ -92,7 +92,13 @@ fn read(stream: &mut Stream, known: &mut ClientView, most: usize) {
         let Some(event) = frame.event() else { continue };
         assert_eq!(frame.id, Some(event.seq));
         known.take(&event);
-        if matches!(event.fact(), Some(Fact::TurnFinished { .. } | Fact::HoldChanged { .. })) {
+        if matches!(
+            event.fact(),
+            Some(
+                Fact::Turn(TurnFact::Finished { .. })
+                    | Fact::Session(SessionFact::HoldChanged { .. })
+            )
+        ) {
             return;
         }
     }
@@ -115,7 +121,7 @@ fn read_turn(stream: &mut Stream, known: &mut ClientView) {
     loop {
         let event = stream.until_event(|_| true);
         known.take(&event);
-        if matches!(event.fact(), Some(Fact::TurnFinished { .. })) {
+        if matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))) {
             return;
         }
     }
@@ -183,15 +189,17 @@ fn a_snapshot_comes_before_the_events_that_changed_it() {
             continue;
         };
         match (event.fact(), event.delta()) {
-            (Some(Fact::AskRaised { ask }), _) => {
+            (Some(Fact::Ask(AskFact::Raised { ask })), _) => {
                 assert_eq!(shown.asks.first(), Some(ask));
                 api.answer(&ask.id.to_string(), &json!({ "type": "approve" })).ok();
             }
-            (Some(Fact::AskAnswered { ask, .. }), _) => {
+            (Some(Fact::Ask(AskFact::Answered { ask, .. })), _) => {
                 assert!(shown.asks.iter().all(|open| open.id != *ask))
             }
-            (Some(Fact::PromptAccepted { .. }), _) => assert!(shown.status != SessionStatus::Idle),
-            (Some(Fact::TurnFinished { outcome, .. }), _) => {
+            (Some(Fact::Prompt(PromptFact::Accepted { .. })), _) => {
+                assert!(shown.status != SessionStatus::Idle)
+            }
+            (Some(Fact::Turn(TurnFact::Finished { outcome, .. })), _) => {
                 assert_eq!(shown.last_turn.as_ref().unwrap().outcome, *outcome);
                 break;
             }
@@ -292,7 +300,9 @@ fn read_all(api: &Api, session: &str, all: &mut ClientView, turns: usize) {
         read_turn(&mut stream, all);
     }
     api.post(&format!("sessions/{session}/hold"), &json!(null)).ok();
-    all.take(&stream.until_event(|event| matches!(event.fact(), Some(Fact::HoldChanged { .. }))));
+    all.take(&stream.until_event(|event| {
+        matches!(event.fact(), Some(Fact::Session(SessionFact::HoldChanged { .. })))
+    }));
 }
 
 #[test]
@@ -435,7 +445,8 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_at_once() 
     house.start();
     let sessions = house.sessions();
     let (session, mut events, turn) = interrupted(&house, "shell: echo up; sleep 1000").await;
-    until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
+    until(&mut events, |event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))))
+        .await;
     sessions.close(session.id()).await.unwrap();
     let end = turn.end().await.unwrap();
     assert_eq!((end.outcome, end.receipt.unwrap().tools.len()), (Outcome::Interrupted, 1));
@@ -456,7 +467,7 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_meanwhile(
         async move { sessions.close(&id).await }
     });
     until(&mut events, |event| {
-        matches!(event.fact(), Some(Fact::TurnCut { cause: CutCause::Close { .. } }))
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { cause: CutCause::Close { .. } })))
     })
     .await;
     let end = turn.end().await.unwrap();

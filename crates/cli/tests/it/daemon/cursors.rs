@@ -1,7 +1,7 @@
 //! Resuming a stream: from any number, with any limit, by query or header, from memory or from the
 //! log.
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, SessionFact};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
@@ -182,8 +182,9 @@ fn t_s8_a_stream_resumes_from_any_number() {
         if is_live {
             house.run(&["daemon", "restart"]).code(0);
             api.post(&format!("sessions/{session}/open"), &json!(api.supplies())).ok();
-            let restored =
-                |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
+            let restored = |event: &Event| {
+                matches!(event.fact(), Some(Fact::Session(SessionFact::Restored { .. })))
+            };
             api.attach(&session, "").until_event(restored);
         }
     }

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Fact, Outcome};
+use holdpoint_common::{Fact, Outcome, PromptFact};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -95,8 +95,10 @@ fn t_t7_a_request_that_is_dropped_is_done_once_or_not_at_all() {
     let mut accepted = Vec::new();
     loop {
         match events.until_event(|_| true).fact() {
-            Some(Fact::PromptAccepted { text, .. }) if text.contains("last") => break,
-            Some(Fact::PromptAccepted { text, .. }) => accepted.push(text.to_string()),
+            Some(Fact::Prompt(PromptFact::Accepted { text, .. })) if text.contains("last") => break,
+            Some(Fact::Prompt(PromptFact::Accepted { text, .. })) => {
+                accepted.push(text.to_string())
+            }
             _ => {}
         }
     }

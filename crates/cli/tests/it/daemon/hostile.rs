@@ -293,7 +293,10 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
     }
     api.prompt(&session, "say well");
     watched.until_event(|event| {
-        matches!(event.fact(), Some(holdpoint_common::Fact::TurnFinished { .. }))
+        matches!(
+            event.fact(),
+            Some(holdpoint_common::Fact::Turn(holdpoint_common::TurnFact::Finished { .. }))
+        )
     });
     assert_well(&house, &api, &session);
 }

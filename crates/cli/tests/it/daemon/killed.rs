@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdpoint_common::{Answer, AskCloseCause, Event, Fact, PolicyMode, PromptId};
+use holdpoint_common::{
+    Answer, AskCloseCause, AskFact, Event, Fact, PolicyMode, PromptFact, PromptId, TurnFact,
+};
 use holdpoint_session::{AttachFrom, SessionHandle};
 use rustix::process::Signal;
 
@@ -53,7 +55,7 @@ async fn busy(house: &DaemonWorld, script: &'static str, answers: bool) -> Busy 
         while let Some(event) = events.next().await {
             let Some(fact) = event.fact() else { continue };
             sees.lock().unwrap().facts.push(Arc::clone(&event));
-            if answers && matches!(fact, Fact::AskRaised { .. }) {
+            if answers && matches!(fact, Fact::Ask(AskFact::Raised { .. })) {
                 let denied = events.answer(Answer::Deny { reason: None }).await;
                 sees.lock().unwrap().denied = denied.is_ok_and(|answered| answered.saved);
             }
@@ -84,23 +86,26 @@ async fn has_all(house: &DaemonWorld, busy: Busy, round: usize) {
         facts.values().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
     };
     for prompt in &seen.prompts {
-        let accepted =
-            count(&|fact| matches!(fact, Fact::PromptAccepted { prompt: of, .. } if of == prompt));
+        let accepted = count(
+            &|fact| matches!(fact, Fact::Prompt(PromptFact::Accepted { prompt: of, .. }) if of == prompt),
+        );
         assert_eq!(accepted, 1, "round {round}: prompt {prompt}");
         // The prompt became a turn, was returned, or still waits under the hold of the restart.
-        let ended =
-            count(&|fact| matches!(fact, Fact::TurnStarted { prompt: of, .. } if of == prompt))
-                + count(
-                    &|fact| matches!(fact, Fact::PromptReturned { prompt: of, .. } if of == prompt),
-                );
+        let ended = count(
+            &|fact| matches!(fact, Fact::Turn(TurnFact::Started { prompt: of, .. }) if of == prompt),
+        ) + count(
+            &|fact| matches!(fact, Fact::Prompt(PromptFact::Returned { prompt: of, .. }) if of == prompt),
+        );
         let waits = session.snapshot().queue.iter().any(|queued| queued.prompt == *prompt);
         assert_eq!(ended + usize::from(waits), 1, "round {round}: prompt {prompt}");
     }
-    let raised = count(&|fact| matches!(fact, Fact::AskRaised { .. }));
-    let denied =
-        count(&|fact| matches!(fact, Fact::AskAnswered { answer: Answer::Deny { .. }, .. }));
-    let closed =
-        count(&|fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::Restart, .. }));
+    let raised = count(&|fact| matches!(fact, Fact::Ask(AskFact::Raised { .. })));
+    let denied = count(&|fact| {
+        matches!(fact, Fact::Ask(AskFact::Answered { answer: Answer::Deny { .. }, .. }))
+    });
+    let closed = count(&|fact| {
+        matches!(fact, Fact::Ask(AskFact::Closed { cause: AskCloseCause::Restart, .. }))
+    });
     let open = session.snapshot().asks.len();
     assert_eq!(
         raised,
@@ -108,8 +113,8 @@ async fn has_all(house: &DaemonWorld, busy: Busy, round: usize) {
         "round {round}: every ask was answered or closed, or is open"
     );
     assert!(!seen.denied || denied == 1, "round {round}: no saved answer is lost");
-    let turns = count(&|fact| matches!(fact, Fact::TurnStarted { .. }));
-    let over = count(&|fact| matches!(fact, Fact::TurnFinished { .. }));
+    let turns = count(&|fact| matches!(fact, Fact::Turn(TurnFact::Started { .. })));
+    let over = count(&|fact| matches!(fact, Fact::Turn(TurnFact::Finished { .. })));
     assert_eq!(
         turns,
         over + open,

@@ -1,6 +1,6 @@
 //! The daemon's log: it names the client of each action and has no secret.
 
-use holdpoint_common::{Answer, Fact, PolicyMode};
+use holdpoint_common::{Answer, AskFact, Fact, PolicyMode, TurnFact};
 use holdpoint_session::{AttachFrom, Attachment};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 
@@ -9,7 +9,8 @@ use crate::world::Ran;
 
 /// Waits until the turn has ended.
 async fn wait_turn_finished(events: &mut Attachment) {
-    until(events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
+    until(events, |event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))))
+        .await;
 }
 
 #[tokio::test]
@@ -19,7 +20,8 @@ async fn t_f13_each_attach_and_answer_is_logged_with_its_client() {
     let session = house.sessions().open(house.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt("shell: touch made").await.unwrap();
-    until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
+    until(&mut events, |event| matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. }))))
+        .await;
     let ask = events.shown().unwrap().id.clone();
     session.answer(&ask, Answer::Resume).await.expect_err("a Confirm can't be continued");
     session.answer(&ask, Answer::Approve { always: false }).await.unwrap();

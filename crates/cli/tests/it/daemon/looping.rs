@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact, Hold, HoldCause, Snapshot, ToolStatus};
+use holdpoint_common::{Event, Fact, Hold, HoldCause, RunFact, Snapshot, ToolFact, ToolStatus};
 use rustix::process::Signal;
 
 use super::harness::DaemonWorld;
@@ -41,11 +41,12 @@ fn m_b7_a_run_whose_daemon_is_killed_is_held_and_resumes_its_iteration() {
     let events: Vec<Event> =
         events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let facts = || events.iter().filter_map(|event| event.fact());
-    let resumed =
-        |fact: &Fact| matches!(fact, Fact::IterationStarted { iteration: 1, resumed: true, .. });
+    let resumed = |fact: &Fact| {
+        matches!(fact, Fact::Run(RunFact::IterationStarted { iteration: 1, resumed: true, .. }))
+    };
     assert_eq!(facts().filter(|fact| resumed(fact)).count(), 1);
     let cut = facts().any(|fact| {
-        matches!(fact, Fact::ToolFinished(result)
+        matches!(fact, Fact::Tool(ToolFact::Finished(result))
             if result.status == ToolStatus::Interrupted && result.result.contains("restarted"))
     });
     assert!(cut, "the call that was cut says so");

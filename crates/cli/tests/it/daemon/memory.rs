@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, TurnFact};
 use serde_json::json;
 
 use super::client::Api;
@@ -12,7 +12,7 @@ use crate::world::patience;
 const FLOOD: &str = "flood 40000 40\nshell: seq 100000";
 
 fn is_end(event: &Event) -> bool {
-    matches!(event.fact(), Some(Fact::TurnFinished { .. }))
+    matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. })))
 }
 
 /// Floods this many sessions at once, each with a reader, then closes and deletes them.

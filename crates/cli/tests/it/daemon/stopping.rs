@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{CutCause, Delta, Event, Fact, Outcome};
+use holdpoint_common::{CutCause, Delta, Event, Fact, Outcome, TurnFact};
 use holdpoint_session::AttachFrom;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tests::model_server::{ModelServer, Reply};
@@ -101,7 +101,7 @@ fn m_b8_a_second_term_is_tidy_and_a_second_int_leaves_at_once() {
         api.prompt(&session, STUBBORN);
         events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
         house.signal(Signal::TERM);
-        events.until_event(|event| matches!(event.fact(), Some(Fact::TurnCut { .. })));
+        events.until_event(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Cut { .. }))));
         house.signal(again);
         house.wait_gone();
         assert!(house.log().contains(words), "{}", house.log());
@@ -144,7 +144,7 @@ fn t_n6_it_is_gone_within_ten_seconds_whatever_its_sessions_do() {
         api.prompt(&session, script);
         // The stream of the flooding session is not read any further.
         events.until_event(|event| match script {
-            "hang" => matches!(event.fact(), Some(Fact::StepStarted)),
+            "hang" => matches!(event.fact(), Some(Fact::Turn(TurnFact::StepStarted))),
             _ => matches!(event.delta(), Some(Delta::Output { .. })),
         });
         events
@@ -195,7 +195,7 @@ fn t_n7_a_removed_socket_is_made_again_and_sessions_continue() {
     assert_eq!(house.pid(), pid);
     // A stream over the removed socket continues, too.
     std::fs::write(house.0.work("go"), "").unwrap();
-    events.until_event(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    events.until_event(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))));
     assert!(house.last_words().contains("is created again"));
     assert!(!house.socket().exists());
 }

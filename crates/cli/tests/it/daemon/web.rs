@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Answer, AskCloseCause, AskRequest, Fact, Outcome, PolicyMode};
+use holdpoint_common::{
+    Answer, AskCloseCause, AskFact, AskRequest, Fact, Outcome, PolicyMode, ToolFact, TurnFact,
+};
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -50,8 +52,9 @@ async fn paused(house: &DaemonWorld) -> (SessionHandle, Attachment) {
     );
     session.prompt(script).await.unwrap();
     let raised =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
-    let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. }))))
+            .await;
+    let Some(Fact::Ask(AskFact::Raised { ask })) = raised.fact() else { panic!("{raised:?}") };
     assert!(ask.request.message().starts_with("Page loaded: http://127.0.0.1:"), "{ask:?}");
     (session, events)
 }
@@ -79,7 +82,8 @@ async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
     assert_eq!(folders(&house), 1);
     events.answer(Answer::Resume).await.unwrap();
     let finished =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::Tool(ToolFact::Finished(_)))))
+            .await;
     assert!(format!("{finished:?}").contains("its text"), "{finished:?}");
     session.close().await.unwrap();
     let by = Instant::now() + crate::world::patience();
@@ -97,18 +101,24 @@ async fn m_a9_a_browser_that_dies_in_a_pause_closes_the_ask() {
     let browser = house.status()["browsers"][0]["pid"].as_i64().unwrap();
     kill_process(Pid::from_raw(browser.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
     let closed =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskClosed { .. }))).await;
-    let Some(Fact::AskClosed { ask, cause }) = closed.fact() else { panic!("{closed:?}") };
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::Ask(AskFact::Closed { .. }))))
+            .await;
+    let Some(Fact::Ask(AskFact::Closed { ask, cause })) = closed.fact() else {
+        panic!("{closed:?}")
+    };
     assert_eq!(*cause, AskCloseCause::CallEnded);
     let finished =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::Tool(ToolFact::Finished(_)))))
+            .await;
     assert!(format!("{finished:?}").contains("the browser has ended"), "{finished:?}");
     let late = session.answer(ask, Answer::Resume).await.unwrap_err();
     assert!(late.to_string().contains("is closed: its call ended"), "{late}");
-    let over =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
+    let over = until(&mut events, |event| {
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. })))
+    })
+    .await;
     assert!(
-        matches!(over.fact(), Some(Fact::TurnFinished { outcome: Outcome::Done, .. })),
+        matches!(over.fact(), Some(Fact::Turn(TurnFact::Finished { outcome: Outcome::Done, .. }))),
         "the turn goes on: {over:?}"
     );
     session.close().await.unwrap();
@@ -128,8 +138,9 @@ async fn m_e7_web_a_private_page_is_confirmed_once() {
         .await
         .unwrap();
     let raised =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
-    let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. }))))
+            .await;
+    let Some(Fact::Ask(AskFact::Raised { ask })) = raised.fact() else { panic!("{raised:?}") };
     let AskRequest::Pause(pause) = &ask.request else { panic!("{ask:?}") };
     let details = pause.details.as_deref().unwrap();
     assert!(
@@ -138,7 +149,10 @@ async fn m_e7_web_a_private_page_is_confirmed_once() {
     );
     events.answer(Answer::Approve { always: false }).await.unwrap();
     let next = until(&mut events, |event| {
-        matches!(event.fact(), Some(Fact::AskRaised { .. } | Fact::ToolFinished { .. }))
+        matches!(
+            event.fact(),
+            Some(Fact::Ask(AskFact::Raised { .. }) | Fact::Tool(ToolFact::Finished(_)))
+        )
     })
     .await;
     assert!(format!("{next:?}").contains("its text"), "it is not asked again: {next:?}");

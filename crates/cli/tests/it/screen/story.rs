@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, PromptFact};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tty::{Tty, signal_to};
@@ -357,7 +357,7 @@ fn m_b2_prompts_are_taken_in_the_order_in_which_they_are_typed() {
     }
     let events = world.run(&["logs", "one", "--json"]).code(0).events();
     let accepted = |event: &Event| match event.fact() {
-        Some(Fact::PromptAccepted { text, .. }) => Some(text.to_string()),
+        Some(Fact::Prompt(PromptFact::Accepted { text, .. })) => Some(text.to_string()),
         _ => None,
     };
     assert_eq!(events.iter().filter_map(accepted).collect::<Vec<_>>(), typed);

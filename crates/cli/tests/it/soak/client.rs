@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Answer, Fact, PromptId, SessionStatus, Timestamp, TurnId};
+use holdpoint_common::{
+    Answer, Fact, PromptFact, PromptId, SessionStatus, Timestamp, TurnFact, TurnId,
+};
 use holdpoint_session::testing::Recorder;
 use holdpoint_session::{AttachFrom, SessionHandle};
 
@@ -90,13 +92,13 @@ fn follow(
 ) {
     let (over, prompts, turns) = known;
     match fact {
-        Fact::PromptAccepted { prompt, .. } => {
+        Fact::Prompt(PromptFact::Accepted { prompt, .. }) => {
             token.map(|token| prompts.insert(*prompt, token));
         }
-        Fact::TurnStarted { turn, prompt } => {
+        Fact::Turn(TurnFact::Started { turn, prompt }) => {
             prompts.remove(prompt).map(|token| turns.insert(*turn, token));
         }
-        Fact::TurnFinished { .. } => {
+        Fact::Turn(TurnFact::Finished { .. }) => {
             let turn = turn.expect("the end of a turn names its turn");
             over.insert(turn);
             if let Some(token) = turns.remove(&turn) {

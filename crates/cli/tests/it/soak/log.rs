@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use holdpoint_common::{AskId, Event, Fact, PromptId, Timestamp, TurnId};
+use holdpoint_common::{
+    AskFact, AskId, Event, Fact, PromptFact, PromptId, RunFact, Timestamp, TurnFact, TurnId,
+};
 
 use super::ledger::SessionRecords;
 
@@ -47,27 +49,27 @@ impl Open {
             );
         }
         match fact {
-            Fact::PromptAccepted { prompt, .. } => {
+            Fact::Prompt(PromptFact::Accepted { prompt, .. }) => {
                 assert!(
                     self.prompts.insert(*prompt),
                     "{round}: {at}: prompt {prompt} was accepted before"
                 );
                 self.waiting.insert(*prompt);
             }
-            Fact::PromptReturned { prompt, .. } => {
+            Fact::Prompt(PromptFact::Returned { prompt, .. }) => {
                 assert!(self.waiting.remove(prompt), "{round}: {at}: prompt {prompt} ends twice");
             }
-            Fact::TurnStarted { turn, prompt } => {
+            Fact::Turn(TurnFact::Started { turn, prompt }) => {
                 assert!(self.waiting.remove(prompt), "{round}: {at}: prompt {prompt} begins twice");
                 assert_eq!(self.turn.replace(*turn), None, "{round}: {at}: two turns at once");
             }
-            Fact::PromptDelivered { prompt, .. } => {
+            Fact::Prompt(PromptFact::Delivered { prompt, .. }) => {
                 assert!(self.waiting.remove(prompt), "{round}: {at}: prompt {prompt} ends twice");
             }
-            Fact::IterationStarted { turn, .. } => {
+            Fact::Run(RunFact::IterationStarted { turn, .. }) => {
                 assert_eq!(self.turn.replace(*turn), None, "{round}: {at}: two turns at once");
             }
-            Fact::TurnFinished { .. } => {
+            Fact::Turn(TurnFact::Finished { .. }) => {
                 assert_eq!(event.turn, self.turn, "{round}: {at}: another turn ends than is open");
                 assert!(
                     self.asks.is_empty(),
@@ -76,7 +78,7 @@ impl Open {
                 );
                 self.over.extend(self.turn.take());
             }
-            Fact::AskRaised { ask } => {
+            Fact::Ask(AskFact::Raised { ask }) => {
                 assert!(self.turn.is_some(), "{round}: {at}: an ask outside of a turn");
                 assert!(
                     self.asked.insert(ask.id.clone()),
@@ -85,7 +87,7 @@ impl Open {
                 );
                 self.asks.insert(ask.id.clone());
             }
-            Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => {
+            Fact::Ask(AskFact::Answered { ask, .. } | AskFact::Closed { ask, .. }) => {
                 assert!(self.asks.remove(ask), "{round}: {at}: ask {ask} closes twice");
             }
             _ => {}
@@ -105,12 +107,14 @@ pub(crate) fn has(log: &[Arc<Event>], told: &SessionRecords, round: &str) {
         facts.values().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
     };
     for prompt in &told.prompts {
-        let accepted =
-            of(&|fact| matches!(fact, Fact::PromptAccepted { prompt: of, .. } if of == prompt));
+        let accepted = of(
+            &|fact| matches!(fact, Fact::Prompt(PromptFact::Accepted { prompt: of, .. }) if of == prompt),
+        );
         assert_eq!(accepted, 1, "{round}: prompt {prompt} was saved");
     }
     for ask in &told.answers {
-        let answered = of(&|fact| matches!(fact, Fact::AskAnswered { ask: of, .. } if of == ask));
+        let answered =
+            of(&|fact| matches!(fact, Fact::Ask(AskFact::Answered { ask: of, .. }) if of == ask));
         assert_eq!(answered, 1, "{round}: the answer to {ask} was saved");
     }
 }
@@ -126,7 +130,7 @@ pub(crate) fn nothing_runs(log: &[Arc<Event>], mark: &str, round: &str) {
 
 /// The token that the processes of a prompt's turn carry, if it has one.
 pub(crate) fn token(event: &Event) -> Option<String> {
-    let Some(Fact::PromptAccepted { text, .. }) = event.fact() else { return None };
+    let Some(Fact::Prompt(PromptFact::Accepted { text, .. })) = event.fact() else { return None };
     let from = text.find("token-")?;
     Some(
         text[from..]

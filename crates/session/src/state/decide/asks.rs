@@ -2,8 +2,8 @@
 
 use holdpoint_common::api::{AnswerRequest, Answered, AsksRequest};
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
-    CallId, Fact, Hold, PauseKind, PauseResponse, QuestionResponse, Refused, Who,
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest,
+    AsksMode, CallId, Hold, PauseKind, PauseResponse, QuestionResponse, Refused, SessionFact, Who,
 };
 use holdpoint_tools::AskReply;
 
@@ -65,7 +65,7 @@ impl Decide for AsksRequest {
         if builder.state.settings.asks == asks {
             return Ok(());
         }
-        builder.facts.push(Fact::AsksChanged { asks, by: by.clone() });
+        builder.record(SessionFact::AsksChanged { asks, by: by.clone() });
         let open = builder.state.asks.iter();
         let answered: Vec<_> =
             open.filter_map(|ask| Some((ask, answer_of_setting(asks, ask)?))).collect();
@@ -85,7 +85,7 @@ impl DecisionBuilder<'_> {
     fn continue_to_boundary(&mut self) {
         if let Hold::Standing { cause, .. } = &self.state.hold {
             let hold = Hold::Requested { cause: cause.clone(), since: self.moment.now };
-            self.facts.push(Fact::HoldChanged { hold });
+            self.record(SessionFact::HoldChanged { hold });
         }
     }
 
@@ -95,7 +95,7 @@ impl DecisionBuilder<'_> {
             let reply = reply_to(&ask.request, &answer, &by);
             self.effects.push(Effect::Wake { ask: ask.id.clone(), reply });
         }
-        self.facts.push(Fact::AskAnswered { ask: ask.id.clone(), answer, by });
+        self.record(AskFact::Answered { ask: ask.id.clone(), answer, by });
     }
 
     /// Raises an ask. If the asks mode answers by itself, the same decision also answers it. A call
@@ -114,7 +114,7 @@ impl DecisionBuilder<'_> {
         };
         let since = self.moment.now;
         let ask = Ask { id: id.clone(), call, origin, since, request, always, may_be_denied };
-        self.facts.push(Fact::AskRaised { ask: ask.clone() });
+        self.record(AskFact::Raised { ask: ask.clone() });
         let asks = self.state.settings.asks;
         if let Some(answer) = answer_of_setting(asks, &ask) {
             self.settle_by(&ask, answer, AnsweredBy::Setting { asks });
@@ -124,7 +124,7 @@ impl DecisionBuilder<'_> {
 
     pub(super) fn close_asks(&mut self, cause: AskCloseCause) {
         for ask in &self.state.asks {
-            self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause });
+            self.record(AskFact::Closed { ask: ask.id.clone(), cause });
         }
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use holdpoint_common::api::{CloseRequest, InterruptReply, InterruptRequest};
 use holdpoint_common::{
-    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, Refused, RunEnd,
-    StopHow, StoppedTool, ToolResult, ToolStatus, TurnId, Who,
+    AskCloseCause, CutCause, EndedProcesses, Hold, JobEnd, Outcome, PromptFact, Receipt, Refused,
+    RunEnd, SessionFact, StopHow, StoppedTool, ToolFact, ToolResult, ToolStatus, TurnFact, TurnId,
+    Who,
 };
 
 use super::DecisionBuilder;
@@ -64,7 +65,7 @@ impl Decide for CloseRequest {
                 builder.hand_back();
             }
             Phase::Interrupting(_, Cut { closing: None, .. }) => {
-                builder.facts.push(Fact::TurnCut { cause: CutCause::Close { by: by.clone() } });
+                builder.record(TurnFact::Cut { cause: CutCause::Close { by: by.clone() } });
                 builder.return_queue();
             }
         }
@@ -76,7 +77,7 @@ impl DecisionBuilder<'_> {
     /// Cuts the turn: nothing of it starts any more, and its asks are closed.
     pub(super) fn cut(&mut self, turn: TurnId, cause: CutCause, asks: AskCloseCause) {
         self.effects.push(Effect::Cancel { turn });
-        self.facts.push(Fact::TurnCut { cause });
+        self.record(TurnFact::Cut { cause });
         self.close_asks(asks);
     }
 
@@ -84,24 +85,24 @@ impl DecisionBuilder<'_> {
     fn hand_back(&mut self) {
         self.return_queue();
         if self.state.hold != Hold::Off {
-            self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+            self.record(SessionFact::HoldChanged { hold: Hold::Off });
         }
     }
 
     pub(super) fn return_queue(&mut self) {
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
-        self.facts.extend(
-            waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: Arc::clone(text) }),
+        self.record_all(
+            waiting.map(|(prompt, text)| PromptFact::Returned { prompt, text: Arc::clone(text) }),
         );
     }
 
     pub(super) fn end_session(&mut self, by: Who) {
         if self.state.hold != Hold::Off {
-            self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+            self.record(SessionFact::HoldChanged { hold: Hold::Off });
         }
         self.end_run(RunEnd::Closed, None);
         self.end_jobs(JobEnd::SessionClosed);
-        self.facts.push(Fact::SessionClosed { by });
+        self.record(SessionFact::Closed { by });
         self.effects.push(Effect::Stop);
     }
 
@@ -138,8 +139,8 @@ impl DecisionBuilder<'_> {
         let counts = outcome == Outcome::Panicked
             || turn.open_step.is_some_and(|step| step.answer_bytes > 0);
         let usage = if counts { self.end_step(turn) } else { turn.usage };
-        self.facts.push(match cut {
-            Some(cut) => Fact::TurnFinished {
+        self.record(match cut {
+            Some(cut) => TurnFact::Finished {
                 outcome: Outcome::Interrupted,
                 error,
                 cause: Some(cut.cause.clone()),
@@ -152,7 +153,7 @@ impl DecisionBuilder<'_> {
                 }),
                 usage,
             },
-            None => Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage },
+            None => TurnFact::Finished { outcome, error, cause: None, receipt: None, usage },
         });
         let run = self.after_iteration(outcome, cut.map(|cut| &cut.cause));
         if let Some(by) = cut.and_then(|cut| cut.closing.clone()) {
@@ -164,7 +165,7 @@ impl DecisionBuilder<'_> {
         let waits = !self.state.queue.is_empty() || run.is_some();
         match &self.state.hold {
             Hold::Requested { cause, .. } if waits => self.put_hold_in_effect(cause.clone()),
-            Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
+            Hold::Requested { .. } => self.record(SessionFact::HoldChanged { hold: Hold::Off }),
             Hold::Standing { .. } => {}
             Hold::Off => match run {
                 Some(run) => self.iterate(&run, turn.id, outcome),
@@ -187,7 +188,7 @@ impl DecisionBuilder<'_> {
                     format!("not run: {why}")
                 }
             };
-            self.facts.push(Fact::ToolFinished(ToolResult::not_run(
+            self.record(ToolFact::Finished(ToolResult::not_run(
                 call.id,
                 ToolStatus::Interrupted,
                 result,

@@ -1,8 +1,8 @@
 //! The machine's replies to a runner at its gates.
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause,
-    Refused, SessionSettings,
+    AnsweredBy, Ask, AskCloseCause, AskFact, AskOrigin, AsksMode, CallId, Hold, HoldAt, HoldCause,
+    Refused, SessionSettings, ToolFact, TurnFact,
 };
 
 use super::DecisionBuilder;
@@ -44,7 +44,7 @@ impl DecisionBuilder<'_> {
             }
             (Hold::Off, Some(reached)) => HoldCause::Limit { reached },
             (Hold::Requested { .. } | Hold::Off, _) => {
-                self.facts.push(Fact::StepStarted);
+                self.record(TurnFact::StepStarted);
                 return GateReply::Go;
             }
         };
@@ -126,8 +126,7 @@ impl DecisionBuilder<'_> {
         let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
         match (self.state.asks.iter().find(of_call), clearance) {
             (Some(ask), Clearance::Ask(confirm)) if ask.request != confirm.request() => {
-                self.facts
-                    .push(Fact::AskClosed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
+                self.record(AskFact::Closed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
                 GateReply::Denied { reason: OUTDATED.to_owned() }
             }
             _ => GateReply::Wait,
@@ -135,7 +134,7 @@ impl DecisionBuilder<'_> {
     }
 
     pub(super) fn start_call(&mut self, call: CallId) -> GateReply {
-        self.facts.push(Fact::ToolStarted { call });
+        self.record(ToolFact::Started { call });
         GateReply::Go
     }
 }

@@ -1,7 +1,7 @@
 //! Decisions on holding and releasing.
 
 use holdpoint_common::api::{HoldRequest, ReleaseRequest, ToggleRequest};
-use holdpoint_common::{Fact, Hold, HoldCause, HoldState, Refused, Who};
+use holdpoint_common::{Fact, Hold, HoldCause, HoldState, Refused, SessionFact, Who};
 
 use super::DecisionBuilder;
 use crate::state::input::Decide;
@@ -21,7 +21,7 @@ impl Decide for HoldRequest {
                 Hold::Requested { cause, since }
             }
         };
-        builder.facts.push(Fact::HoldChanged { hold: hold.clone() });
+        builder.record(SessionFact::HoldChanged { hold: hold.clone() });
         Ok(hold)
     }
 }
@@ -34,7 +34,7 @@ impl Decide for ReleaseRequest {
             }
             (_, Hold::Off) => {}
             (Phase::Idle, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
-                builder.facts.push(Fact::HoldChanged { hold: Hold::Off });
+                builder.record(SessionFact::HoldChanged { hold: Hold::Off });
                 match builder.extend_limit(hold) {
                     Some(run) => builder.continue_run(&run),
                     None => builder.start_next(),
@@ -44,13 +44,13 @@ impl Decide for ReleaseRequest {
                 Phase::Running(_) | Phase::Interrupting(..),
                 hold @ (Hold::Requested { .. } | Hold::Standing { .. }),
             ) => {
-                builder.facts.push(Fact::HoldChanged { hold: Hold::Off });
+                builder.record(SessionFact::HoldChanged { hold: Hold::Off });
                 builder.extend_limit(hold);
             }
         }
         // The released run may have reached its next limit, which holds it again.
         Ok(match builder.facts.last() {
-            Some(Fact::HoldChanged { hold }) => hold.clone(),
+            Some(Fact::Session(SessionFact::HoldChanged { hold })) => hold.clone(),
             _ => Hold::Off,
         })
     }
@@ -73,7 +73,8 @@ impl Decide for ToggleRequest {
 impl DecisionBuilder<'_> {
     /// Puts the hold into effect: the session stops until it is released.
     pub(super) fn put_hold_in_effect(&mut self, cause: HoldCause) {
-        self.facts
-            .push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
+        self.record(SessionFact::HoldChanged {
+            hold: Hold::Standing { cause, since: self.moment.now },
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! Decisions on background jobs.
 
-use holdpoint_common::{Fact, Job, JobEnd, Refused, TurnId};
+use holdpoint_common::{Fact, Job, JobEnd, JobFact, Refused, TurnId};
 
 use super::DecisionBuilder;
 use crate::state::Phase;
@@ -18,7 +18,7 @@ impl Input for JobStarted {
         match &builder.state.phase {
             Phase::Idle | Phase::Running(_) if known => {
                 let job = Job { id: call, turn, command, since: builder.moment.now };
-                builder.facts.push(Fact::JobStarted { job });
+                builder.record(JobFact::Started { job });
                 Ok(Reception::Noted)
             }
             // The job began before the cut, which ends it. A close ends all jobs.
@@ -37,7 +37,7 @@ impl Input for JobEnded {
         if !builder.state.has_job(job) {
             return Ok(Reception::Stale);
         }
-        builder.facts.push(Fact::JobEnded { job, end });
+        builder.record(JobFact::Ended { job, end });
         Ok(Reception::Noted)
     }
 }
@@ -46,17 +46,20 @@ impl DecisionBuilder<'_> {
     /// Ends the jobs of a turn that was cut.
     pub(super) fn end_jobs_of(&mut self, turn: TurnId) {
         let of_turn = self.state.jobs.iter().filter(|job| job.turn == turn);
-        self.facts
-            .extend(of_turn.map(|job| Fact::JobEnded { job: job.id, end: JobEnd::Interrupted }));
+        self.record_all(
+            of_turn.map(|job| JobFact::Ended { job: job.id, end: JobEnd::Interrupted }),
+        );
     }
 
     /// Ends every job that this decision has not ended yet.
     pub(super) fn end_jobs(&mut self, end: JobEnd) {
         let has_ended = |id| {
-            self.facts.iter().any(|fact| matches!(fact, Fact::JobEnded { job, .. } if *job == id))
+            self.facts
+                .iter()
+                .any(|fact| matches!(fact, Fact::Job(JobFact::Ended { job, .. }) if *job == id))
         };
         let open: Vec<_> =
             self.state.jobs.iter().map(|job| job.id).filter(|id| !has_ended(*id)).collect();
-        self.facts.extend(open.into_iter().map(|job| Fact::JobEnded { job, end }));
+        self.record_all(open.into_iter().map(|job| JobFact::Ended { job, end }));
     }
 }

@@ -1,7 +1,7 @@
 //! The decision for a prompt, and the starts of turns.
 
 use holdpoint_common::api::{PromptRequest, Prompted};
-use holdpoint_common::{Fact, Hold, PromptId, Refused, Who};
+use holdpoint_common::{Hold, PromptFact, PromptId, Refused, TurnFact, Who};
 
 use super::DecisionBuilder;
 use crate::state::decision::Effect;
@@ -35,7 +35,7 @@ impl Decide for PromptRequest {
         if !starts && waiting >= limits.max_queued_prompts {
             return Err(Refused::QueueFull { waiting });
         }
-        builder.facts.push(Fact::PromptAccepted {
+        builder.record(PromptFact::Accepted {
             prompt,
             text: self.text.as_str().into(),
             by: by.clone(),
@@ -51,7 +51,7 @@ impl Decide for PromptRequest {
 impl DecisionBuilder<'_> {
     fn start(&mut self, prompt: PromptId) {
         let turn = self.state.next_turn();
-        self.facts.push(Fact::TurnStarted { turn, prompt });
+        self.record(TurnFact::Started { turn, prompt });
         self.effects.push(Effect::Start { turn });
     }
 

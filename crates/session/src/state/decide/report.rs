@@ -1,6 +1,8 @@
 //! The decision for a report of a runner.
 
-use holdpoint_common::{AskCloseCause, Fact, Refused, ToolResult, ToolStatus};
+use holdpoint_common::{
+    AskCloseCause, AskFact, Refused, RunFact, ToolFact, ToolResult, ToolStatus, TurnFact,
+};
 
 use super::DecisionBuilder;
 use super::asks::denial;
@@ -20,7 +22,7 @@ impl Input for RunnerReport {
         };
         match self.report {
             Report::Answered(message) if message.is_empty() => {}
-            Report::Answered(message) => builder.facts.push(Fact::AssistantMessage(message)),
+            Report::Answered(message) => builder.record(TurnFact::AssistantMessage(message)),
             Report::ToolFinished(result) => {
                 // A denied call may end for another reason first, for example a restart. The model
                 // still learns that it was denied.
@@ -35,17 +37,17 @@ impl Input for RunnerReport {
                 };
                 for ask in builder.state.asks.iter().filter(|ask| ask.call == result.call) {
                     let cause = AskCloseCause::CallEnded;
-                    builder.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause });
+                    builder.record(AskFact::Closed { ask: ask.id.clone(), cause });
                 }
-                builder.facts.push(Fact::ToolFinished(result));
+                builder.record(ToolFact::Finished(result));
             }
             Report::StepFinished { usage, context, refused, omitted } => {
-                builder.facts.push(Fact::StepFinished { usage, context, refused, omitted });
+                builder.record(TurnFact::StepFinished { usage, context, refused, omitted });
             }
-            Report::ProjectCut { reason } => builder.facts.push(Fact::ProjectCut { reason }),
-            Report::HistoryCut(cut) => builder.facts.push(Fact::HistoryCut(cut)),
+            Report::ProjectCut { reason } => builder.record(TurnFact::ProjectCut { reason }),
+            Report::HistoryCut(cut) => builder.record(TurnFact::HistoryCut(cut)),
             Report::FilesChanged(paths) if paths.is_empty() => {}
-            Report::FilesChanged(paths) => builder.facts.push(Fact::FilesChanged { paths }),
+            Report::FilesChanged(paths) => builder.record(RunFact::FilesChanged { paths }),
             Report::Finished { outcome, error, tools, processes } => {
                 builder.finish(open, outcome, error, tools, processes);
             }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact,
-    Hold, HoldCause, JobEnd, Outcome, Receipt, Refused, RestoreCause, RunEnd, Usage,
+    AskCloseCause, AskFact, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event,
+    Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, Refused, RestoreCause, RunEnd, SessionFact,
+    TurnFact, Usage,
 };
 
 use super::DecisionBuilder;
@@ -25,9 +26,9 @@ impl Input for Restore {
         let already_recorded =
             cause == RestoreCause::Restart && builder.state.restarted && nothing_new;
         if !already_recorded {
-            builder.facts.push(Fact::SessionRestored { cause });
+            builder.record(SessionFact::Restored { cause });
         }
-        builder.facts.extend(builder.drafted_answer(&draft).map(Fact::AssistantMessage));
+        builder.record_all(builder.drafted_answer(&draft).map(TurnFact::AssistantMessage));
         let (ask_cause, cut_cause, outcome) = match cause {
             RestoreCause::Panic => (AskCloseCause::Panicked, CutCause::Panic, Outcome::Panicked),
             RestoreCause::Restart | RestoreCause::Unloaded => {
@@ -85,7 +86,7 @@ impl DecisionBuilder<'_> {
             (_, false) => Hold::Standing { cause: HoldCause::Restored, since: self.moment.now },
         };
         if self.state.hold != hold {
-            self.facts.push(Fact::HoldChanged { hold });
+            self.record(SessionFact::HoldChanged { hold });
         }
     }
 
@@ -134,7 +135,7 @@ impl DecisionBuilder<'_> {
     /// not asked about yet, and are not run again.
     pub(super) fn keep_open_confirms(&mut self, turn: &Turn, asks: AskCloseCause, why: &CutCause) {
         for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
-            self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: asks });
+            self.record(AskFact::Closed { ask: ask.id.clone(), cause: asks });
         }
         let calls =
             turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
@@ -157,7 +158,7 @@ impl DecisionBuilder<'_> {
         receipt.tools.extend(lost_tools(turn));
         receipt.asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));
         let (cause, receipt) = (Some(cause), Some(receipt));
-        self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });
+        self.record(TurnFact::Finished { outcome, error: None, cause, receipt, usage });
     }
 
     /// Ends the open step and returns the usage of the whole turn. The step's usage was saved with
@@ -166,13 +167,13 @@ impl DecisionBuilder<'_> {
         let mut whole = turn.usage;
         if let Some(step) = turn.open_step {
             let drafted = self.facts.iter().find_map(|fact| match fact {
-                Fact::AssistantMessage(message) => {
+                Fact::Turn(TurnFact::AssistantMessage(message)) => {
                     Some(OpenStep { answer_bytes: answer_bytes(message), usage: None })
                 }
                 _ => None,
             });
             let usage = self.state.step_usage(drafted.unwrap_or(step), self.moment);
-            self.facts.push(Fact::StepFinished {
+            self.record(TurnFact::StepFinished {
                 usage,
                 context: None,
                 refused: false,

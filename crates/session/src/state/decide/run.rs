@@ -2,8 +2,8 @@
 
 use holdpoint_common::api::{RunRequest, RunStarted};
 use holdpoint_common::{
-    CutCause, Fact, Hold, HoldCause, Outcome, Refused, Run, RunEnd, RunProgress, RunSettings,
-    TaskRequest, Timestamp, TurnId, Who,
+    CutCause, Fact, Hold, HoldCause, Outcome, PromptFact, Refused, Run, RunEnd, RunFact,
+    RunProgress, RunSettings, SessionFact, TaskRequest, Timestamp, TurnFact, TurnId, Who,
 };
 
 use super::DecisionBuilder;
@@ -33,8 +33,8 @@ impl Decide for RunRequest {
         }
         let added = builder.state.tasks.decide(TaskRequest::Add { titles: tasks }, None)?;
         let settings = RunSettings { goal, limits, hold_at };
-        builder.facts.push(Fact::RunStarted { run: settings.clone(), by: by.clone() });
-        builder.facts.extend(added);
+        builder.record(RunFact::Started { run: settings.clone(), by: by.clone() });
+        builder.record_all(added);
         let starts = !matches!(builder.state.hold, Hold::Standing { .. });
         if starts {
             builder.start_iteration(&Run::new(settings));
@@ -98,17 +98,21 @@ impl DecisionBuilder<'_> {
     /// Ends the run. `by` is the client that ended it, unless another fact names that client.
     pub(super) fn end_run(&mut self, end: RunEnd, by: Option<Who>) {
         // An interrupt followed by a close has already ended the run with its turn.
-        let already_ended = self.facts.iter().any(|fact| matches!(fact, Fact::RunFinished { .. }));
+        let already_ended =
+            self.facts.iter().any(|fact| matches!(fact, Fact::Run(RunFact::Finished { .. })));
         if let Some(run) = self.state.run.as_ref().filter(|_| !already_ended) {
             let progress = self.final_progress(&run.progress);
-            self.facts.push(Fact::RunFinished { end, progress, by });
+            self.record(RunFact::Finished { end, progress, by });
         }
     }
 
     /// The final progress of a run, including a step that ends with it.
     fn final_progress(&self, progress: &RunProgress) -> RunProgress {
         // After a restart: the session did no work after its last fact.
-        let restored = self.facts.iter().any(|fact| matches!(fact, Fact::SessionRestored { .. }));
+        let restored = self
+            .facts
+            .iter()
+            .any(|fact| matches!(fact, Fact::Session(SessionFact::Restored { .. })));
         let worked = progress.worked(if restored { self.state.last_at } else { self.moment.now });
         let worked_ms = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         RunProgress { worked_ms, working_since: None, tokens: self.tokens(progress), ..*progress }
@@ -117,7 +121,7 @@ impl DecisionBuilder<'_> {
     /// The tokens a run has used, including those of a step that is just ending.
     fn tokens(&self, progress: &RunProgress) -> u64 {
         let ending = self.facts.iter().map(|fact| match fact {
-            Fact::StepFinished { usage, .. } => usage.total(),
+            Fact::Turn(TurnFact::StepFinished { usage, .. }) => usage.total(),
             _ => 0,
         });
         ending.fold(progress.tokens, u64::saturating_add)
@@ -132,7 +136,7 @@ impl DecisionBuilder<'_> {
             return self.start_iteration(run);
         }
         let wait_ms = self.moment.limits.run_retry_ms << (run.failures - 1).min(8);
-        self.facts.push(Fact::RunWaiting { until: Timestamp(self.moment.now.0 + wait_ms) });
+        self.record(RunFact::Waiting { until: Timestamp(self.moment.now.0 + wait_ms) });
         self.effects.push(Effect::Wait { turn, wait_ms });
     }
 
@@ -142,7 +146,7 @@ impl DecisionBuilder<'_> {
         let mut run = self.state.run.clone()?;
         if let Hold::Standing { cause: HoldCause::Limit { reached }, .. } = hold {
             run.extend(*reached, self.moment.now);
-            self.facts.push(Fact::RunExtended { limits: run.limits });
+            self.record(RunFact::Extended { limits: run.limits });
         }
         Some(run)
     }
@@ -160,9 +164,9 @@ impl DecisionBuilder<'_> {
         let (turn, resumed) = (self.state.next_turn(), run.cut);
         let iteration =
             if resumed { run.progress.iteration } else { run.progress.iteration.saturating_add(1) };
-        self.facts.push(Fact::IterationStarted { turn, iteration, resumed });
+        self.record(RunFact::IterationStarted { turn, iteration, resumed });
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
-        self.facts.extend(waiting.map(|(prompt, _)| Fact::PromptDelivered { prompt, iteration }));
+        self.record_all(waiting.map(|(prompt, _)| PromptFact::Delivered { prompt, iteration }));
         self.effects.push(Effect::Start { turn });
     }
 }

@@ -1,7 +1,7 @@
 //! Decisions on a session's settings: its name, its model and its log level.
 
 use holdpoint_common::api::{ChangeModelRequest, DebugRequest, RenameRequest};
-use holdpoint_common::{Fact, Refused, Who, check_name};
+use holdpoint_common::{Refused, SessionFact, Who, check_name};
 
 use super::DecisionBuilder;
 use crate::state::input::Decide;
@@ -17,7 +17,7 @@ impl Decide for RenameRequest {
         if builder.state.settings.name != self.name
             || builder.state.title.as_ref() != Some(&self.name)
         {
-            builder.facts.push(Fact::SessionRenamed { name: self.name.clone(), by: by.clone() });
+            builder.record(SessionFact::Renamed { name: self.name.clone(), by: by.clone() });
         }
         Ok(())
     }
@@ -29,7 +29,7 @@ impl Decide for ChangeModelRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
         builder.check_open()?;
         if builder.state.settings.model != self.model {
-            builder.facts.push(Fact::ModelChanged { model: self.model.clone(), by: by.clone() });
+            builder.record(SessionFact::ModelChanged { model: self.model.clone(), by: by.clone() });
         }
         Ok(())
     }
@@ -39,7 +39,7 @@ impl Decide for DebugRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
         builder.check_open()?;
         if builder.state.debug != self.enabled {
-            builder.facts.push(Fact::DebugChanged { enabled: self.enabled, by: by.clone() });
+            builder.record(SessionFact::DebugChanged { enabled: self.enabled, by: by.clone() });
         }
         Ok(())
     }

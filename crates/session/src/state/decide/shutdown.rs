@@ -1,6 +1,6 @@
 //! The decision for a runtime that stops: an orderly crash, after which a restart can continue.
 
-use holdpoint_common::{AskCloseCause, CutCause, Fact, JobEnd, Refused};
+use holdpoint_common::{AskCloseCause, CutCause, JobEnd, Refused, TurnFact};
 
 use super::DecisionBuilder;
 use crate::state::decision::Effect;
@@ -26,7 +26,7 @@ impl Input for Shutdown {
             // The actor already ends with this turn.
             Phase::Interrupting(_, Cut { closing: Some(_), .. } | Cut { stopping: true, .. }) => {}
             Phase::Interrupting(_, Cut { closing: None, stopping: false, .. }) => {
-                builder.facts.push(Fact::TurnCut { cause: CutCause::Shutdown });
+                builder.record(TurnFact::Cut { cause: CutCause::Shutdown });
             }
         }
         Ok(())

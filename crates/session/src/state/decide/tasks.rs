@@ -14,7 +14,7 @@ impl Input for ChangeTasks {
         match &builder.state.phase {
             Phase::Running(open) if open.id == self.turn && open.has_begun(self.call) => {
                 let iteration = builder.state.run.as_ref().map(|run| run.progress.iteration);
-                builder.facts.extend(builder.state.tasks.decide(self.request, iteration)?);
+                builder.record_all(builder.state.tasks.decide(self.request, iteration)?);
                 Ok(Reception::Noted)
             }
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => {

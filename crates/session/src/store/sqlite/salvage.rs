@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
-use holdpoint_common::{Fact, SessionId};
+use holdpoint_common::{Fact, SessionFact, SessionId};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
@@ -259,9 +259,9 @@ fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copie
             (Listed { last: last.max(known), ..listed }, copied)
         }
         None => {
-            let begins = first
-                .as_ref()
-                .is_some_and(|first| matches!(first.fact(), Some(Fact::SessionOpened { .. })));
+            let begins = first.as_ref().is_some_and(|first| {
+                matches!(first.fact(), Some(Fact::Session(SessionFact::Opened { .. })))
+            });
             let opened = first.map_or(0, |first| first.at.0.cast_signed());
             let listed =
                 Listed { opened, last, reserved: (last + SKIPPED).cast_signed(), summary: None };

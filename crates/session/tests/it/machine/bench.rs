@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
+    AskFact, AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
     EndedProcesses, Event, Fact, ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest,
-    PolicyMode, Question, QuestionRequest, Refused, RestoreCause, RunLimits, SessionId,
-    SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
-    Usage, Who,
+    PolicyMode, Question, QuestionRequest, Refused, RestoreCause, RunLimits, SessionFact,
+    SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult,
+    ToolStatus, TurnId, Usage, Who,
 };
 use holdpoint_session::state::{Clearance, Confirm, Gate, Moment, Report, State};
 
@@ -40,7 +40,7 @@ impl Bench {
             max_steps: 0,
             max_turn_tokens: 0,
         };
-        let body = Body::Fact(Fact::SessionOpened { settings });
+        let body = Body::Fact(Fact::Session(SessionFact::Opened { settings }));
         let first = Arc::new(Event { seq: 1, at: Timestamp(1), turn: None, step: None, body });
         let state = State::open(&first).expect("the first fact opens the session");
         let limits = Limits { max_queued_prompts, max_prompt_bytes: LONGEST, ..Limits::default() };
@@ -88,7 +88,7 @@ impl Bench {
     /// The newest ask.
     pub(super) fn last_ask(&self) -> Option<AskId> {
         self.log.iter().rev().find_map(|event| match event.fact() {
-            Some(Fact::AskRaised { ask }) => Some(ask.id.clone()),
+            Some(Fact::Ask(AskFact::Raised { ask })) => Some(ask.id.clone()),
             _ => None,
         })
     }

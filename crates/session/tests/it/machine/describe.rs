@@ -1,6 +1,9 @@
 //! Short descriptions of the machine's outcomes, for tables and comparisons.
 
-use holdpoint_common::{AnswerError, CutCause, Fact, Hold, HoldCause, Receipt, Refused};
+use holdpoint_common::{
+    AnswerError, AskFact, CutCause, Fact, Hold, HoldCause, JobFact, PromptFact, Receipt, Refused,
+    RunFact, SessionFact, TaskFact, ToolFact, TurnFact,
+};
 use holdpoint_session::state::{Effect, GateReply};
 use holdpoint_tools::AskReply;
 
@@ -96,48 +99,58 @@ fn cut(cause: &CutCause) -> &'static str {
 
 pub(super) fn fact(fact: &Fact) -> String {
     match fact {
-        Fact::SessionOpened { .. } => "SessionOpened".to_owned(),
-        Fact::SessionRestored { cause } => format!("SessionRestored({cause:?})"),
-        Fact::SessionClosed { .. } => "SessionClosed".to_owned(),
-        Fact::SessionRenamed { name, .. } => format!("SessionRenamed({name})"),
-        Fact::ModelChanged { model, .. } => format!("ModelChanged({model})"),
-        Fact::DebugChanged { enabled, .. } => format!("DebugChanged({enabled})"),
-        Fact::AsksChanged { asks, .. } => format!("AsksChanged({asks})"),
-        Fact::PromptAccepted { prompt, .. } => format!("PromptAccepted({prompt})"),
-        Fact::PromptReturned { prompt, .. } => format!("PromptReturned({prompt})"),
-        Fact::PromptDelivered { prompt, iteration } => {
+        Fact::Session(SessionFact::Opened { .. }) => "SessionOpened".to_owned(),
+        Fact::Session(SessionFact::Restored { cause }) => format!("SessionRestored({cause:?})"),
+        Fact::Session(SessionFact::Closed { .. }) => "SessionClosed".to_owned(),
+        Fact::Session(SessionFact::Renamed { name, .. }) => format!("SessionRenamed({name})"),
+        Fact::Session(SessionFact::ModelChanged { model, .. }) => format!("ModelChanged({model})"),
+        Fact::Session(SessionFact::DebugChanged { enabled, .. }) => {
+            format!("DebugChanged({enabled})")
+        }
+        Fact::Session(SessionFact::AsksChanged { asks, .. }) => format!("AsksChanged({asks})"),
+        Fact::Prompt(PromptFact::Accepted { prompt, .. }) => format!("PromptAccepted({prompt})"),
+        Fact::Prompt(PromptFact::Returned { prompt, .. }) => format!("PromptReturned({prompt})"),
+        Fact::Prompt(PromptFact::Delivered { prompt, iteration }) => {
             format!("PromptDelivered({prompt} to {iteration})")
         }
-        Fact::RunStarted { .. } => "RunStarted".to_owned(),
-        Fact::IterationStarted { turn, iteration, resumed } => {
+        Fact::Run(RunFact::Started { .. }) => "RunStarted".to_owned(),
+        Fact::Run(RunFact::IterationStarted { turn, iteration, resumed }) => {
             format!(
                 "IterationStarted({iteration} as {turn}{})",
                 if *resumed { ", resumed" } else { "" }
             )
         }
-        Fact::RunWaiting { .. } => "RunWaiting".to_owned(),
-        Fact::RunExtended { .. } => "RunExtended".to_owned(),
-        Fact::RunFinished { end, .. } => format!("RunFinished({end})"),
-        Fact::TaskAdded { task, .. } => format!("TaskAdded({task})"),
-        Fact::TaskMoved { task, to } => format!("TaskMoved({task} {to})"),
-        Fact::NoteTaken { .. } => "NoteTaken".to_owned(),
-        Fact::TurnStarted { turn, prompt } => format!("TurnStarted({turn} on {prompt})"),
-        Fact::StepStarted => "StepStarted".to_owned(),
-        Fact::AssistantMessage(_) => "AssistantMessage".to_owned(),
-        Fact::ToolStarted { call } => format!("ToolStarted({call})"),
-        Fact::ToolFinished(result) => format!("ToolFinished({} {:?})", result.call, result.status),
-        Fact::ProjectCut { reason } => format!("ProjectCut({reason})"),
-        Fact::HistoryCut(cut) => format!("HistoryCut({})", cut.messages),
-        Fact::FilesChanged { paths } => format!("FilesChanged({})", paths.join(" ")),
-        Fact::JobStarted { job } => format!("JobStarted({})", job.id),
-        Fact::JobEnded { job, end } => format!("JobEnded({job} {end})"),
-        Fact::StepFinished { .. } => "StepFinished".to_owned(),
-        Fact::AskRaised { ask } => format!("AskRaised({:?})", ask.origin),
-        Fact::AskAnswered { answer, by, .. } => format!("AskAnswered({} {by})", answer.kind_name()),
-        Fact::AskClosed { cause, .. } => format!("AskClosed({cause:?})"),
-        Fact::HoldChanged { hold: is } => format!("HoldChanged({})", hold(is)),
-        Fact::TurnCut { cause } => format!("TurnCut({})", cut(cause)),
-        Fact::TurnFinished { outcome, cause, receipt, .. } => {
+        Fact::Run(RunFact::Waiting { .. }) => "RunWaiting".to_owned(),
+        Fact::Run(RunFact::Extended { .. }) => "RunExtended".to_owned(),
+        Fact::Run(RunFact::Finished { end, .. }) => format!("RunFinished({end})"),
+        Fact::Task(TaskFact::Added { task, .. }) => format!("TaskAdded({task})"),
+        Fact::Task(TaskFact::Moved { task, to }) => format!("TaskMoved({task} {to})"),
+        Fact::Task(TaskFact::NoteTaken { .. }) => "NoteTaken".to_owned(),
+        Fact::Turn(TurnFact::Started { turn, prompt }) => {
+            format!("TurnStarted({turn} on {prompt})")
+        }
+        Fact::Turn(TurnFact::StepStarted) => "StepStarted".to_owned(),
+        Fact::Turn(TurnFact::AssistantMessage(_)) => "AssistantMessage".to_owned(),
+        Fact::Tool(ToolFact::Started { call }) => format!("ToolStarted({call})"),
+        Fact::Tool(ToolFact::Finished(result)) => {
+            format!("ToolFinished({} {:?})", result.call, result.status)
+        }
+        Fact::Turn(TurnFact::ProjectCut { reason }) => format!("ProjectCut({reason})"),
+        Fact::Turn(TurnFact::HistoryCut(cut)) => format!("HistoryCut({})", cut.messages),
+        Fact::Run(RunFact::FilesChanged { paths }) => format!("FilesChanged({})", paths.join(" ")),
+        Fact::Job(JobFact::Started { job }) => format!("JobStarted({})", job.id),
+        Fact::Job(JobFact::Ended { job, end }) => format!("JobEnded({job} {end})"),
+        Fact::Turn(TurnFact::StepFinished { .. }) => "StepFinished".to_owned(),
+        Fact::Ask(AskFact::Raised { ask }) => format!("AskRaised({:?})", ask.origin),
+        Fact::Ask(AskFact::Answered { answer, by, .. }) => {
+            format!("AskAnswered({} {by})", answer.kind_name())
+        }
+        Fact::Ask(AskFact::Closed { cause, .. }) => format!("AskClosed({cause:?})"),
+        Fact::Session(SessionFact::HoldChanged { hold: is }) => {
+            format!("HoldChanged({})", hold(is))
+        }
+        Fact::Turn(TurnFact::Cut { cause }) => format!("TurnCut({})", cut(cause)),
+        Fact::Turn(TurnFact::Finished { outcome, cause, receipt, .. }) => {
             let cause = cause.as_ref().map_or(String::new(), |cause| format!(" by {}", cut(cause)));
             let receipt = match receipt {
                 Some(Receipt { asks, prompts, .. }) => {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, Limits, RestoreCause};
+use holdpoint_common::{
+    Body, Delta, Event, Fact, Limits, PromptFact, RestoreCause, RunFact, TurnFact,
+};
 use holdpoint_session::state::{Phase, State};
 
 use super::bench::{Bench, prompt, restored};
@@ -23,11 +25,12 @@ impl UsedIds {
         let mut given = Self::default();
         for fact in facts.iter().filter_map(|event| event.fact()) {
             match fact {
-                Fact::PromptAccepted { prompt, .. } => given.prompts.extend([prompt.0]),
-                Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => {
-                    given.turns.extend([turn.0])
+                Fact::Prompt(PromptFact::Accepted { prompt, .. }) => {
+                    given.prompts.extend([prompt.0])
                 }
-                Fact::AssistantMessage(message) => {
+                Fact::Turn(TurnFact::Started { turn, .. })
+                | Fact::Run(RunFact::IterationStarted { turn, .. }) => given.turns.extend([turn.0]),
+                Fact::Turn(TurnFact::AssistantMessage(message)) => {
                     given.items.extend(message.blocks.iter().map(|block| block.item.0));
                     given.items.extend(message.calls.iter().map(|call| call.id.item().0));
                 }

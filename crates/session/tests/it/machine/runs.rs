@@ -4,8 +4,9 @@ use std::num::NonZeroU64;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    AsksMode, Event, Fact, Hold, HoldCause, Outcome, RestoreCause, RunEnd, RunLimit, RunLimits,
-    SessionStatus, TaskRequest, TaskState, Timestamp, TurnId,
+    AsksMode, Event, Fact, Hold, HoldCause, Outcome, PromptFact, RestoreCause, RunEnd, RunFact,
+    RunLimit, RunLimits, SessionFact, SessionStatus, TaskRequest, TaskState, Timestamp, TurnFact,
+    TurnId,
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
@@ -36,12 +37,12 @@ struct Runs {
 impl Runs {
     fn fact(&mut self, seen: &StepOfHistory<'_>, event: &Event, fact: &Fact) -> Result<(), String> {
         match fact {
-            Fact::RunStarted { .. } => {
+            Fact::Run(RunFact::Started { .. }) => {
                 ensure!(!self.open, "a run began in a run");
                 let worked_in_all = self.worked_in_all;
                 *self = Self { open: true, worked_in_all, last_at: event.at, ..Self::default() };
             }
-            Fact::IterationStarted { iteration, resumed, .. } => {
+            Fact::Run(RunFact::IterationStarted { iteration, resumed, .. }) => {
                 let next = if self.cut { self.iteration } else { self.iteration + 1 };
                 ensure!(
                     self.open && *iteration == next,
@@ -51,23 +52,23 @@ impl Runs {
                 ensure!(*resumed == self.cut, "resumed: {resumed}, cut: {}", self.cut);
                 (self.iteration, self.cut) = (*iteration, false);
             }
-            Fact::StepStarted => {
+            Fact::Turn(TurnFact::StepStarted) => {
                 let spent = seen.before.run().and_then(|run| run.limit_within_iteration(event.at));
                 ensure!(spent.is_none(), "a request beyond {spent:?}");
             }
-            Fact::StepFinished { usage, .. } => self.tokens += usage.total(),
-            Fact::PromptDelivered { iteration, .. } => {
+            Fact::Turn(TurnFact::StepFinished { usage, .. }) => self.tokens += usage.total(),
+            Fact::Prompt(PromptFact::Delivered { iteration, .. }) => {
                 ensure!(
                     *iteration == self.iteration,
                     "delivered to {iteration} in {}",
                     self.iteration
                 );
             }
-            Fact::TurnFinished { cause, .. } => {
+            Fact::Turn(TurnFact::Finished { cause, .. }) => {
                 use holdpoint_common::CutCause::{Panic, Restart, Shutdown};
                 self.cut = self.open && matches!(cause, Some(Shutdown | Restart | Panic));
             }
-            Fact::RunFinished { end, progress, by } => {
+            Fact::Run(RunFact::Finished { end, progress, by }) => {
                 // Every interrupt names its client: in the turn's cut, or here.
                 let between =
                     *end == RunEnd::Interrupted && matches!(seen.before.phase(), Phase::Idle);
@@ -97,7 +98,7 @@ impl Runs {
                 ensure!(*end != RunEnd::Done || !left, "the run is done, but work is left");
                 self.cut = false;
             }
-            Fact::SessionClosed { .. } => {
+            Fact::Session(SessionFact::Closed { .. }) => {
                 ensure!(!self.open, "the session closed with an open run")
             }
             _ => {}

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact, HoldAt,
-    HoldState, Outcome, PauseKind, QuestionReply, Refused, RestoreCause, RunLimits, StopHow,
-    TaskId, TaskRequest, TaskState, TurnId,
+    Answer, AskFact, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact,
+    HoldAt, HoldState, Outcome, PauseKind, QuestionReply, Refused, RestoreCause, RunFact,
+    RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnFact, TurnId,
 };
 use holdpoint_session::state::{CallStage, Gate, Phase, Report, State};
 use holdpoint_tools::testing::rounds;
@@ -149,9 +149,12 @@ impl Director {
         for event in new {
             match event.fact() {
                 Some(
-                    Fact::StepStarted | Fact::TurnStarted { .. } | Fact::IterationStarted { .. },
+                    Fact::Turn(TurnFact::StepStarted | TurnFact::Started { .. })
+                    | Fact::Run(RunFact::IterationStarted { .. }),
                 ) => (self.answered, self.called) = (false, false),
-                Some(Fact::AssistantMessage(message)) => self.called = !message.calls.is_empty(),
+                Some(Fact::Turn(TurnFact::AssistantMessage(message))) => {
+                    self.called = !message.calls.is_empty()
+                }
                 _ => {}
             }
         }
@@ -264,7 +267,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             let asks = state.asks();
             let raised = || {
                 bench.log.iter().filter_map(|event| match event.fact() {
-                    Some(Fact::AskRaised { ask }) => Some(ask.id.clone()),
+                    Some(Fact::Ask(AskFact::Raised { ask })) => Some(ask.id.clone()),
                     _ => None,
                 })
             };
@@ -458,7 +461,7 @@ fn m_c3_a_receipt_names_the_tools_that_were_lost_with_their_runner() {
     let mut bench = Bench::open(AsksMode::Wait, 1).with(begun);
     let decision = bench.take(report(1, finished(Outcome::Panicked))).unwrap();
     let receipt = decision.facts.iter().find_map(|fact| match fact {
-        Fact::TurnFinished { receipt, .. } => receipt.clone(),
+        Fact::Turn(TurnFact::Finished { receipt, .. }) => receipt.clone(),
         _ => None,
     });
     let tools: Vec<_> =

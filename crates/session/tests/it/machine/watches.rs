@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode,
-    BlockKind, Body, CallId, CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldState,
-    ItemId, LastTurn, Outcome, PromptId, Question, QuestionReply, QuestionRequest,
-    QuestionResponse, Refused, RestoreCause, SessionStatus, Snapshot, StopHow, Timestamp,
-    ToolResult, ToolStatus, TurnId, Usage,
+    Answer, AnswerError, AnsweredBy, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest,
+    AsksMode, BlockKind, Body, CallId, CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause,
+    HoldState, ItemId, JobFact, LastTurn, Outcome, PromptFact, PromptId, Question, QuestionReply,
+    QuestionRequest, QuestionResponse, Refused, RestoreCause, RunFact, SessionFact, SessionStatus,
+    Snapshot, StopHow, Timestamp, ToolFact, ToolResult, ToolStatus, TurnFact, TurnId, Usage,
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
@@ -40,18 +40,20 @@ struct Status {
 impl Status {
     fn note(&mut self, fact: &Fact) {
         match fact {
-            Fact::TurnStarted { .. } | Fact::IterationStarted { .. } => {
+            Fact::Turn(TurnFact::Started { .. }) | Fact::Run(RunFact::IterationStarted { .. }) => {
                 (self.in_turn, self.cut) = (true, false)
             }
-            Fact::TurnCut { .. } => self.cut = true,
-            Fact::TurnFinished { .. } => (self.in_turn, self.cut) = (false, false),
-            Fact::RunStarted { .. } => self.in_run = true,
-            Fact::RunFinished { .. } => self.in_run = false,
-            Fact::HoldChanged { hold } => self.held = matches!(hold, Hold::Standing { .. }),
-            Fact::AskRaised { .. } => self.asks += 1,
-            Fact::AskAnswered { .. } | Fact::AskClosed { .. } => self.asks -= 1,
-            Fact::SessionClosed { .. } => self.closed = true,
-            Fact::SessionRestored { .. } => self.closed = false,
+            Fact::Turn(TurnFact::Cut { .. }) => self.cut = true,
+            Fact::Turn(TurnFact::Finished { .. }) => (self.in_turn, self.cut) = (false, false),
+            Fact::Run(RunFact::Started { .. }) => self.in_run = true,
+            Fact::Run(RunFact::Finished { .. }) => self.in_run = false,
+            Fact::Session(SessionFact::HoldChanged { hold }) => {
+                self.held = matches!(hold, Hold::Standing { .. })
+            }
+            Fact::Ask(AskFact::Raised { .. }) => self.asks += 1,
+            Fact::Ask(AskFact::Answered { .. } | AskFact::Closed { .. }) => self.asks -= 1,
+            Fact::Session(SessionFact::Closed { .. }) => self.closed = true,
+            Fact::Session(SessionFact::Restored { .. }) => self.closed = false,
             _ => {}
         }
     }
@@ -103,7 +105,7 @@ impl Property for Asks {
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (event, fact) in seen.facts() {
             match fact {
-                Fact::AskRaised { ask } => {
+                Fact::Ask(AskFact::Raised { ask }) => {
                     ensure!(
                         ask.id.seq == event.seq,
                         "{} was raised by event {}",
@@ -123,12 +125,12 @@ impl Property for Asks {
                     );
                     self.open.push(ask.id.clone());
                 }
-                Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => {
+                Fact::Ask(AskFact::Answered { ask, .. } | AskFact::Closed { ask, .. }) => {
                     let at = self.open.iter().position(|open| open == ask);
                     let Some(at) = at else { return Err(format!("{ask} ended but was not open")) };
                     self.over.insert(self.open.remove(at));
                 }
-                Fact::TurnFinished { .. } => {
+                Fact::Turn(TurnFact::Finished { .. }) => {
                     ensure!(self.open.is_empty(), "a turn ended with open asks {:?}", self.open)
                 }
                 _ => {}
@@ -171,8 +173,12 @@ impl Property for SecondAnswers {
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (_, fact) in seen.facts() {
             match fact {
-                Fact::AskAnswered { ask, by, .. } => self.over.push((ask.clone(), Ok(by.clone()))),
-                Fact::AskClosed { ask, cause } => self.over.push((ask.clone(), Err(*cause))),
+                Fact::Ask(AskFact::Answered { ask, by, .. }) => {
+                    self.over.push((ask.clone(), Ok(by.clone())))
+                }
+                Fact::Ask(AskFact::Closed { ask, cause }) => {
+                    self.over.push((ask.clone(), Err(*cause)))
+                }
                 _ => {}
             }
         }
@@ -230,7 +236,7 @@ impl Property for Waking {
         let raised: Vec<_> = seen
             .facts()
             .filter_map(|(_, fact)| match fact {
-                Fact::AskRaised { ask } => Some(ask),
+                Fact::Ask(AskFact::Raised { ask }) => Some(ask),
                 _ => None,
             })
             .collect();
@@ -242,7 +248,7 @@ impl Property for Waking {
         let answered: Vec<_> = seen
             .facts()
             .filter_map(|(_, fact)| match fact {
-                Fact::AskAnswered { ask, .. } => Some(ask),
+                Fact::Ask(AskFact::Answered { ask, .. }) => Some(ask),
                 _ => None,
             })
             .filter(of_tool)
@@ -336,19 +342,19 @@ impl Property for TurnsAndPrompts {
 
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (event, fact) in seen.facts() {
-            if let Fact::TurnStarted { turn, prompt } = fact {
+            if let Fact::Turn(TurnFact::Started { turn, prompt }) = fact {
                 ensure!(self.open.is_none(), "{turn} began in {:?}", self.open);
                 ensure!(*turn == self.last.next(), "{turn} came after {}", self.last);
                 let first = self.waiting.pop_front().map(|(prompt, _)| prompt);
                 ensure!(first == Some(*prompt), "{turn} began with {prompt}, first was {first:?}");
                 (self.open, self.last, self.steps) = (Some((*turn, Some(*prompt))), *turn, 0);
             }
-            if let Fact::IterationStarted { turn, .. } = fact {
+            if let Fact::Run(RunFact::IterationStarted { turn, .. }) = fact {
                 ensure!(self.open.is_none(), "{turn} began in {:?}", self.open);
                 ensure!(*turn == self.last.next(), "{turn} came after {}", self.last);
                 (self.open, self.last, self.steps) = (Some((*turn, None)), *turn, 0);
             }
-            self.steps += u32::from(matches!(fact, Fact::StepStarted));
+            self.steps += u32::from(matches!(fact, Fact::Turn(TurnFact::StepStarted)));
             if event.turn.is_some() {
                 ensure!(
                     event.turn == self.open.map(|(turn, _)| turn),
@@ -363,10 +369,10 @@ impl Property for TurnsAndPrompts {
                 );
             }
             match fact {
-                Fact::TurnFinished { .. } => {
+                Fact::Turn(TurnFact::Finished { .. }) => {
                     ensure!(self.open.take().is_some(), "a turn ended but none was open")
                 }
-                Fact::PromptAccepted { prompt, text, .. } => {
+                Fact::Prompt(PromptFact::Accepted { prompt, text, .. }) => {
                     ensure!(
                         *prompt == self.accepted.next(),
                         "{prompt} came after {}",
@@ -375,7 +381,7 @@ impl Property for TurnsAndPrompts {
                     self.accepted = *prompt;
                     self.waiting.push_back((*prompt, text.clone()));
                 }
-                Fact::PromptReturned { prompt, text } => {
+                Fact::Prompt(PromptFact::Returned { prompt, text }) => {
                     let at =
                         self.waiting.iter().position(|waiting| *waiting == (*prompt, text.clone()));
                     ensure!(
@@ -383,7 +389,7 @@ impl Property for TurnsAndPrompts {
                         "{prompt} was returned but was not queued"
                     );
                 }
-                Fact::PromptDelivered { prompt, .. } => {
+                Fact::Prompt(PromptFact::Delivered { prompt, .. }) => {
                     let first = self.waiting.pop_front().map(|(prompt, _)| prompt);
                     ensure!(first == Some(*prompt), "{prompt} was delivered, first was {first:?}");
                     let iteration = matches!(self.open, Some((_, None)));
@@ -393,7 +399,7 @@ impl Property for TurnsAndPrompts {
                         self.open
                     );
                 }
-                Fact::SessionClosed { .. } => {
+                Fact::Session(SessionFact::Closed { .. }) => {
                     ensure!(
                         self.open.is_none() && self.waiting.is_empty(),
                         "the session ended with an open {:?}",
@@ -443,7 +449,7 @@ impl Property for Jobs {
         let mut cut = None;
         for (event, fact) in seen.facts() {
             match fact {
-                Fact::JobStarted { job } => {
+                Fact::Job(JobFact::Started { job }) => {
                     let open =
                         seen.before.turn().filter(|turn| turn.id == job.turn).map(|turn| turn.id);
                     ensure!(event.turn == open, "{job:?} is of turn {:?}", event.turn);
@@ -458,16 +464,16 @@ impl Property for Jobs {
                         job.id
                     );
                 }
-                Fact::JobEnded { job, .. } => {
+                Fact::Job(JobFact::Ended { job, .. }) => {
                     ensure!(event.turn.is_none(), "the end of a job is of no turn");
                     ensure!(self.0.remove(job).is_some(), "job {job} ended twice, or never began");
                 }
-                Fact::TurnFinished { receipt: Some(receipt), .. }
+                Fact::Turn(TurnFact::Finished { receipt: Some(receipt), .. })
                     if receipt.processes.left.is_empty() =>
                 {
                     cut = event.turn
                 }
-                Fact::SessionClosed { .. } => {
+                Fact::Session(SessionFact::Closed { .. }) => {
                     ensure!(self.0.is_empty(), "closed with {:?}", self.0)
                 }
                 _ => {}
@@ -530,25 +536,28 @@ impl Property for NothingAfterTheCut {
         }
         for (event, fact) in seen.facts() {
             match fact {
-                Fact::TurnCut { .. } => {
+                Fact::Turn(TurnFact::Cut { .. }) => {
                     if !self.cut {
                         cancels.extend(event.turn.map(|turn| Effect::Cancel { turn }));
                     }
                     self.cut = true;
                 }
-                Fact::TurnFinished { .. } => self.cut = false,
-                Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => {
+                Fact::Turn(TurnFact::Finished { .. }) => self.cut = false,
+                Fact::Turn(TurnFact::Started { turn, .. })
+                | Fact::Run(RunFact::IterationStarted { turn, .. }) => {
                     ensure!(!self.cut, "a turn began during the cut");
                     starts.push(Effect::Start { turn: *turn });
                 }
-                Fact::StepStarted | Fact::AskAnswered { .. } if self.cut => {
+                Fact::Turn(TurnFact::StepStarted) | Fact::Ask(AskFact::Answered { .. })
+                    if self.cut =>
+                {
                     return Err(format!("{fact:?} during the cut"));
                 }
-                Fact::AskRaised { ask } => {
+                Fact::Ask(AskFact::Raised { ask }) => {
                     ensure!(!self.cut, "an ask after the cut");
                     raised.insert(ask.id.clone(), ask.clone());
                 }
-                Fact::AskAnswered { ask, answer, .. } => {
+                Fact::Ask(AskFact::Answered { ask, answer, .. }) => {
                     let Some(ask) = raised.get(ask).filter(|ask| ask.origin == AskOrigin::Policy)
                     else {
                         continue;
@@ -561,7 +570,7 @@ impl Property for NothingAfterTheCut {
                         _ => drop(self.denied.insert(ask.call)),
                     }
                 }
-                Fact::ToolStarted { call } => {
+                Fact::Tool(ToolFact::Started { call }) => {
                     ensure!(!self.cut, "{call} began after the cut");
                     ensure!(self.started.insert(*call), "{call} began twice");
                     ensure!(!self.denied.contains(call), "{call} began although it was denied");
@@ -582,7 +591,7 @@ impl Property for NothingAfterTheCut {
                         );
                     }
                 }
-                Fact::SessionRestored { .. } => self.always.clear(),
+                Fact::Session(SessionFact::Restored { .. }) => self.always.clear(),
                 _ => {}
             }
         }
@@ -604,9 +613,12 @@ impl Property for NothingAfterTheCut {
             decision.effects
         );
         if let Reply::Gate(reply) = &decision.reply {
-            let begins = seen
-                .facts()
-                .any(|(_, fact)| matches!(fact, Fact::StepStarted | Fact::ToolStarted { .. }));
+            let begins = seen.facts().any(|(_, fact)| {
+                matches!(
+                    fact,
+                    Fact::Turn(TurnFact::StepStarted) | Fact::Tool(ToolFact::Started { .. })
+                )
+            });
             ensure!(begins == (*reply == GateReply::Go), "{reply:?} and a start: {begins}");
             ensure!(!self.cut || *reply == GateReply::Cut, "{reply:?} during the cut");
         }
@@ -635,14 +647,16 @@ impl Property for Receipts {
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (_, fact) in seen.facts() {
             match fact {
-                Fact::TurnCut { cause } => drop(self.cut.get_or_insert_with(|| cause.clone())),
-                Fact::AskClosed {
+                Fact::Turn(TurnFact::Cut { cause }) => {
+                    self.cut.get_or_insert_with(|| cause.clone());
+                }
+                Fact::Ask(AskFact::Closed {
                     cause: AskCloseCause::CallEnded | AskCloseCause::TurnEnded,
                     ..
-                } => {}
-                Fact::AskClosed { ask, .. } => self.asks.push(ask.clone()),
-                Fact::PromptReturned { prompt, .. } => self.prompts.push(*prompt),
-                Fact::TurnFinished { outcome, cause, receipt, .. } => {
+                }) => {}
+                Fact::Ask(AskFact::Closed { ask, .. }) => self.asks.push(ask.clone()),
+                Fact::Prompt(PromptFact::Returned { prompt, .. }) => self.prompts.push(*prompt),
+                Fact::Turn(TurnFact::Finished { outcome, cause, receipt, .. }) => {
                     let (cut, asks, prompts) = (
                         self.cut.take(),
                         std::mem::take(&mut self.asks),
@@ -693,10 +707,12 @@ impl Property for Receipts {
                     }
                 }
                 // Between two turns of a run there is no receipt either.
-                Fact::RunFinished { .. } if matches!(seen.before.phase(), Phase::Idle) => {
+                Fact::Run(RunFact::Finished { .. })
+                    if matches!(seen.before.phase(), Phase::Idle) =>
+                {
                     self.prompts.clear()
                 }
-                Fact::SessionClosed { .. } => {
+                Fact::Session(SessionFact::Closed { .. }) => {
                     // Closed while idle: the prompts were handed back, and no turn could have a
                     // receipt.
                     let idle = matches!(seen.before.phase(), Phase::Idle);
@@ -733,7 +749,10 @@ impl Property for Interrupts {
     }
 
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
-        let cuts = seen.facts().filter(|(_, fact)| matches!(fact, Fact::TurnCut { .. })).count();
+        let cuts = seen
+            .facts()
+            .filter(|(_, fact)| matches!(fact, Fact::Turn(TurnFact::Cut { .. })))
+            .count();
         match seen.input {
             Input::Interrupt { turn, .. } => {
                 let hit = match seen.before.phase() {
@@ -791,14 +810,15 @@ impl Property for Closes {
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         let stops =
             matches!(seen.outcome, Ok(decision) if decision.effects.contains(&Effect::Stop));
-        let closed = seen.facts().any(|(_, fact)| matches!(fact, Fact::SessionClosed { .. }));
+        let closed =
+            seen.facts().any(|(_, fact)| matches!(fact, Fact::Session(SessionFact::Closed { .. })));
         let stopping =
             matches!(seen.before.phase(), Phase::Interrupting(_, Cut { stopping: true, .. }));
         let shut = matches!(seen.input, Input::Shutdown) || stopping;
         ensure!(stops == closed || stops && shut, "stops: {stops}, closed: {closed}");
-        let closes = seen
-            .facts()
-            .filter(|(_, fact)| matches!(fact, Fact::TurnCut { cause: CutCause::Close { .. } }));
+        let closes = seen.facts().filter(|(_, fact)| {
+            matches!(fact, Fact::Turn(TurnFact::Cut { cause: CutCause::Close { .. } }))
+        });
         match (closes.count(), self.asked) {
             (0, _) => {}
             (1, None) => self.asked = Some(0),
@@ -888,7 +908,8 @@ impl Property for Holds {
             let began = seen.facts().find(|(_, fact)| {
                 matches!(
                     fact,
-                    Fact::TurnStarted { .. } | Fact::IterationStarted { .. } | Fact::StepStarted
+                    Fact::Turn(TurnFact::Started { .. } | TurnFact::StepStarted)
+                        | Fact::Run(RunFact::IterationStarted { .. })
                 )
             });
             ensure!(began.is_none(), "{began:?} while held");
@@ -987,20 +1008,20 @@ impl Property for Conversation {
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
         for (_, fact) in seen.facts() {
             match fact {
-                Fact::AssistantMessage(message) => {
+                Fact::Turn(TurnFact::AssistantMessage(message)) => {
                     for call in &message.calls {
                         ensure!(self.open.insert(call.id), "{} came twice", call.id);
                     }
                 }
-                Fact::ToolFinished(result) => {
+                Fact::Tool(ToolFact::Finished(result)) => {
                     let known = self.open.remove(&result.call) && self.over.insert(result.call);
                     ensure!(known, "{} has a second result", result.call);
                 }
-                Fact::StepFinished { usage, .. } => {
+                Fact::Turn(TurnFact::StepFinished { usage, .. }) => {
                     self.turn += *usage;
                     self.all += *usage;
                 }
-                Fact::TurnFinished { usage, .. } => {
+                Fact::Turn(TurnFact::Finished { usage, .. }) => {
                     ensure!(self.open.is_empty(), "{:?} have no result", self.open);
                     ensure!(
                         *usage == std::mem::take(&mut self.turn),
@@ -1152,7 +1173,8 @@ fn settled(
         |turn: &Turn| turn.calls.iter().filter(|call| kept.is_none() || !stands(call)).count();
     let open = before.turn().map(over).unwrap_or_default();
     let results = |state: &State| {
-        let is_result = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::ToolFinished(_)));
+        let is_result =
+            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::Tool(ToolFact::Finished(_))));
         state.history().events().iter().filter(is_result).count()
     };
     ensure!(results(after) == results(before) + open, "a call has no result");
@@ -1192,7 +1214,10 @@ impl Property for RestoredAnywhere {
             let (twice, decision) = restore(&once, seen.bench, 2, cause);
             settled(&once, &twice, cause, seen.orderly)?;
             for fact in &decision.facts {
-                let own = matches!(fact, Fact::SessionRestored { .. } | Fact::HoldChanged { .. });
+                let own = matches!(
+                    fact,
+                    Fact::Session(SessionFact::Restored { .. } | SessionFact::HoldChanged { .. })
+                );
                 ensure!(own, "the second restore adds {fact:?}");
             }
             let same = |state: &State| {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use holdpoint_common::{Fact, Limits, Outcome, ToolStatus};
+use holdpoint_common::{Fact, Limits, Outcome, ToolFact, ToolStatus};
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Wire, gemini, ollama, openai};
 use holdpoint_tests::world::{TestEngine, TestSession};
@@ -89,7 +89,7 @@ async fn t_l7_a_call_with_an_illegal_tool_name_is_answered_and_later_requests_ar
         assert_eq!(turn(&mut talk, "and then?").await.outcome, Outcome::Done, "{wire:?}");
         world.server.assert_no_violations();
         let told = talk.events.facts().filter_map(|fact| match fact {
-            Fact::ToolFinished(result) => Some((result.status, result.result.clone())),
+            Fact::Tool(ToolFact::Finished(result)) => Some((result.status, result.result.clone())),
             _ => None,
         });
         let told: Vec<_> = told.collect();

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{
-    AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus, Usage,
+    AssistantMessage, Delta, Fact, Limits, Outcome, ToolFact, ToolResult, ToolStatus, TurnFact,
+    Usage,
 };
 use holdpoint_session::history::CONTINUE;
 use holdpoint_session::testing::{Finished, Recorder};
@@ -31,7 +32,7 @@ fn retries(events: &Recorder) -> Vec<(u32, String)> {
 
 fn answers(events: &Recorder) -> Vec<AssistantMessage> {
     let answers = events.facts().filter_map(|fact| match fact {
-        Fact::AssistantMessage(message) => Some(message.clone()),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.clone()),
         _ => None,
     });
     answers.collect()
@@ -39,7 +40,7 @@ fn answers(events: &Recorder) -> Vec<AssistantMessage> {
 
 fn results(events: &Recorder) -> Vec<ToolResult> {
     let results = events.facts().filter_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(result.clone()),
+        Fact::Tool(ToolFact::Finished(result)) => Some(result.clone()),
         _ => None,
     });
     results.collect()
@@ -403,7 +404,7 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
         assert!(told[2].1.contains("`command` is not of type \"string\""), "{wire:?}: {told:?}");
         // Clients and the model see the calls that were not run.
         let called = talk.events.facts().find_map(|fact| match fact {
-            Fact::AssistantMessage(message) => Some(message.calls.clone()),
+            Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.calls.clone()),
             _ => None,
         });
         assert_eq!(called.unwrap()[2].input, json!({ "command": 1 }), "{wire:?}");

@@ -4,8 +4,8 @@
 use std::num::NonZeroU64;
 
 use holdpoint_common::{
-    Event, Fact, HistoryLimit, Hold, HoldCause, Limits, Outcome, RunEnd, RunLimit, RunLimits,
-    SessionStatus,
+    Event, Fact, HistoryLimit, Hold, HoldCause, Limits, Outcome, RunEnd, RunFact, RunLimit,
+    RunLimits, SessionFact, SessionStatus, TurnFact,
 };
 use holdpoint_session::RunRequest;
 use holdpoint_session::testing::Finished;
@@ -103,7 +103,9 @@ async fn t_l13_no_request_begins_once_the_cap_on_tries_is_reached() {
 /// Waits until a hold is in force and returns its cause.
 async fn wait_held(talk: &mut TestSession) -> HoldCause {
     let stands = |fact: &Fact| match fact {
-        Fact::HoldChanged { hold: Hold::Standing { cause, .. } } => Some(cause.clone()),
+        Fact::Session(SessionFact::HoldChanged { hold: Hold::Standing { cause, .. } }) => {
+            Some(cause.clone())
+        }
         _ => None,
     };
     talk.events.until_new("a hold", |event| stands(event.fact()?)).await
@@ -140,7 +142,7 @@ async fn t_l13_m_d5_a_run_is_held_before_the_request_beyond_its_tokens_and_loses
     talk.session.interrupt(None).await.unwrap();
     assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Interrupted);
     let ended = talk.events.until("the run's end", |event| match event.fact()? {
-        Fact::RunFinished { end, .. } => Some(*end),
+        Fact::Run(RunFact::Finished { end, .. }) => Some(*end),
         _ => None,
     });
     assert_eq!(ended.await, RunEnd::Interrupted);
@@ -180,7 +182,7 @@ async fn a_cut_names_the_window_of_the_model_where_that_was_reached() {
         assert_eq!(turn(&mut talk, &words).await.outcome, Outcome::Done);
     }
     let cut = |event: &Event| match event.fact()? {
-        Fact::HistoryCut(cut) => Some((cut.reached, cut.limit < 12_000)),
+        Fact::Turn(TurnFact::HistoryCut(cut)) => Some((cut.reached, cut.limit < 12_000)),
         _ => None,
     };
     assert_eq!(talk.events.until("the cut", cut).await, (HistoryLimit::Window, true));

@@ -1,7 +1,7 @@
 //! Requests that a provider refuses for their content: never sent again unchanged, not even with
 //! the next prompt.
 
-use holdpoint_common::{Fact, Omission, Omitted, Outcome};
+use holdpoint_common::{Fact, Omission, Omitted, Outcome, ToolFact, TurnFact};
 use holdpoint_session::history::{PROMPT_LEFT_OUT, RESULTS, UNANSWERED};
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Request, Wire};
@@ -97,7 +97,7 @@ async fn t_l3_results_that_are_too_large_are_left_out_and_the_turn_continues() {
 /// The omissions, in order.
 fn omissions(talk: &TestSession) -> Vec<Omission> {
     let omitted = talk.events.facts().filter_map(|fact| match fact {
-        Fact::StepFinished { omitted, .. } => omitted.clone(),
+        Fact::Turn(TurnFact::StepFinished { omitted, .. }) => omitted.clone(),
         _ => None,
     });
     omitted.collect()
@@ -234,7 +234,7 @@ async fn t_l3_a_model_changed_in_an_open_turn_gets_everything_in_the_next() {
     talk.session.prompt("first").await.unwrap();
     talk.events
         .until("the tool", |event| {
-            matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())
+            matches!(event.fact(), Some(Fact::Tool(ToolFact::Started { .. }))).then_some(())
         })
         .await;
     talk.session.change_model("openai/other").await.unwrap();

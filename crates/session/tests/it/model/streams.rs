@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use holdpoint_common::{CallId, Fact, Outcome};
+use holdpoint_common::{CallId, Fact, Outcome, ToolFact, TurnFact};
 use holdpoint_tests::model_server::{Reply, Wire};
 use holdpoint_tests::world::{TestEngine, TestSession};
 use holdpoint_tools::testing::rounds;
@@ -167,10 +167,10 @@ fn results(talk: &TestSession) -> BTreeMap<CallId, usize> {
     let mut results = BTreeMap::new();
     for fact in talk.events.facts() {
         match fact {
-            Fact::AssistantMessage(message) => {
+            Fact::Turn(TurnFact::AssistantMessage(message)) => {
                 results.extend(message.calls.iter().map(|call| (call.id, 0)))
             }
-            Fact::ToolFinished(result) => *results.entry(result.call).or_default() += 1,
+            Fact::Tool(ToolFact::Finished(result)) => *results.entry(result.call).or_default() += 1,
             _ => {}
         }
     }

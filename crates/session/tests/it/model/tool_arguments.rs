@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use holdpoint_common::{AsksMode, Fact, Outcome, PolicyMode, PolicyRules, ToolStatus};
+use holdpoint_common::{AsksMode, Fact, Outcome, PolicyMode, PolicyRules, ToolFact, ToolStatus};
 use holdpoint_session::OpenSession;
 use holdpoint_tests::json::{Described, slip};
 use holdpoint_tests::model_server::{Reply, Wire};
@@ -116,7 +116,7 @@ async fn play(
     let end = talk.events.turn_finished().await;
     prop_assert_eq!(end.outcome, Outcome::Done, "{:?}", end.error);
     let results = talk.events.facts().skip(before).filter_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(result.clone()),
+        Fact::Tool(ToolFact::Finished(result)) => Some(result.clone()),
         _ => None,
     });
     let mut results: Vec<_> = results.collect();

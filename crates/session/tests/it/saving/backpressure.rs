@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use holdpoint_common::{Delta, Event, Fact, Limits, Outcome, Refused, ToolStatus};
+use holdpoint_common::{Delta, Event, Fact, Limits, Outcome, Refused, ToolFact, ToolStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use holdpoint_tools::{Act, Intent, Tool, ToolContext, ToolError, ToolOutcome, Toolbox, Workspace};
@@ -52,7 +52,7 @@ fn refuses_work(event: &Event) -> Option<()> {
 
 /// How many calls were started.
 fn begun(events: &Recorder) -> usize {
-    events.facts().filter(|fact| matches!(fact, Fact::ToolStarted { .. })).count()
+    events.facts().filter(|fact| matches!(fact, Fact::Tool(ToolFact::Started { .. }))).count()
 }
 
 /// Unsaved facts are kept in memory. At the bound, a running turn starts nothing new until they are
@@ -96,7 +96,7 @@ async fn m_b8_calls_that_wait_for_the_same_save_all_run() {
     door.full.store(false, Ordering::SeqCst);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let results = events.facts().filter_map(|fact| match fact {
-        Fact::ToolFinished(result) => Some(result.status),
+        Fact::Tool(ToolFact::Finished(result)) => Some(result.status),
         _ => None,
     });
     assert_eq!(results.collect::<Vec<_>>(), [ToolStatus::Ok; 4]);

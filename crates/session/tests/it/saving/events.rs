@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use holdpoint_common::{
     Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, Refused,
-    SessionStatus, TurnId, Who,
+    SessionFact, SessionStatus, TurnFact, TurnId, Who,
 };
 use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{AttachFrom, Interruption, RunRequest, SessionError};
@@ -207,7 +207,7 @@ async fn a_late_save_is_reported_and_the_session_continues() {
         .lock()
         .unwrap()
         .iter()
-        .any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+        .any(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))));
     assert!(finished, "the events of the meantime are written");
 }
 
@@ -290,8 +290,9 @@ async fn m_b7_the_streamed_part_of_an_answer_survives_an_actors_fault() {
     session.panic_now().await;
     session.settled().await.unwrap();
     let mut events = harness.watch(&session).await;
-    let restores =
-        |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. })).then_some(());
+    let restores = |event: &Event| {
+        matches!(event.fact(), Some(Fact::Session(SessionFact::Restored { .. }))).then_some(())
+    };
     events.until("the first restore", restores).await;
     events.until_new("the second restore", restores).await;
     assert_eq!(events.facts().filter_map(partial).count(), 1);
@@ -326,7 +327,7 @@ fn text_of(event: &Event) -> Option<&str> {
 
 fn partial(fact: &Fact) -> Option<String> {
     match fact {
-        Fact::AssistantMessage(message) => message.partial.then(|| message.text()),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => message.partial.then(|| message.text()),
         _ => None,
     }
 }
@@ -353,8 +354,15 @@ async fn t_u6_a_session_that_can_not_be_saved_is_not_closed_until_it_can() {
         .await;
     session.close().await.unwrap();
     let saved = door.saved.lock().unwrap().clone();
-    assert!(saved.iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))));
-    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
+    assert!(
+        saved
+            .iter()
+            .any(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))))
+    );
+    assert!(matches!(
+        saved.last().unwrap().fact(),
+        Some(Fact::Session(SessionFact::Closed { .. }))
+    ));
 }
 
 #[tokio::test]
@@ -392,7 +400,7 @@ async fn t_u6_a_close_behind_a_late_save_is_saved() {
     within_patience("the end", closing).await.unwrap().unwrap();
     renaming.await.unwrap().unwrap();
     let last = door.saved.lock().unwrap().last().cloned().unwrap();
-    assert!(matches!(last.fact(), Some(Fact::SessionClosed { .. })), "{last:?}");
+    assert!(matches!(last.fact(), Some(Fact::Session(SessionFact::Closed { .. }))), "{last:?}");
 }
 
 /// While the last facts of a closed session are being saved, a second close waits, too.

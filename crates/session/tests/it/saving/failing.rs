@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact, Outcome};
+use holdpoint_common::{Event, Fact, Outcome, PromptFact, SessionFact, TurnFact};
 use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{AttachFrom, SessionError};
 use holdpoint_tools::ToolOutcome;
@@ -40,8 +40,7 @@ async fn m_b8_an_unsaved_model_change_survives_an_actors_fault() {
     assert_eq!(session.settled().await.unwrap().settings.model, "rehearsal");
     assert!(harness.model.requests().is_empty(), "and asked");
     let saved = door.saved.lock().unwrap().clone();
-    let changed =
-        |fact: &Fact| matches!(fact, Fact::ModelChanged { model, .. } if model == "rehearsal");
+    let changed = |fact: &Fact| matches!(fact, Fact::Session(SessionFact::ModelChanged { model, .. }) if model == "rehearsal");
     assert_eq!(
         saved.iter().filter_map(|event| event.fact()).filter(|fact| changed(fact)).count(),
         1
@@ -116,9 +115,9 @@ async fn prompted_at_the_end() -> Result<(), SessionError> {
     let count = |is: fn(&Fact) -> bool| {
         saved.iter().filter_map(|event| event.fact()).filter(|fact| is(fact)).count()
     };
-    assert_eq!(count(|fact| matches!(fact, Fact::TurnStarted { .. })), 1);
+    assert_eq!(count(|fact| matches!(fact, Fact::Turn(TurnFact::Started { .. }))), 1);
     assert_eq!(
-        count(|fact| matches!(fact, Fact::PromptAccepted { .. })),
+        count(|fact| matches!(fact, Fact::Prompt(PromptFact::Accepted { .. }))),
         1 + usize::from(came.is_ok())
     );
     assert_eq!(model.requests().len(), 1);
@@ -130,7 +129,7 @@ async fn prompted_at_the_end() -> Result<(), SessionError> {
 #[tokio::test]
 async fn invariant_3_no_item_gets_the_id_of_an_unsaved_one() {
     let said = |event: &Event| match event.fact() {
-        Some(Fact::AssistantMessage(message)) => Some(message.blocks[0].item),
+        Some(Fact::Turn(TurnFact::AssistantMessage(message))) => Some(message.blocks[0].item),
         _ => None,
     };
     let door = GatedStore::new();

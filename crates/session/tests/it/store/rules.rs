@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnId, Usage,
+    AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnFact, TurnId, Usage,
 };
 use holdpoint_session::store::{Memory, Page, SessionStore, Sqlite, StoreError};
 use tempfile::TempDir;
@@ -243,18 +243,24 @@ async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
         log.append(1, vec![prompt(6, "queued")], summary(&one, "")).await.unwrap();
         assert_eq!(store.open(&one).await.unwrap().draft().await.unwrap(), pieces);
         assert_eq!(numbers(&log.read(0..99).await.unwrap()), [1, 6], "a draft is not a fact");
-        let answer = event(7, Fact::AssistantMessage(AssistantMessage::default()));
+        let answer = event(7, Fact::Turn(TurnFact::AssistantMessage(AssistantMessage::default())));
         log.append(6, vec![answer], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), []);
 
         // Saved late: the next answer has started.
         log.keep_draft(vec![piece(8, "more"), piece(10, "of the next")]).await.unwrap();
-        let answer = event(9, Fact::AssistantMessage(AssistantMessage::default()));
+        let answer = event(9, Fact::Turn(TurnFact::AssistantMessage(AssistantMessage::default())));
         log.append(7, vec![answer], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), [piece(10, "of the next")]);
 
         let (outcome, usage) = (Outcome::Done, Usage::default());
-        let end = Fact::TurnFinished { outcome, error: None, cause: None, receipt: None, usage };
+        let end = Fact::Turn(TurnFact::Finished {
+            outcome,
+            error: None,
+            cause: None,
+            receipt: None,
+            usage,
+        });
         log.append(9, vec![event(11, end)], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), []);
         assert_eq!(other.draft().await.unwrap(), [piece(9, "other")]);

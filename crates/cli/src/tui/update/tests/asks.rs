@@ -1,7 +1,7 @@
 //! Tests of asks in a session: which keys answer them, and from when on.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, Ask, Fact, PauseKind, PromptId, SessionStatus, Timestamp, Who,
+    Answer, AnsweredBy, Ask, AskFact, Fact, PauseKind, PromptId, SessionStatus, Timestamp, Who,
 };
 
 use proptest::prelude::*;
@@ -174,7 +174,11 @@ fn m_a10_other_input_delays_the_answer_keys() {
 fn approved(scene: &mut Scene) {
     let answered = scene.snapshot.asks.remove(0).id;
     let by = AnsweredBy::Client(Who { name: "approve".to_owned(), pid: Some(9) });
-    scene.fact(Fact::AskAnswered { ask: answered, answer: Answer::Approve { always: false }, by });
+    scene.fact(Fact::Ask(AskFact::Answered {
+        ask: answered,
+        answer: Answer::Approve { always: false },
+        by,
+    }));
 }
 
 #[test]

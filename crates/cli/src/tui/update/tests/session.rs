@@ -75,26 +75,26 @@ fn prompts_are_sent_and_come_back_if_they_are_refused() {
 
 #[test]
 fn m_c5_returned_prompts_go_back_into_an_empty_input() {
-    use holdpoint_common::{Fact, PromptId, Who};
+    use holdpoint_common::{Fact, PromptFact, PromptId, Who};
     for typed in ["", "else"] {
         let mut scene = Scene::session();
         scene.turn("Go.");
         for (prompt, pid) in [(50, crate::tui::scene::OWN), (51, 99), (52, crate::tui::scene::OWN)]
         {
             let by = Who { name: "tui".to_owned(), pid: Some(pid) };
-            scene.fact(Fact::PromptAccepted {
+            scene.fact(Fact::Prompt(PromptFact::Accepted {
                 prompt: PromptId(prompt),
                 text: format!("next {prompt}").into(),
                 by,
-            });
+            }));
         }
         scene.types(typed);
         for prompt in [50, 51, 52] {
             scene.snapshot.seq += 1;
-            scene.fact(Fact::PromptReturned {
+            scene.fact(Fact::Prompt(PromptFact::Returned {
                 prompt: PromptId(prompt),
                 text: format!("next {prompt}").into(),
-            });
+            }));
         }
         let kept = if typed.is_empty() { "next 50\nnext 52" } else { "else" };
         assert_eq!(draft(&scene), kept);
