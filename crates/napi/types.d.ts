@@ -966,7 +966,7 @@ export type HistoryLimit = 'lines' | 'tokens' | 'window'
 /**
  * The way a tool call stopped.
  */
-export type StopHow = 'returned' | 'left' | 'lost'
+export type StopHow = 'returned' | 'abandoned' | 'lost'
 /**
  * Facts about tool calls.
  */
@@ -2409,7 +2409,7 @@ export interface EndedProcesses {
   /**
    * Ids of processes that could not be ended.
    */
-  left?: number[]
+  notEnded?: number[]
 }
 /**
  * The end of a tool call, as the model reads it.

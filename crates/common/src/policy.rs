@@ -13,7 +13,7 @@ use thiserror::Error;
 #[serde(rename_all = "camelCase")]
 pub enum PolicyClass {
     /// Affects only the user or the session itself.
-    Talk,
+    Internal,
     /// Reads inside the workspace.
     Read,
     /// Reads outside the workspace.
@@ -66,7 +66,7 @@ impl PolicyMode {
     pub fn judge(self, class: PolicyClass) -> Verdict {
         use PolicyClass as C;
         match (self, class) {
-            (_, C::Talk | C::Read) | (Self::All, _) | (Self::Edits, C::Write) => Verdict::Allow,
+            (_, C::Internal | C::Read) | (Self::All, _) | (Self::Edits, C::Write) => Verdict::Allow,
             (
                 Self::Readonly,
                 C::ReadOutside | C::Write | C::WriteProtected | C::WriteOutside | C::Run,

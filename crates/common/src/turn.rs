@@ -128,7 +128,8 @@ pub enum StopHow {
     Returned,
     /// The call did not return within the grace and one more second. Its thread is abandoned and
     /// its result ignored.
-    Left,
+    #[serde(alias = "left")]
+    Abandoned,
     /// The call's runtime was killed or its session failed. Its processes were ended as always, but
     /// not counted.
     Lost,
@@ -143,8 +144,8 @@ pub struct EndedProcesses {
     /// Number of processes that were ended with KILL.
     pub killed: u32,
     /// Ids of processes that could not be ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "left")]
+    pub not_ended: Vec<u32>,
 }
 
 impl EndedProcesses {
@@ -158,7 +159,7 @@ impl EndedProcesses {
     pub fn add(&mut self, other: Self) {
         self.terminated = self.terminated.saturating_add(other.terminated);
         self.killed = self.killed.saturating_add(other.killed);
-        self.left.extend(other.left);
+        self.not_ended.extend(other.not_ended);
     }
 }
 
@@ -192,14 +193,14 @@ impl fmt::Display for Receipt {
         if !self.prompts.is_empty() {
             parts.push(format!("{} handed back", counted(self.prompts.len(), "prompt", "prompts")));
         }
-        for tool in self.tools.iter().filter(|tool| tool.how == StopHow::Left) {
+        for tool in self.tools.iter().filter(|tool| tool.how == StopHow::Abandoned) {
             parts.push(format!(
                 "{} (call {}) did not return and was abandoned",
                 tool.name, tool.call
             ));
         }
-        if !self.processes.left.is_empty() {
-            let pids: Vec<_> = self.processes.left.iter().map(u32::to_string).collect();
+        if !self.processes.not_ended.is_empty() {
+            let pids: Vec<_> = self.processes.not_ended.iter().map(u32::to_string).collect();
             parts.push(format!("could not end pid {}", pids.join(", ")));
         }
         f.write_str(&parts.join(", "))

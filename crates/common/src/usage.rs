@@ -137,7 +137,7 @@ mod tests {
             (u64::MAX, 2, Some(u64::MAX), u64::MAX)
         );
         assert_eq!((TurnId(u64::MAX).next(), ItemId(7).next()), (TurnId(u64::MAX), ItemId(8)));
-        let mut ended = EndedProcesses { terminated: u32::MAX, killed: 1, left: Vec::new() };
+        let mut ended = EndedProcesses { terminated: u32::MAX, killed: 1, not_ended: Vec::new() };
         assert_eq!(ended.total(), u32::MAX);
         ended.add(ended.clone());
         assert_eq!((ended.terminated, ended.killed), (u32::MAX, 2));

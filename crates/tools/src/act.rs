@@ -8,8 +8,8 @@ use crate::place::Place;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Act {
-    /// Communicates only with the user or with the session itself.
-    Talk,
+    /// Affects only the user or the session itself.
+    Internal,
     /// Reads a file, or anything below a folder.
     Read(Place),
     /// Walks through a folder. Paths that the policy does not allow to be read are left out.
@@ -27,7 +27,7 @@ impl Act {
     #[must_use]
     pub fn class(&self) -> PolicyClass {
         match self {
-            Self::Talk => PolicyClass::Talk,
+            Self::Internal => PolicyClass::Internal,
             Self::Read(place) | Self::Walk(place) if place.is_inside() => PolicyClass::Read,
             Self::Read(_) | Self::Walk(_) => PolicyClass::ReadOutside,
             Self::Write(place) if !place.is_inside() => PolicyClass::WriteOutside,

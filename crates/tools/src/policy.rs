@@ -148,12 +148,8 @@ impl Policy {
                     root,
                 )),
                 Act::Command(command) => self.judge_command(tool, command, root, &mut parts),
-                Act::Talk | Act::Other => {
-                    let what = if matches!(act, Act::Talk) {
-                        "talk".to_owned()
-                    } else {
-                        format!("use {tool}")
-                    };
+                Act::Internal | Act::Other => {
+                    let what = format!("use {tool}");
                     let allowed = |policy: &Self| {
                         let named =
                             policy.rules.allow.iter().find(|rule| rule.names(tool) == Match::Yes);

@@ -173,7 +173,7 @@ impl Processes {
     }
 
     /// Ends all processes and waits until they are gone: at most the grace and one second more.
-    /// `left` lists the processes that still live then.
+    /// `not_ended` lists the processes that still live then.
     #[must_use]
     pub fn finish(&self) -> EndedProcesses {
         self.finish_by(Instant::now() + self.0.grace + ABANDON_AFTER)
@@ -189,7 +189,7 @@ impl Processes {
         self.so_far()
     }
 
-    /// Counts the processes that were ended so far, and lists those that live now in `left`.
+    /// Counts the processes that were ended so far, and lists those that live now in `not_ended`.
     /// Returns at once.
     #[must_use]
     pub fn so_far(&self) -> EndedProcesses {
@@ -245,7 +245,7 @@ fn end_counts(sent_term: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -
             sent_term.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count(),
         ),
         killed: count(killed.iter().filter(|pid| !left.contains(pid)).count()),
-        left: left.into_iter().map(id).collect(),
+        not_ended: left.into_iter().map(id).collect(),
     }
 }
 

@@ -394,7 +394,7 @@ mod tests {
         }
 
         fn intent(&self, _: &Value, _: &Workspace) -> Result<Intent, ToolError> {
-            Ok(Intent::new(crate::Act::Talk, "Pause?"))
+            Ok(Intent::new(crate::Act::Internal, "Pause?"))
         }
 
         fn call(&mut self, _: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {

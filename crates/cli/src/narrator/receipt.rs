@@ -13,8 +13,8 @@ pub(super) fn receipt_text(receipt: &Receipt) -> Option<String> {
         let many = if count == 1 { "" } else { "s" };
         (count > 0).then(|| format!("{count} {what}{many} {became}"))
     };
-    let left = (!processes.left.is_empty()).then(|| {
-        let pids: Vec<_> = processes.left.iter().map(u32::to_string).collect();
+    let left = (!processes.not_ended.is_empty()).then(|| {
+        let pids: Vec<_> = processes.not_ended.iter().map(u32::to_string).collect();
         format!("could not end pid {}", pids.join(", "))
     });
     let found = [
@@ -41,7 +41,10 @@ mod tests {
             {
                 let receipt = Receipt {
                     tools: vec![],
-                    processes: EndedProcesses { left: vec![7; left], ..EndedProcesses::default() },
+                    processes: EndedProcesses {
+                        not_ended: vec![7; left],
+                        ..EndedProcesses::default()
+                    },
                     asks: vec!["alpha.1".parse().unwrap(); asks],
                     prompts: vec![PromptId(1); prompts],
                     uncounted: false,

@@ -142,7 +142,7 @@ fn receipt(receipt: &Receipt) -> usize {
     tools
         + size_of_val(&*receipt.asks)
         + size_of_val(&*receipt.prompts)
-        + size_of_val(&*receipt.processes.left)
+        + size_of_val(&*receipt.processes.not_ended)
 }
 
 fn kept(kept: &HeadAndTail) -> usize {

@@ -139,7 +139,7 @@ fn facts() -> Vec<Fact> {
     };
     let receipt = Receipt {
         tools: vec![StoppedTool { call: CallId(3), name: "shell".into(), how: StopHow::Returned }],
-        processes: EndedProcesses { terminated: 2, killed: 1, left: vec![9] },
+        processes: EndedProcesses { terminated: 2, killed: 1, not_ended: vec![9] },
         asks: vec![ask_id()],
         prompts: vec![PromptId(2)],
         uncounted: false,

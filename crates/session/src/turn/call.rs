@@ -172,7 +172,7 @@ impl Runner {
             Ok(_) => (StopHow::Returned, None, None, processes.so_far()),
             Err(_) => {
                 tracing::warn!(call = %call.id, tool = call.name, "tool did not return and was abandoned");
-                (StopHow::Left, None, None, processes.so_far())
+                (StopHow::Abandoned, None, None, processes.so_far())
             }
         };
         let result = interrupted(call.id, sink.close().await, outcome);

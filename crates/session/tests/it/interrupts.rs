@@ -135,7 +135,7 @@ async fn m_c3_a_tool_that_does_not_return_is_left_and_named() {
     session.prompt("go").await.unwrap();
     events.output("stuck").await;
     let end = session.interrupt_and_wait().await.unwrap().unwrap();
-    assert_eq!(end.receipt.as_ref().unwrap().tools[0].how, StopHow::Left);
+    assert_eq!(end.receipt.as_ref().unwrap().tools[0].how, StopHow::Abandoned);
     assert!(end.receipt.unwrap().to_string().contains("probe"));
     release.store(true, Ordering::Relaxed);
     session.prompt("next").await.unwrap();

@@ -92,7 +92,7 @@ async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
     // At the time of the receipt the jobs are gone, counted and reported.
     assert_eq!(new.living(), []);
     let receipt = end.receipt.unwrap();
-    assert!(receipt.processes.total() >= 2 && receipt.processes.left.is_empty(), "{receipt}");
+    assert!(receipt.processes.total() >= 2 && receipt.processes.not_ended.is_empty(), "{receipt}");
     assert_eq!(job_ended(&mut events).await, (second.id, JobEnd::Interrupted));
     assert_eq!(session.snapshot().jobs, [first]);
     assert_eq!(old.living().len(), 1);

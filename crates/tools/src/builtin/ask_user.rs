@@ -110,7 +110,7 @@ impl Tool for AskUser {
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         questions(input)?;
-        Ok(Intent::new(Act::Talk, "Ask the user?"))
+        Ok(Intent::new(Act::Internal, "Ask the user?"))
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {

@@ -97,7 +97,7 @@ impl Tool for Jobs {
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         Self::input(input)?;
         // The jobs belong to the session, and their commands were judged when they were started.
-        Ok(Intent::new(Act::Talk, "Manage background jobs?"))
+        Ok(Intent::new(Act::Internal, "Manage background jobs?"))
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {

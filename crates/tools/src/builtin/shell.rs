@@ -189,8 +189,8 @@ fn summary(exit: Exit, ended: &EndedProcesses, timed_out: Option<Duration>) -> S
         1 => words.push_str("; 1 process was still running and was ended"),
         many => words.push_str(&format!("; {many} processes were still running and were ended")),
     }
-    if !ended.left.is_empty() {
-        let pids: Vec<_> = ended.left.iter().map(u32::to_string).collect();
+    if !ended.not_ended.is_empty() {
+        let pids: Vec<_> = ended.not_ended.iter().map(u32::to_string).collect();
         words.push_str(&format!("; could not end pid {}", pids.join(", ")));
     }
     words.push(']');

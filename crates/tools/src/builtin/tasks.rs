@@ -120,7 +120,7 @@ impl Tool for Tasks {
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         Self::input(input)?;
         // Tasks and notes belong to the session.
-        Ok(Intent::new(Act::Talk, "Manage the tasks?"))
+        Ok(Intent::new(Act::Internal, "Manage the tasks?"))
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {

@@ -62,5 +62,5 @@ fn end_all(find: impl Fn() -> Vec<Pid>) -> EndedProcesses {
     }
     let left: Vec<u32> = find().into_iter().map(id).collect();
     let killed = u32::try_from(frozen.len().saturating_sub(left.len())).unwrap_or(u32::MAX);
-    EndedProcesses { terminated: 0, killed, left }
+    EndedProcesses { terminated: 0, killed, not_ended: left }
 }

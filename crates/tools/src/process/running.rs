@@ -168,7 +168,7 @@ impl Running {
         };
         // Looking for processes takes a moment, so the lock is released first.
         ended.unwrap_or_else(|| EndedProcesses {
-            left: root.living().into_iter().map(id).collect(),
+            not_ended: root.living().into_iter().map(id).collect(),
             ..EndedProcesses::default()
         })
     }

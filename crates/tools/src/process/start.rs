@@ -158,7 +158,7 @@ pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
     #[cfg(target_os = "linux")]
     return super::abandoned::end_in_its_place(supervisor);
     #[cfg(not(target_os = "linux"))]
-    return EndedProcesses { left: vec![supervisor], ..EndedProcesses::default() };
+    return EndedProcesses { not_ended: vec![supervisor], ..EndedProcesses::default() };
 }
 
 /// Ends the processes that a killed supervisor left behind.
@@ -167,7 +167,7 @@ pub(super) fn end_abandoned(supervisor: u32) -> EndedProcesses {
     return super::abandoned::end_abandoned(supervisor);
     // Other systems have no supervisors.
     #[cfg(not(target_os = "linux"))]
-    return EndedProcesses { left: vec![supervisor], ..EndedProcesses::default() };
+    return EndedProcesses { not_ended: vec![supervisor], ..EndedProcesses::default() };
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watc
                     reports.clear_deadline();
                     // The supervisor continues to try to end the remaining processes; the call does
                     // not wait for it.
-                    let left = !all.left.is_empty();
+                    let left = !all.not_ended.is_empty();
                     running.set_ended(all);
                     let _ = tell_over.shutdown(std::net::Shutdown::Both);
                     if left {
@@ -65,7 +65,7 @@ pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watc
             let mut all = std::mem::take(&mut reports.ended);
             if let Some(supervisor) = &supervisor {
                 let abandoned = start::end_abandoned(supervisor.id());
-                all.left.retain(|pid| !abandoned.left.contains(pid));
+                all.not_ended.retain(|pid| !abandoned.not_ended.contains(pid));
                 all.add(abandoned);
             }
             running.set_ended(all);

@@ -85,7 +85,7 @@ pub(super) enum Report {
     Refused { errno: i32 },
     /// The program has ended; processes that it started may live.
     Exited(Exit),
-    /// Every process is gone, except for those in `left`.
+    /// Every process is gone, except for those in `not_ended`.
     Ended(EndedProcesses),
 }
 
@@ -99,7 +99,7 @@ impl Report {
             Self::Exited(Exit::Unknown) => "lost\n".to_owned(),
             Self::Ended(ended) => {
                 let mut line = format!("ended {} {}", ended.terminated, ended.killed);
-                for pid in &ended.left {
+                for pid in &ended.not_ended {
                     line.push_str(&format!(" {pid}"));
                 }
                 line.push('\n');
@@ -120,7 +120,7 @@ impl Report {
             "ended" => Self::Ended(EndedProcesses {
                 terminated: words.next()?.parse().ok()?,
                 killed: words.next()?.parse().ok()?,
-                left: words.map(str::parse).collect::<Result<_, _>>().ok()?,
+                not_ended: words.map(str::parse).collect::<Result<_, _>>().ok()?,
             }),
             _ => return None,
         })
@@ -173,8 +173,12 @@ mod tests {
 
     #[test]
     fn reports_arrive_as_they_were_sent() {
-        let ended = |left: &[u32]| {
-            Report::Ended(EndedProcesses { terminated: 3, killed: 1, left: left.to_vec() })
+        let ended = |not_ended: &[u32]| {
+            Report::Ended(EndedProcesses {
+                terminated: 3,
+                killed: 1,
+                not_ended: not_ended.to_vec(),
+            })
         };
         for report in [
             Report::Started { pid: 7 },

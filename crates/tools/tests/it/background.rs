@@ -189,7 +189,7 @@ fn m_e7_a_cut_ends_the_jobs_of_its_turn_and_none_starts_after_it() {
     assert!(bench.background().list()[0].end.is_none() && !bench.background().has_cut(TurnId(2)));
     bench.background().cut(TurnId(1));
     let ended = bench.background().finish(TurnId(1));
-    assert!(ended.total() >= 2 && ended.killed >= 1 && ended.left.is_empty(), "{ended:?}");
+    assert!(ended.total() >= 2 && ended.killed >= 1 && ended.not_ended.is_empty(), "{ended:?}");
     assert_eq!(census.living(), []);
     assert_eq!(bench.background().list()[0].end, Some(JobEnd::Interrupted));
     let error = start(&bench, "sleep 1000").unwrap_err().to_string();

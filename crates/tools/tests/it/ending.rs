@@ -80,7 +80,7 @@ fn t_p2_nothing_is_left_after_a_cut() {
             "{name}: {:?}",
             called.result
         );
-        assert!(called.processes.left.is_empty(), "{name}: {:?}", called.processes);
+        assert!(called.processes.not_ended.is_empty(), "{name}: {:?}", called.processes);
         assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
     }
 }
@@ -183,7 +183,7 @@ fn m_c2_a_program_whose_first_thread_has_ended_is_ended_too() {
         calling.cut();
         let called = calling.wait();
         assert_eq!(census.living(), [], "{ignored}");
-        assert!(called.processes.left.is_empty(), "{ignored}: {:?}", called.processes);
+        assert!(called.processes.not_ended.is_empty(), "{ignored}: {:?}", called.processes);
         assert_eq!(called.processes.total(), 3, "{ignored}: {:?}", called.processes);
     }
 }
@@ -270,7 +270,7 @@ fn t_p1_every_command_is_gone_after_a_cut() {
             calling.cut();
             let called = calling.wait();
             assert_eq!(census.living(), []);
-            assert!(called.processes.left.is_empty());
+            assert!(called.processes.not_ended.is_empty());
         }
     }
 }
@@ -303,7 +303,7 @@ fn t_p3_a_stopped_command_gets_term_too() {
         let stat = calling
             .processes
             .so_far()
-            .left
+            .not_ended
             .first()
             .map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")));
         stat.is_some_and(|stat| stat.is_ok_and(|stat| stat.contains(") T ")))
@@ -428,7 +428,7 @@ fn m_c2_a_stopped_supervisor_does_not_keep_its_program_alive() {
         calling.cut();
         let called = calling.wait();
         assert_eq!(census.living(), [], "{name}");
-        assert!(called.processes.left.is_empty(), "{name}: {:?}", called.processes);
+        assert!(called.processes.not_ended.is_empty(), "{name}: {:?}", called.processes);
         assert_eq!(called.processes.total() as usize, count, "{name}: {:?}", called.processes);
     }
 }
@@ -442,7 +442,7 @@ fn m_c2_a_supervisor_stopped_at_start_is_woken() {
         let calling = bench.start(Shell::new(), json!({ "command": command }));
         calling.wait_for("ready");
         calling.cut();
-        assert!(calling.wait().processes.left.is_empty());
+        assert!(calling.wait().processes.not_ended.is_empty());
         assert_eq!(census.living(), []);
     }
 }
@@ -545,7 +545,7 @@ fn m_c2_a_program_that_has_been_ordered_starts_without_another_descriptor() {
     let started = starting.join().unwrap();
     assert!(started.is_ok(), "{started:?}");
     drop(taken);
-    assert_eq!(processes.finish().left, [] as [u32; 0]);
+    assert_eq!(processes.finish().not_ended, [] as [u32; 0]);
     assert_no_child();
 }
 
@@ -635,7 +635,7 @@ fn a_supervisor_keeps_nothing_open_that_its_program_has_closed() {
     assert!(matches!(read, Read::Ended), "the output is held open");
     assert!(!census.living().is_empty(), "the program is alive");
     processes.end();
-    assert_eq!(processes.finish().left, [] as [u32; 0]);
+    assert_eq!(processes.finish().not_ended, [] as [u32; 0]);
     assert_eq!(census.living(), []);
 }
 

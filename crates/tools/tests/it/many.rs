@@ -23,7 +23,7 @@ fn t_p5_many_short_commands_leave_no_resources() {
             env: bench.workspace().env().to_vec(),
         };
         assert_eq!(processes.spawn(spec).unwrap().wait_by(None), Some(Exit::Code(0)));
-        assert!(processes.finish().left.is_empty());
+        assert!(processes.finish().not_ended.is_empty());
     };
     for supervisor in [Supervisor::ThisProgram, Supervisor::None] {
         run(&supervisor);

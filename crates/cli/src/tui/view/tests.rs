@@ -295,7 +295,7 @@ fn session_interrupted() {
     scene.fact(Fact::Turn(TurnFact::Cut { cause: CutCause::User { by: user() } }));
     shows("interrupting", &mut scene);
     (scene.snapshot.turn, scene.snapshot.status) = (None, SessionStatus::Idle);
-    let processes = EndedProcesses { terminated: 2, killed: 1, left: vec![] };
+    let processes = EndedProcesses { terminated: 2, killed: 1, not_ended: vec![] };
     let receipt = Some(Receipt { processes, ..Receipt::default() });
     let cause = Some(CutCause::User { by: Who { name: "attach".to_owned(), pid: Some(99) } });
     let usage = Default::default();

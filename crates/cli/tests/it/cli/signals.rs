@@ -50,7 +50,7 @@ fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
                 panic!("{:#?}", finished(&events));
             };
             assert!(
-                receipt.processes.total() >= 1 && receipt.processes.left.is_empty(),
+                receipt.processes.total() >= 1 && receipt.processes.not_ended.is_empty(),
                 "{receipt}"
             );
         }

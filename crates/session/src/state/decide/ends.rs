@@ -125,7 +125,7 @@ impl DecisionBuilder<'_> {
         );
         // The turn's jobs ended with the cut, and the runner waited for that. Their own reports may
         // arrive later.
-        let over = outcome != Outcome::Panicked && processes.left.is_empty();
+        let over = outcome != Outcome::Panicked && processes.not_ended.is_empty();
         if over && cut.is_some() {
             self.end_jobs_of(turn.id);
         }

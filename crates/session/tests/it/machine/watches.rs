@@ -469,7 +469,7 @@ impl Property for Jobs {
                     ensure!(self.0.remove(job).is_some(), "job {job} ended twice, or never began");
                 }
                 Fact::Turn(TurnFact::Finished { receipt: Some(receipt), .. })
-                    if receipt.processes.left.is_empty() =>
+                    if receipt.processes.not_ended.is_empty() =>
                 {
                     cut = event.turn
                 }

@@ -1017,7 +1017,10 @@ fn a_tool_is_judged_by_its_bare_name() {
     }
     assert_eq!(judge(RuleText { allow: &["deploy"], ..RuleText::default() }, &[Act::Other]), Allow);
     assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[Act::Other]), Deny);
-    assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[Act::Talk]), Deny);
+    assert_eq!(
+        judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[Act::Internal]),
+        Deny
+    );
     assert_eq!(judge(RuleText { deny: &["deploy"], ..RuleText::default() }, &[]), Deny);
     assert_eq!(judge(RuleText { ask: &["deploy"], ..RuleText::default() }, &[]), Ask);
     assert_eq!(
