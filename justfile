@@ -17,7 +17,7 @@ test *ARGS:
 test-full *ARGS:
     ./scripts/test --full {{ARGS}}
 
-# The suite on a busy machine, on a slow disk, as another user, or all at once: `just test-stressed [a] [b] [c] [d]`.
+# The suite with a busy CPU, a slow disk, another user, or all: `just test-stressed [a] [b] [c] [d]`.
 test-stressed *ARGS:
     ./scripts/test-stressed {{ARGS}}
 

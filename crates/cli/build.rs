@@ -24,8 +24,8 @@ fn glibc() -> Option<(u32, u32)> {
     if !is_glibc || of_cargo("HOST")? != of_cargo("TARGET")? {
         return None;
     }
-    let said = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?.stdout;
+    let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?.stdout;
     let (major, minor) =
-        std::str::from_utf8(&said).ok()?.trim().strip_prefix("glibc ")?.split_once('.')?;
+        std::str::from_utf8(&output).ok()?.trim().strip_prefix("glibc ")?.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }

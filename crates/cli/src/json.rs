@@ -58,15 +58,15 @@ mod tests {
 
     #[test]
     fn whatever_pieces_it_comes_in_it_is_the_same() {
-        let said = "漢字 \u{1b}[m\u{9b}31m \u{7f}\u{202e}\u{e0041} 👩‍👩‍👧 \\u{9b} \"\n\tæ";
-        let text = serde_json::to_string_pretty(&[said]).unwrap();
+        let original = "漢字 \u{1b}[m\u{9b}31m \u{7f}\u{202e}\u{e0041} 👩‍👩‍👧 \\u{9b} \"\n\tæ";
+        let text = serde_json::to_string_pretty(&[original]).unwrap();
         let mut whole = String::new();
         for size in 1..=text.len() {
             let mut written = Vec::new();
             let mut json = Json::new(&mut written);
             text.as_bytes().chunks(size).for_each(|piece| json.write_all(piece).unwrap());
             whole = String::from_utf8(written).unwrap();
-            assert_eq!(serde_json::from_str::<[String; 1]>(&whole).unwrap(), [said], "{whole}");
+            assert_eq!(serde_json::from_str::<[String; 1]>(&whole).unwrap(), [original], "{whole}");
             assert!(!whole.contains(['\u{9b}', '\u{7f}', '\u{202e}', '\u{e0041}']), "{whole:?}");
         }
         assert!(whole.contains(r"\u009b31m \u007f\u202e\udb40\udc41"), "{whole}");

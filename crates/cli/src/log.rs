@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn t_c5_a_line_of_a_log_has_no_secrets_and_gives_no_orders() {
-        let said = line(b"started with API_TOKEN=aB3dE6gH9jK2mN5pQ8 \x1b[2J\n");
-        assert_eq!(said, "started with API_TOKEN=aB3d\u{2026}(14 characters masked) \\u{1b}[2J\n");
+        let text = line(b"started with API_TOKEN=aB3dE6gH9jK2mN5pQ8 \x1b[2J\n");
+        assert_eq!(text, "started with API_TOKEN=aB3d\u{2026}(14 characters masked) \\u{1b}[2J\n");
     }
 }

@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn m_e1_a_session_in_which_nothing_was_said_is_deleted() {
+    async fn m_e1_a_session_without_a_prompt_is_deleted() {
         let (_engine, sessions, session) = fresh().await;
         discard_unused(&sessions, session.id()).await;
         assert!(!is_there(&sessions, &session).await);
     }
 
     #[tokio::test]
-    async fn m_b2_what_is_said_while_a_session_is_forgotten_is_kept() {
+    async fn m_b2_a_prompt_sent_while_its_session_is_forgotten_is_kept() {
         let (_engine, sessions, session) = fresh().await;
         let before = session.snapshot();
         session.prompt("hang").await.unwrap();

@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_cut_says_what_was_left_out_and_what_was_cut() {
         let rest = " (the model's window reached): the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
-        let said = |messages, results| {
+        let summary = |messages, results| {
             cut(&HistoryCut {
                 messages,
                 results,
@@ -300,10 +300,10 @@ mod tests {
                 reached: HistoryLimit::Window,
             })
         };
-        assert_eq!(said(3, 0), format!("3 messages left out{rest}"));
-        assert_eq!(said(1, 1), format!("1 message left out, 1 result cut{rest}"));
-        assert_eq!(said(0, 2), format!("2 results cut{rest}"));
-        assert_eq!(said(3, 2), format!("3 messages left out, 2 results cut{rest}"));
+        assert_eq!(summary(3, 0), format!("3 messages left out{rest}"));
+        assert_eq!(summary(1, 1), format!("1 message left out, 1 result cut{rest}"));
+        assert_eq!(summary(0, 2), format!("2 results cut{rest}"));
+        assert_eq!(summary(3, 2), format!("3 messages left out, 2 results cut{rest}"));
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ask_wants_is_said_with_the_file_of_a_diff() {
+    fn the_summary_of_an_ask_names_the_file_of_a_diff() {
         let of_tool = |tool: &str, details: &str| {
             AskRequest::Pause(PauseRequest {
                 kind: PauseKind::Confirm,
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_by_what_tells_it_from_others() {
+    fn the_summary_of_a_call_has_its_distinguishing_argument() {
         let title = |name: &str, input| {
             let (id, name, signature) = (CallId(1), name.to_owned(), None);
             title(&ToolCall { id, provider_id: None, name, input, signature })

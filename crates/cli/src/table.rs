@@ -103,10 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_said_in_their_largest_unit() {
-        for (seconds, said) in [(0, "0s"), (59, "59s"), (60, "1m"), (7_199, "1h"), (200_000, "2d")]
+    fn spans_are_shown_in_their_largest_unit() {
+        for (seconds, expected) in
+            [(0, "0s"), (59, "59s"), (60, "1m"), (7_199, "1h"), (200_000, "2d")]
         {
-            assert_eq!(span(Duration::from_secs(seconds)), said);
+            assert_eq!(span(Duration::from_secs(seconds)), expected);
         }
     }
 }

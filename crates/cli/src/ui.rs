@@ -118,12 +118,12 @@ impl Ui {
     /// The width of standard output; unlimited if it is not a terminal or does not report its
     /// width.
     pub(crate) fn columns(&self) -> usize {
-        let said = if self.out.is_terminal {
+        let width = if self.out.is_terminal {
             tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col)
         } else {
             0
         };
-        if said == 0 { usize::MAX } else { usize::from(said) }
+        if width == 0 { usize::MAX } else { usize::from(width) }
     }
 
     pub(crate) fn err_is_terminal(&self) -> bool {

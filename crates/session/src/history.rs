@@ -168,9 +168,9 @@ impl HistoryBuilder {
             self.opening = true;
         }
         if !resumed {
-            let unheard = std::mem::take(&mut self.unanswered_prompts);
-            unheard.iter().for_each(|text| self.say(text));
-            self.unanswered_prompts = unheard;
+            let unanswered = std::mem::take(&mut self.unanswered_prompts);
+            unanswered.iter().for_each(|text| self.say(text));
+            self.unanswered_prompts = unanswered;
         }
     }
 

@@ -55,18 +55,18 @@ pub fn violations(request: &Request) -> Vec<String> {
     for (n, message) in messages.iter().enumerate() {
         let mut wrong = |what: String| found.push(format!("messages[{n}]: {what}"));
         let role = message["role"].as_str().unwrap_or_default();
-        let said = message["content"].as_str().is_some_and(|text| !text.is_empty());
+        let has_content = message["content"].as_str().is_some_and(|text| !text.is_empty());
         if role != "tool" && !open.is_empty() {
             wrong(format!("calls of {open:?} have no result"));
             open.clear();
         }
         match role {
             "system" if n > 0 => wrong("a system message after the conversation began".into()),
-            "system" | "user" if !said => wrong("no content".into()),
+            "system" | "user" if !has_content => wrong("no content".into()),
             "system" | "user" => {}
             "assistant" => {
                 let calls = list(&message["tool_calls"]);
-                if !said && calls.is_empty() {
+                if !has_content && calls.is_empty() {
                     wrong("neither content nor calls".into());
                 }
                 for call in calls {

@@ -122,10 +122,10 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
             wrong(format!("calls {open:?} have no result"));
             open.clear();
         }
-        let said = !text(&message["content"]).is_empty();
+        let has_content = !text(&message["content"]).is_empty();
         match role {
             "system" if talked => wrong("a system message after the conversation began".into()),
-            "system" | "user" if !said => wrong("no content".into()),
+            "system" | "user" if !has_content => wrong("no content".into()),
             "system" => {}
             "user" => talked = true,
             "assistant" => {
@@ -133,7 +133,7 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                     wrong("an answer before the first prompt".into());
                 }
                 let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
-                if !said && calls.is_empty() {
+                if !has_content && calls.is_empty() {
                     wrong("neither content nor calls".into());
                 }
                 for call in calls {

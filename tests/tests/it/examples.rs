@@ -79,7 +79,7 @@ fn program(file: &str) -> PathBuf {
 fn every_example_prints_the_expected_output() {
     let folder = Regex::new(r"/\S+").unwrap();
     let number = Regex::new("[0-9]+").unwrap();
-    for (file, said) in EXAMPLES {
+    for (file, expected) in EXAMPLES {
         let mut command = Command::new(program(file));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         let ran = command.output().unwrap();
@@ -87,7 +87,7 @@ fn every_example_prints_the_expected_output() {
             (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
         assert!(ran.status.success() && err.is_empty(), "{file}: {}\n{out}{err}", ran.status);
         let out = number.replace_all(&folder.replace_all(&out, "/…"), "N").replace(" \n", "\n");
-        assert_eq!(out, said, "{file}");
+        assert_eq!(out, expected, "{file}");
     }
 }
 

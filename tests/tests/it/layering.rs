@@ -225,7 +225,7 @@ fn blocking_receives_are_only_in_tools_and_own_threads() {
             "process/group.rs: waiter.spawn(move || given.recv().map(|child| wait(child, &tell_exited)))?;",
             "process/watch.rs: let Ok((mut supervisor, mut reports)) = given.recv() else { return };",
             // A lookup with a time limit, before the ask and not on an actor's thread.
-            "web/guard/judge.rs: let found = told.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;",
+            "web/guard/judge.rs: let found = receiver.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;",
             // The two receives of an answer: with a subject that can end the ask, and without.
             "ask.rs: select_biased! {",
             "ask.rs: self.send(request)?.recv().ok()",

@@ -144,9 +144,9 @@ fn the_manual_lists_exactly_the_variables_of_tools() {
         .skip_while(|line| !line.starts_with('-'))
         .take_while(|line| !line.is_empty())
         .collect();
-    let told: BTreeSet<_> =
+    let documented: BTreeSet<_> =
         list.join(" ").split('`').skip(1).step_by(2).map(str::to_owned).collect();
     let prefixes = words("PREFIXES").into_iter().map(|prefix| format!("{prefix}*"));
-    assert_eq!(told, words("NAMES").into_iter().chain(prefixes).collect());
+    assert_eq!(documented, words("NAMES").into_iter().chain(prefixes).collect());
     assert!(words("SECRETS").iter().all(|part| page.contains(&format!("`{part}`"))));
 }

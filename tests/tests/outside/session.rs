@@ -34,7 +34,7 @@ fn a_scripted_model_says_what_the_test_wants() {
             session.prompt("And now?").await.unwrap();
             let end = events.turn_finished().await;
             assert_eq!(end.outcome, Outcome::Failed, "{error}");
-            assert!(end.error.as_ref().is_some_and(|said| said.contains(error)), "{error}: {:?}", end.error);
+            assert!(end.error.as_ref().is_some_and(|text| text.contains(error)), "{error}: {:?}", end.error);
         }
         session.prompt("Without a script?").await.unwrap();
         assert_eq!(events.turn_finished().await.outcome, Outcome::Done);

@@ -39,7 +39,7 @@ impl Tool for Deploy {
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let pause = |kind, message: &str| context.pause(kind, message, None);
-        let said = match input.as_str().unwrap_or_default() {
+        let output = match input.as_str().unwrap_or_default() {
             "pause" => format!("{:?}", pause(PauseKind::Confirm, "Deploy now?")),
             "pause twice" => {
                 let first = pause(PauseKind::Confirm, "Build?");
@@ -75,12 +75,12 @@ impl Tool for Deploy {
             "approved" => context.is_approved("to production").to_string(),
             other => return Err(ToolError::input(format!("{other} is not known"))),
         };
-        context.output(&said);
-        Ok(ToolOutcome::text(said))
+        context.output(&output);
+        Ok(ToolOutcome::text(output))
     }
 }
 
-fn said(called: Called) -> String {
+fn output_of(called: Called) -> String {
     called.result.unwrap().output
 }
 
@@ -94,29 +94,29 @@ fn without_an_answer_an_ask_reads_as_interrupted() {
         panic!("{:?}", called.asked)
     };
     assert_eq!((&**tool_name, &**message), ("deploy", "Deploy now?"));
-    assert_eq!(said(called), "Interrupted");
-    assert_eq!(said(bench.call(Deploy, json!("pause twice"))), "Interrupted, Interrupted");
-    assert_eq!(said(bench.call(Deploy, json!("ask"))), "Interrupted");
-    assert_eq!(said(bench.start(Deploy, json!("pause")).wait()), "Interrupted");
-    assert_eq!(said(Bench::default().call(Deploy, json!("pause"))), "Interrupted");
-    assert_eq!(said(Bench::within(bench.root()).call(Deploy, json!("pause"))), "Interrupted");
+    assert_eq!(output_of(called), "Interrupted");
+    assert_eq!(output_of(bench.call(Deploy, json!("pause twice"))), "Interrupted, Interrupted");
+    assert_eq!(output_of(bench.call(Deploy, json!("ask"))), "Interrupted");
+    assert_eq!(output_of(bench.start(Deploy, json!("pause")).wait()), "Interrupted");
+    assert_eq!(output_of(Bench::default().call(Deploy, json!("pause"))), "Interrupted");
+    assert_eq!(output_of(Bench::within(bench.root()).call(Deploy, json!("pause"))), "Interrupted");
 }
 
 #[test]
 fn each_ask_gets_the_next_answer_and_then_none() {
     let bench = Bench::new().answer(AskReply::Pause(PauseResponse::Approved));
-    assert_eq!(said(bench.call(Deploy, json!("pause"))), "Approved");
+    assert_eq!(output_of(bench.call(Deploy, json!("pause"))), "Approved");
     assert_eq!(
-        said(bench.call(Deploy, json!("pause twice"))),
+        output_of(bench.call(Deploy, json!("pause twice"))),
         "Approved, Interrupted",
         "each call restarts the answers"
     );
     let bench = bench.answer(AskReply::Pause(PauseResponse::Resumed));
     let called = bench.call(Deploy, json!("pause twice"));
-    assert_eq!((called.asked.len(), said(called)), (2, "Approved, Resumed".to_owned()));
+    assert_eq!((called.asked.len(), output_of(called)), (2, "Approved, Resumed".to_owned()));
     let declined = Bench::new().answer(AskReply::Question(QuestionResponse::Declined));
-    assert_eq!(said(declined.call(Deploy, json!("ask"))), "Declined");
-    assert_eq!(said(declined.call(Deploy, json!("pause"))), "Interrupted", "a question's answer is not used");
+    assert_eq!(output_of(declined.call(Deploy, json!("ask"))), "Declined");
+    assert_eq!(output_of(declined.call(Deploy, json!("pause"))), "Interrupted", "a question's answer is not used");
 }
 
 #[test]
@@ -127,14 +127,14 @@ fn an_ask_of_a_started_call_waits_for_its_answer() {
     calling.answer(AskReply::Pause(PauseResponse::Approved));
     // Answers the next ask, whether it is already open or not.
     calling.answer(AskReply::Pause(PauseResponse::Resumed));
-    assert_eq!(said(calling.wait()), "Approved, Resumed");
+    assert_eq!(output_of(calling.wait()), "Approved, Resumed");
     let calling = bench.start(Deploy, json!("pause twice"));
     let _ = calling.wait_asked();
     calling.cut();
-    assert_eq!(said(calling.wait()), "Interrupted, Interrupted");
+    assert_eq!(output_of(calling.wait()), "Interrupted, Interrupted");
     let calling = bench.start(Deploy, json!("pause about"));
     let _ = calling.wait_asked();
-    assert_eq!(said(calling.wait()), "None", "the subject has ended");
+    assert_eq!(output_of(calling.wait()), "None", "the subject has ended");
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn a_bench_has_a_workspace_a_policy_and_an_environment() {
         message: "Deploy?".to_owned(),
         details: Some(details.to_owned()),
     };
-    assert_eq!(said(Bench::new().call(Deploy, json!("approved"))), "false");
+    assert_eq!(output_of(Bench::new().call(Deploy, json!("approved"))), "false");
     let approved = Bench::new().approved(AskRequest::Pause(ask("to production")));
-    assert_eq!(said(approved.call(Deploy, json!("approved"))), "true");
-    assert!(said(Bench::new().call(Deploy, json!("tasks"))).contains("Tasks"));
+    assert_eq!(output_of(approved.call(Deploy, json!("approved"))), "true");
+    assert!(output_of(Bench::new().call(Deploy, json!("tasks"))).contains("Tasks"));
 
     let readonly = Policy::new(PolicyMode::Readonly, &PolicyRules::default(), None).unwrap();
     let bench = Bench::new()

@@ -26,7 +26,7 @@ pub(crate) fn measure(table: &Table) {
     if table
         .wants("cuts", &["interrupt to model connection dropped", "interrupt to client notified"])
     {
-        let (dropped, told) = cuts(&EngineWorld::new());
+        let (dropped, notified) = cuts(&EngineWorld::new());
         table.figure_beside(
             Floor::Hop,
             "interrupt to model connection dropped",
@@ -36,21 +36,21 @@ pub(crate) fn measure(table: &Table) {
         table.figure_beside(
             Floor::Hop,
             "interrupt to client notified",
-            told.median(),
+            notified.median(),
             Amount::ms(1),
         );
-        table.note("interrupt to client notified, p99", told.p99());
+        table.note("interrupt to client notified, p99", notified.p99());
     }
     if table.wants("cuts in a flood", &["interrupt to client notified, ten sessions flooding, p99"])
     {
-        let (dropped, told) = flooded();
+        let (dropped, notified) = flooded();
         table.figure_beside(
             Floor::Hop,
             "interrupt to client notified, ten sessions flooding, p99",
-            told.p99(),
+            notified.p99(),
             Amount::ms(20),
         );
-        table.note("the same, median", told.median());
+        table.note("the same, median", notified.median());
         table.note("interrupt to connection dropped, ten flooding, p99", dropped.p99());
     }
     if table
@@ -119,7 +119,7 @@ fn at_limit(world: &EngineWorld) -> Samples {
 /// The times from an interrupt until the server sees the connection dropped, and until an attached
 /// client receives the cut.
 fn cuts(world: &EngineWorld) -> (Samples, Samples) {
-    let (mut dropped, mut told): (Vec<Duration>, Vec<Duration>) = (Vec::new(), Vec::new());
+    let (mut dropped, mut notified): (Vec<Duration>, Vec<Duration>) = (Vec::new(), Vec::new());
     let mut asked = 0;
     // Conversations stay short, because the size of a request is not measured here.
     for _ in 0..ROUNDS / ROUNDS_EACH {
@@ -148,13 +148,13 @@ fn cuts(world: &EngineWorld) -> (Samples, Samples) {
             asked += 1;
             if round > 0 {
                 dropped.push(ended.saturating_duration_since(since));
-                told.push(seen);
+                notified.push(seen);
             }
             world.runtime.block_on(turn_finished(&mut client));
         }
         world.runtime.block_on(session.close()).unwrap();
     }
-    (Samples::new(dropped), Samples::new(told))
+    (Samples::new(dropped), Samples::new(notified))
 }
 
 fn flooded() -> (Samples, Samples) {

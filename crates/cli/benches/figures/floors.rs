@@ -95,9 +95,9 @@ pub(crate) fn measure(table: &Table) {
 /// one before and writes it to the next. The streams are as many and as fast as in the group
 /// `trickle`.
 fn relay(threads: usize) -> Duration {
-    let ways: Vec<(Vec<_>, Vec<_>)> =
+    let pairs: Vec<(Vec<_>, Vec<_>)> =
         (0..=threads).map(|_| (0..STREAMS).map(|_| UnixStream::pair().unwrap()).unzip()).collect();
-    let (mut enters, mut leaves): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+    let (mut enters, mut leaves): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let (first, last) = (enters.remove(0), leaves.pop().unwrap());
     let relays = leaves.into_iter().zip(enters).map(|(from, to)| {
         std::thread::spawn(move || {
@@ -148,10 +148,10 @@ fn pass_on(streams: &[UnixStream], mut take: impl FnMut(usize, &[u8])) {
 
 /// Half of a round trip between two threads that block.
 fn hop() -> Samples {
-    let (there, hears) = mpsc::channel::<()>();
+    let (there, requests) = mpsc::channel::<()>();
     let (answers, back) = mpsc::channel();
     let echo =
-        std::thread::spawn(move || hears.into_iter().for_each(|()| answers.send(()).unwrap()));
+        std::thread::spawn(move || requests.into_iter().for_each(|()| answers.send(()).unwrap()));
     let hop = Samples::of(5_000, || {
         let since = Instant::now();
         there.send(()).unwrap();

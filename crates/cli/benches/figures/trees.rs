@@ -32,30 +32,30 @@ pub(crate) fn measure(table: &Table) {
         .wants("trees, interrupted", &["interrupt to plain tree gone", "setsid", "TERM-ignoring"])
     {
         let world = EngineWorld::new();
-        let (plain, told) = interrupted(&world, PLAIN, 100, Duration::ZERO);
+        let (plain, notified) = interrupted(&world, PLAIN, 100, Duration::ZERO);
         table.figure_beside(
             Floor::Kill,
             "interrupt to plain tree gone",
             plain.median(),
             Amount::ms(3),
         );
-        table.note("   … and the client has the receipt", told.median());
-        let (setsid, told) = interrupted(&world, SETSID, 100, Duration::ZERO);
+        table.note("   … and the client has the receipt", notified.median());
+        let (setsid, notified) = interrupted(&world, SETSID, 100, Duration::ZERO);
         table.figure_beside(
             Floor::Kill,
             "interrupt to setsid tree gone",
             setsid.median(),
             Amount::ms(6),
         );
-        table.note("   … and the client has the receipt", told.median());
-        let (ignoring, told) = interrupted(&world, IGNORING, 10, GRACE);
+        table.note("   … and the client has the receipt", notified.median());
+        let (ignoring, notified) = interrupted(&world, IGNORING, 10, GRACE);
         table.figure_beside(
             Floor::Kill,
             "interrupt to TERM-ignoring tree gone, beyond the grace",
             ignoring.median(),
             Amount::ms(10),
         );
-        table.note("   … and the client has the receipt", told.median());
+        table.note("   … and the client has the receipt", notified.median());
     }
     if table.wants("trees, owner SIGKILLed", &["owner SIGKILLed to all gone"]) {
         for (name, command, rounds, most) in [
@@ -83,7 +83,7 @@ fn interrupted(
     rounds: usize,
     less: Duration,
 ) -> (Samples, Samples) {
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     let gone = Samples::of(rounds, || {
         let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
         world.server.reply(Reply::calls([("shell", json!({"command": command}).to_string())]));
@@ -98,11 +98,11 @@ fn interrupted(
         world.runtime.block_on(until(&mut client, |event| {
             matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. }))).then_some(())
         }));
-        told.push(since.elapsed().saturating_sub(less));
+        notified.push(since.elapsed().saturating_sub(less));
         world.runtime.block_on(session.close()).unwrap();
         gone.saturating_sub(less)
     });
-    (gone, Samples::new(told.split_off(1)))
+    (gone, Samples::new(notified.split_off(1)))
 }
 
 /// Reads until one of the commands above has printed its four process ids, and returns them.

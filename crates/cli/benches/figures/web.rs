@@ -245,9 +245,9 @@ fn serve_by_length() -> SocketAddr {
                     let path =
                         head.split(' ').nth(1).and_then(|url| url.rsplit('/').next()).unwrap();
                     let length: usize = path.parse().unwrap();
-                    let said = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
-                    let said = [said.into_bytes(), vec![b'x'; length]].concat();
-                    if (&stream).write_all(&said).is_err() {
+                    let response = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+                    let response = [response.into_bytes(), vec![b'x'; length]].concat();
+                    if (&stream).write_all(&response).is_err() {
                         return;
                     }
                     head.clear();

@@ -117,13 +117,13 @@ fn daemon_lines(status: &DaemonStatus) -> String {
 /// Runs the daemon for the command that has started it.
 fn detached(args: &Args, folders: &Folders) -> Result<(), CliError> {
     daemon::detach();
-    let mut told = false;
+    let mut announced = false;
     let ran = daemon::run(folders, &Options { patient: true, idle_stop: args.idle_stop }, |_| {
-        told = true;
+        announced = true;
         // If the report fails, the parent notices the socket.
         let _ = daemon::announce(Ok(()));
     });
-    if !told {
+    if !announced {
         let _ = daemon::announce(ran.as_ref().map(|_| ()));
     }
     ran.map(|_| ())

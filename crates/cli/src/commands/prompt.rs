@@ -38,10 +38,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         show_resolved(&args.session.session, &found, ui)?;
         let session = sessions.get(&args.session.session).await?;
         let prompted = session.prompt(prompt).await.map_err(|error| {
-            let stands = matches!(error, SessionError::Refused(Refused::QueueFull { .. }))
+            let is_held = matches!(error, SessionError::Refused(Refused::QueueFull { .. }))
                 && session.snapshot().hold.shown() == HoldState::Standing;
             let error = CliError::from(error);
-            if stands {
+            if is_held {
                 error.hint(format!(
                     "the session is held: `holdpoint release {}` releases it",
                     session.id()

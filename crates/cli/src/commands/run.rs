@@ -133,7 +133,7 @@ impl Args {
     fn asks(&self, config: &Config, ui: &Ui) -> AsksChoice {
         let seated = ui.out_is_terminal() && std::io::stdin().is_terminal();
         let (mode, why) = match self.open.asks(config) {
-            Some(said) => said,
+            Some(choice) => choice,
             None if seated => (AsksMode::Wait, "you answer here"),
             None => (AsksMode::Deny, "this is not a terminal"),
         };

@@ -45,7 +45,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         return Ok(0);
     }
     let lines: String =
-        lines(&snapshot, is_live).iter().map(|(name, what)| said(name, what)).collect();
+        lines(&snapshot, is_live).iter().map(|(name, what)| entry(name, what)).collect();
     ui.print(&lines)?;
     ui.lines_to_stdout();
     for ask in &snapshot.asks {
@@ -57,10 +57,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 }
 
 /// Indents further lines, so that none of them passes for another entry.
-fn said(name: &str, what: &str) -> String {
+fn entry(name: &str, what: &str) -> String {
     let mut lines = what.trim_end().split('\n').map(prose_line);
     let first = format!("{name:9} {}\n", lines.next().unwrap_or_default());
-    lines.fold(first, |said, line| said + format!("{:9} {line}", "").trim_end() + "\n")
+    lines.fold(first, |text, line| text + format!("{:9} {line}", "").trim_end() + "\n")
 }
 
 fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {

@@ -322,16 +322,16 @@ mod tests {
     }
 
     #[test]
-    fn t_n1_looking_who_has_the_lock_keeps_nobody_from_taking_it() {
+    fn t_n1_reading_who_has_the_lock_does_not_block_taking_it() {
         // Runs in a process of its own: the other tests start processes, each of which has the open
         // lock until it executes its program.
         if std::env::var_os("HOLDPOINT_ALONE").is_none() {
             let name =
-                "daemon::claim::tests::t_n1_looking_who_has_the_lock_keeps_nobody_from_taking_it";
+                "daemon::claim::tests::t_n1_reading_who_has_the_lock_does_not_block_taking_it";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
             let ran = alone.args(["--exact", name]).env("HOLDPOINT_ALONE", "1").output().unwrap();
-            let said = String::from_utf8_lossy(&ran.stdout);
-            assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+            let output = String::from_utf8_lossy(&ran.stdout);
+            assert!(ran.status.success() && output.contains("1 passed"), "{output}");
             return;
         }
         let root = tempfile::tempdir().unwrap();

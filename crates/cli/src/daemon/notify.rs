@@ -182,11 +182,11 @@ mod tests {
     #[tokio::test]
     async fn when_the_time_is_up_all_that_it_has_started_ends() {
         let folder = tempfile::tempdir().unwrap();
-        let told = folder.path().join("told");
-        let read = || std::fs::read_to_string(&told).unwrap_or_default();
+        let pid_file = folder.path().join("told");
+        let read = || std::fs::read_to_string(&pid_file).unwrap_or_default();
         // A background process would outlive its shell.
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 1000 & echo $! > \"$1\"; wait", "sh"]).arg(&told);
+        command.args(["-c", "sleep 1000 & echo $! > \"$1\"; wait", "sh"]).arg(&pid_file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let time = async {
             while !read().ends_with('\n') {

@@ -59,16 +59,16 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
     let mut daemon = command(folders, idle_stop)
         .spawn()
         .map_err(|error| CliError::failed(format!("the daemon can't be started: {error}")))?;
-    let said = match daemon.stdout.take() {
+    let report = match daemon.stdout.take() {
         Some(words) => first_line(words, || late(folders, daemon.id()))?,
         None => String::new(),
     };
-    if said.trim_end() == READY {
+    if report.trim_end() == READY {
         return Ok(());
     }
     // The daemon has ended, or is about to end.
     let ended = daemon.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-    Err(serde_json::from_str(&said).unwrap_or_else(|_| {
+    Err(serde_json::from_str(&report).unwrap_or_else(|_| {
         CliError::failed(format!("the daemon ended before it was ready: {ended}")).hint(format!(
             "see its log in {}, or run it in the foreground with `holdpoint daemon`",
             folders.logs().display()

@@ -99,7 +99,7 @@ impl Iterations {
             (run.progress.iteration, format!("{} tokens", run.progress.tokens));
         let (iteration, number) = (format!("Iteration #{iteration}"), format!("#{iteration}"));
         // From the longest form to the shortest. Each part is shown whole or not at all.
-        let ways: [&[&str]; 6] = [
+        let layouts: [&[&str]; 6] = [
             &[&bar, &counts, &iteration, &clock, &tokens, &state],
             &[&counts, &iteration, &clock, &tokens, &state],
             &[&counts, &iteration, &clock, &state],
@@ -107,10 +107,10 @@ impl Iterations {
             &[&number, &state],
             &[&state],
         ];
-        let text = |way: &[&str]| {
-            way.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ")
+        let text = |layout: &[&str]| {
+            layout.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ")
         };
-        ui.progress(&ways.map(text))
+        ui.progress(&layouts.map(text))
     }
 }
 

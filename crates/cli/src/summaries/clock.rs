@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_stands_while_it_is_held_and_over_a_restart() {
+    fn the_clock_stops_during_a_hold_and_a_restart() {
         let mut clock = Clock::begun(Timestamp(1_000));
         let mut tick = |at, fact| clock.tick(Timestamp(at), &fact);
         let (by, since) = (Who::named("test"), Timestamp(2_000));

@@ -177,11 +177,11 @@ impl Hub {
     /// The session that Resume opens: the newest one with a turn in this folder, else in any
     /// folder.
     pub(crate) fn resumable(&self) -> Option<&SessionSummary> {
-        let said = |session: &&SessionSummary| {
+        let is_used = |session: &&SessionSummary| {
             session.last_turn.is_some() || session.status != SessionStatus::Idle
         };
         let newest = |session: &&SessionSummary| (session.workspace == self.folder, session.since);
-        self.sessions.values().filter(said).max_by_key(newest)
+        self.sessions.values().filter(is_used).max_by_key(newest)
     }
 
     /// All rows that match the filter.

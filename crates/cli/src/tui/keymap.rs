@@ -315,8 +315,8 @@ mod tests {
         let map = Keymap::default();
         map.check().unwrap();
         for (binding, (_, _, keys, _)) in map.bindings().iter().zip(TABLE) {
-            let said: Vec<_> = binding.chords.iter().map(ToString::to_string).collect();
-            assert_eq!(said, keys, "{}", binding.name);
+            let printed: Vec<_> = binding.chords.iter().map(ToString::to_string).collect();
+            assert_eq!(printed, keys, "{}", binding.name);
         }
     }
 

@@ -87,9 +87,9 @@ impl Loop {
             let mut commands = Vec::new();
             tokio::select! {
                 biased;
-                Some(heard) = self.events.recv() => {
+                Some(event) = self.events.recv() => {
                     at_once = true;
-                    commands = self.hear(heard);
+                    commands = self.handle_event(event);
                     stale = true;
                 }
                 // The due frame is drawn even while events keep arriving.
@@ -122,7 +122,7 @@ impl Loop {
     }
 
     /// Handles an event of the terminal.
-    fn hear(&mut self, event: TerminalEvent) -> Vec<Command> {
+    fn handle_event(&mut self, event: TerminalEvent) -> Vec<Command> {
         match event {
             TerminalEvent::Message(message, at) => update(&mut self.state, message, at),
             TerminalEvent::Resized => vec![],
@@ -264,7 +264,7 @@ impl Loop {
 
     /// Starts reading keys.
     fn listen(&self) -> io::Result<Reader> {
-        let (hear, gone) = (self.event_sender.clone(), self.event_sender.clone());
+        let (sender, gone) = (self.event_sender.clone(), self.event_sender.clone());
         let take = move |input, instant| {
             let message = match input {
                 Input::Key(key) => Some(Message::Key(key)),
@@ -277,7 +277,7 @@ impl Loop {
             // A full channel drops keys (see [`EVENT_CAPACITY`]); a closed one means the loop has
             // ended.
             let _ =
-                hear.try_send(message.map_or(TerminalEvent::Continued, |message| {
+                sender.try_send(message.map_or(TerminalEvent::Continued, |message| {
                     TerminalEvent::Message(message, at)
                 }));
         };

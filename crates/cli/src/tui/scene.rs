@@ -133,7 +133,7 @@ impl Scene {
             .fact(Fact::Turn(TurnFact::StepStarted))
     }
 
-    pub(super) fn said(&mut self, item: u64, text: &str) -> &mut Self {
+    pub(super) fn replies(&mut self, item: u64, text: &str) -> &mut Self {
         self.message(vec![block(item, BlockKind::Text, text)], vec![])
     }
 

@@ -52,8 +52,8 @@ pub(crate) struct Session {
     /// The number of the attachment that delivers the events.
     pub(crate) attachment: u64,
     pub(crate) received: ReceivedEvents,
-    /// The events of an attachment that is still replaying the past. It replaces `told` when the
-    /// replay ends.
+    /// The events of an attachment that is still replaying the past. It replaces `received` when
+    /// the replay ends.
     pub(crate) pending: Option<ReceivedEvents>,
     /// How many past facts were requested.
     pub(crate) limit: usize,
@@ -124,9 +124,9 @@ impl Session {
     pub(crate) fn add(&mut self, events: &[Arc<Event>]) {
         self.restore_returned(events);
         self.open_ask.iter_mut().for_each(|view| view.note(events));
-        let told = self.pending.as_mut().unwrap_or(&mut self.received);
+        let received = self.pending.as_mut().unwrap_or(&mut self.received);
         for event in events {
-            told.add(event);
+            received.add(event);
         }
         if self.pending.is_none() {
             self.remember();
@@ -189,9 +189,9 @@ impl Session {
 
     /// Handles the end of the replay.
     pub(crate) fn end_replay(&mut self) {
-        if let Some(told) = self.pending.take() {
-            self.older = told.facts >= self.limit;
-            self.received = told;
+        if let Some(replayed) = self.pending.take() {
+            self.older = replayed.facts >= self.limit;
+            self.received = replayed;
             self.layouts.forget();
             self.prompt.replace_history(&self.received.prompts);
             self.received.prompts.clear();

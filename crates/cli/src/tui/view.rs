@@ -84,11 +84,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
 /// Reports that the screen is too small, if the words fit.
 fn too_small(buffer: &mut Buffer, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let ways: [&[&str]; 2] = [&["too small"], &["too", "small"]];
-    let fits =
-        |way: &&&[&str]| way.len() <= height && way.iter().all(|words| words.width() <= width);
-    let said = ways.iter().find(fits).copied().unwrap_or_default();
-    said.iter().fold(area, |rest, words| put(buffer, rest, &Line::raw(*words)));
+    let layouts: [&[&str]; 2] = [&["too small"], &["too", "small"]];
+    let fits = |layout: &&&[&str]| {
+        layout.len() <= height && layout.iter().all(|words| words.width() <= width)
+    };
+    let lines = layouts.iter().find(fits).copied().unwrap_or_default();
+    lines.iter().fold(area, |rest, words| put(buffer, rest, &Line::raw(*words)));
 }
 
 /// Writes a line at the top of an area. Returns the area below it.

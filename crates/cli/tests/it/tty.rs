@@ -92,17 +92,17 @@ impl Tty {
             Mutex::new(Shown { screen, bytes: Vec::new(), drawn: 0, over: false }),
             Condvar::new(),
         ));
-        let (told, mut output) = (Arc::clone(&shown), file(&*pair.master));
+        let (shared, mut output) = (Arc::clone(&shown), file(&*pair.master));
         let (wake, woken) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 16 * 1024];
             while readable(&output, &woken) {
                 let Ok(read @ 1..) = output.read(&mut bytes) else { break };
-                told.0.lock().unwrap().take(&bytes[..read]);
-                told.1.notify_all();
+                shared.0.lock().unwrap().take(&bytes[..read]);
+                shared.1.notify_all();
             }
-            told.0.lock().unwrap().end();
-            told.1.notify_all();
+            shared.0.lock().unwrap().end();
+            shared.1.notify_all();
         });
         Self { shown, child, master: Some((pair.master, keys)), wake: Some(wake), before }
     }

@@ -93,8 +93,8 @@ impl World {
         if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
             return None;
         }
-        let told = fs::read_to_string(path).unwrap();
-        told.lines().next().and_then(|pid| Pid::from_raw(pid.parse().unwrap()))
+        let contents = fs::read_to_string(path).unwrap();
+        contents.lines().next().and_then(|pid| Pid::from_raw(pid.parse().unwrap()))
     }
 
     /// Runs the program to its end.

@@ -87,8 +87,8 @@ mod tests {
             PathBuf::from("/"),
         ] {
             // When another process renames a file, the kernel sometimes returns no answer.
-            let said = (0..1_000).find_map(|_| cached_path(&path));
-            assert_eq!(said, Some(canonical_folder(&path).unwrap()), "{}", path.display());
+            let cached = (0..1_000).find_map(|_| cached_path(&path));
+            assert_eq!(cached, Some(canonical_folder(&path).unwrap()), "{}", path.display());
         }
         for path in ["a/..", "link", "link/b", "dangling", "nowhere", "file", "file/"].map(at) {
             assert_eq!(cached_path(&path), None, "{}", path.display());

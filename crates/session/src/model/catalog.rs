@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn errors_name_the_missing_setting() {
         let empty = catalog("", &[]);
         assert!(refusal(&empty, "openai/x").contains("OPENAI_API_KEY"));
         assert!(refusal(&empty, "opnai/x").contains("there is no model provider `opnai`"));

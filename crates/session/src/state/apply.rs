@@ -404,8 +404,9 @@ const LOOKED_THROUGH: usize = 4_096;
 
 /// The last line of text in an answer, if it has any.
 fn last_line_of(message: &AssistantMessage) -> Option<String> {
-    let said = message.blocks.iter().rev().filter(|block| block.kind == BlockKind::Text);
-    said.flat_map(|block| block.text.lines().rev())
+    let text_blocks = message.blocks.iter().rev().filter(|block| block.kind == BlockKind::Text);
+    text_blocks
+        .flat_map(|block| block.text.lines().rev())
         .map(str::trim)
         .find(|line| !line.is_empty())
         .map(masked_line)

@@ -73,7 +73,7 @@ impl Conversation {
 
     /// The prompts to a run that the model has not answered, because its iteration failed first.
     pub(super) fn unanswered_prompts(&self) -> impl Iterator<Item = &Arc<Event>> {
-        let hears = |event: &&Arc<Event>| match event.fact() {
+        let is_boundary = |event: &&Arc<Event>| match event.fact() {
             Some(
                 Fact::Run(RunFact::Started { .. })
                 | Fact::Turn(TurnFact::StepFinished { refused: true, .. }),
@@ -81,7 +81,7 @@ impl Conversation {
             Some(Fact::Turn(TurnFact::AssistantMessage(message))) => message.has_text_or_calls(),
             _ => false,
         };
-        let since = self.events.iter().rev().take_while(move |event| !hears(event));
+        let since = self.events.iter().rev().take_while(move |event| !is_boundary(event));
         since
             .filter(|event| matches!(event.fact(), Some(Fact::Prompt(PromptFact::Accepted { .. }))))
     }
@@ -92,7 +92,7 @@ impl Conversation {
         let run =
             |event: &Arc<Event>| matches!(event.fact(), Some(Fact::Run(RunFact::Started { .. })));
         let last_run = self.events.iter().rposition(run);
-        let unheard: BTreeSet<_> = self.unanswered_prompts().map(|event| event.seq).collect();
+        let unanswered: BTreeSet<_> = self.unanswered_prompts().map(|event| event.seq).collect();
         let (mut moved, mut notes) = (BTreeSet::new(), 0);
         let mut kept: Vec<_> = (0..self.events.len())
             .rev()
@@ -100,7 +100,7 @@ impl Conversation {
                 Some(Fact::Run(RunFact::Started { .. })) => Some(*at) == last_run,
                 Some(Fact::Task(TaskFact::Added { .. })) => true,
                 Some(Fact::Prompt(PromptFact::Accepted { .. })) => {
-                    unheard.contains(&self.events[*at].seq)
+                    unanswered.contains(&self.events[*at].seq)
                 }
                 // Only a task's last move counts.
                 Some(Fact::Task(TaskFact::Moved { task, .. })) => moved.insert(*task),

@@ -160,9 +160,9 @@ impl Runner {
         let limits = &self.env.limits;
         let wait = match tries.failed(&error, limits, fastrand::f64()) {
             Next::Wait(wait) => wait,
-            Next::GiveUp(said) => {
-                let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
-                return Some(Stop::Failed(format!("{}{said}", self.explain(&error))));
+            Next::GiveUp(note) => {
+                let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+                return Some(Stop::Failed(format!("{}{note}", self.explain(&error))));
             }
         };
         let retrying = Delta::Retrying {

@@ -188,11 +188,11 @@ fn interrupted(call: CallId, output: HeadAndTail, outcome: Option<ToolOutcome>) 
     match outcome {
         None => ToolResult { output, ..result },
         // The tool finished before it noticed the cut.
-        Some(ToolOutcome { output: said, read, wrote, .. }) => ToolResult {
+        Some(ToolOutcome { output: text, read, wrote, .. }) => ToolResult {
             output,
             read,
             wrote,
-            result: format!("{why}; it had already finished: {said}"),
+            result: format!("{why}; it had already finished: {text}"),
             ..result
         },
     }

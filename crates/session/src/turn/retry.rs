@@ -76,7 +76,7 @@ mod tests {
         loop {
             match tries.failed(error, &Limits::default(), jitter) {
                 Next::Wait(wait) => waits.push(wait.as_secs_f64()),
-                Next::GiveUp(said) => return (waits, said),
+                Next::GiveUp(note) => return (waits, note),
             }
         }
     }
@@ -104,8 +104,8 @@ mod tests {
             [300.0, 300.0, 300.0],
             "all waits together have an end"
         );
-        let (none, said) = waits(&refused(429, Some(3600)), 0.0);
-        assert!(none.is_empty() && said.unwrap().contains("3600 s"));
+        let (none, note) = waits(&refused(429, Some(3600)), 0.0);
+        assert!(none.is_empty() && note.unwrap().contains("3600 s"));
     }
 
     #[test]

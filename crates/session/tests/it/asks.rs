@@ -352,12 +352,12 @@ async fn m_a7_parallel_asks_form_a_queue_and_an_interrupt_answers_them_all() {
 #[tokio::test]
 async fn m_a8_interrupt_while_paused_drops_the_prompt_everywhere() {
     let harness = Harness::start();
-    let (told, tells) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     harness.probe.does(move |_, context| {
         let response = context.pause(PauseKind::Confirm, "?", None);
-        told.send(response).unwrap();
+        sender.send(response).unwrap();
         // An ask raised after the cut is answered at once and never shown.
-        told.send(context.pause(PauseKind::Continue, "late", None)).unwrap();
+        sender.send(context.pause(PauseKind::Continue, "late", None)).unwrap();
         Err(ToolError::Interrupted)
     });
     harness.model.then(reply().call("probe", json!({})));
@@ -377,8 +377,8 @@ async fn m_a8_interrupt_while_paused_drops_the_prompt_everywhere() {
             1
         );
     }
-    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
-    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+    assert_eq!(receiver.recv().unwrap(), PauseResponse::Interrupted);
+    assert_eq!(receiver.recv().unwrap(), PauseResponse::Interrupted);
 }
 
 #[tokio::test]

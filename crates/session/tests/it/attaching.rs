@@ -140,10 +140,10 @@ async fn m_b3_m_b4_a_partly_evicted_open_item_is_sent_as_its_text_so_far() {
     let session = harness.open().await;
     let mut first = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
-    let mut said = String::new();
+    let mut sent = String::new();
     for n in 0..200 {
         let word = format!("word{n} ");
-        said.push_str(&word);
+        sent.push_str(&word);
         live.text(word.clone());
         first
             .until_new("the word", |event| match event.delta() {
@@ -172,7 +172,7 @@ async fn m_b3_m_b4_a_partly_evicted_open_item_is_sent_as_its_text_so_far() {
         Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.text()),
         _ => None,
     });
-    assert_eq!(whole.unwrap(), said + "end");
+    assert_eq!(whole.unwrap(), sent + "end");
     // All facts are there, including those from the log.
     first.turn_finished().await;
     assert_eq!(facts(first.events()), facts(late.events()));
@@ -320,19 +320,19 @@ async fn t_s1_a_client_that_never_reads_keeps_only_buffered_events() {
     let mut deaf = session.attach(AttachFrom::start()).await.unwrap();
     let mut first = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
-    let mut said = Vec::new();
+    let mut weak_events = Vec::new();
     for n in 0..4 * KEPT {
         let word = format!("word{n} ");
         live.text(word.clone());
-        let heard = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if *text == word);
-        first.until_new("the word", |event| heard(event).then_some(())).await;
-        said.push(Arc::downgrade(first.events().last().unwrap()));
+        let is_word = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if *text == word);
+        first.until_new("the word", |event| is_word(event).then_some(())).await;
+        weak_events.push(Arc::downgrade(first.events().last().unwrap()));
         // The client stays attached until it is too far behind.
         let clients = session.snapshot().clients;
         assert!(clients == 2 || n >= KEPT - 20, "{clients} clients after {n} words");
     }
     drop(first);
-    let kept = said.iter().filter(|event| event.strong_count() > 0).count();
+    let kept = weak_events.iter().filter(|event| event.strong_count() > 0).count();
     // The summary of the evicted text and the saved draft keep one event each.
     assert!(kept <= KEPT + 2, "{kept} events are kept");
     assert_eq!(

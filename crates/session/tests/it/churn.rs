@@ -75,9 +75,9 @@ impl Model for RuntimeRecorder {
     }
 
     fn stream(&self, _: &ModelRequest) -> ModelStream {
-        let told = Arc::clone(&self.0);
+        let runtime = Arc::clone(&self.0);
         let says = async move {
-            told.get_or_init(Handle::current);
+            runtime.get_or_init(Handle::current);
             Ok(ModelEvent::Text("here".to_owned()))
         };
         says.into_stream().boxed()

@@ -341,19 +341,19 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
             Message::Tool(ToolResult::not_run(CallId(n), ToolStatus::Ok, words(4_000, n as usize))),
         ]
     };
-    let said = Block {
+    let block = Block {
         item: ItemId(1),
         kind: BlockKind::Text,
         text: "A to C are done; D is left.".into(),
         signature: None,
         calls_before: 0,
     };
-    let said =
-        Message::Assistant(AssistantMessage { blocks: vec![said], ..AssistantMessage::default() });
+    let answer =
+        Message::Assistant(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() });
     let (goal, next) = (Message::User("do A to D".into()), Message::User("now do D".into()));
     let turn = std::iter::once(goal.clone())
         .chain((1..=7).flat_map(step))
-        .chain([said.clone(), next.clone()]);
+        .chain([answer.clone(), next.clone()]);
     let whole: Vec<_> = turn.collect();
     let room = |tokens| {
         let mut fitted = request(whole.clone());
@@ -431,11 +431,11 @@ async fn m_e3_a_long_history_is_cut_and_the_cut_is_shown() {
         session.prompt(format!("prompt {n} {}", "word ".repeat(500))).await.unwrap();
         events.turn_finished().await;
     }
-    let told = events.until("the cut", |event| match event.fact()? {
+    let next_cut = events.until("the cut", |event| match event.fact()? {
         Fact::Turn(TurnFact::HistoryCut(cut)) => Some(*cut),
         _ => None,
     });
-    let cut = told.await;
+    let cut = next_cut.await;
     assert!(
         cut.messages > 0
             && cut.tokens <= 8000
@@ -520,14 +520,14 @@ async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
             Some(&Message::User(prompt.into())),
             "the large prompt is left out"
         );
-        let said = request.messages.iter().filter_map(|message| match message {
+        let prompts = request.messages.iter().filter_map(|message| match message {
             Message::User(text) => Some(&**text),
             _ => None,
         });
         let asked = ["remember KUMQUAT", "hi", "and now?"];
         let asked: Vec<_> =
             asked.into_iter().take_while(|asked| *asked != prompt).chain([prompt]).collect();
-        assert_eq!(said.collect::<Vec<_>>(), asked, "nothing else is left out");
+        assert_eq!(prompts.collect::<Vec<_>>(), asked, "nothing else is left out");
         assert_eq!(request.messages.len(), 2 * asked.len() - 1, "the answers are kept");
         assert_eq!(violations(&request.messages), Vec::<String>::new());
     }

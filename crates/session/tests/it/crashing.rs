@@ -30,8 +30,8 @@ fn on(store: &Path) -> Harness {
 /// Starts the same test in another process on a store, to be killed.
 fn start(store: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut child = again(store.to_str().unwrap()).stdout(Stdio::piped()).spawn().unwrap();
-    let told = BufReader::new(child.stdout.take().unwrap());
-    (child, told)
+    let output = BufReader::new(child.stdout.take().unwrap());
+    (child, output)
 }
 
 /// The store that this process was started on, or `None` in the process that kills.
@@ -52,7 +52,7 @@ fn next_line(lines: &mut BufReader<ChildStdout>) -> Option<String> {
         lines.read_line(&mut line).unwrap();
         match line.strip_suffix('\n') {
             Some(whole) => match whole.strip_prefix("> ") {
-                Some(told) => return Some(told.to_owned()),
+                Some(text) => return Some(text.to_owned()),
                 None => continue,
             },
             None => return None,
@@ -273,10 +273,10 @@ async fn m_b7_the_saved_part_of_a_streaming_answer_survives_a_kill() {
     assert!(answer.partial);
     let kept: Vec<_> =
         answer.blocks.iter().flat_map(|block| block.text.split_whitespace()).collect();
-    let said: Vec<_> = words.iter().map(String::as_str).collect();
+    let printed: Vec<_> = words.iter().map(String::as_str).collect();
     assert!(kept.len() >= due, "{} of {due} saved words are kept", kept.len());
-    let common = kept.len().min(said.len());
-    assert_eq!(kept[..common], said[..common], "each kept word once and in order");
+    let common = kept.len().min(printed.len());
+    assert_eq!(kept[..common], printed[..common], "each kept word once and in order");
 }
 
 async fn streaming(folder: &Path) {
@@ -288,11 +288,11 @@ async fn streaming(folder: &Path) {
     for n in 0.. {
         let word = format!("word-{n}");
         answer.text(format!("{word} "));
-        let said = |event: &Event| match event.delta() {
+        let has_word = |event: &Event| match event.delta() {
             Some(Delta::Text { text, .. }) => text.contains(&word).then_some(()),
             _ => None,
         };
-        events.until_new("the word", said).await;
+        events.until_new("the word", has_word).await;
         print_line(&word);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -47,11 +47,11 @@ async fn events_of(harness: &Harness, id: &SessionId) -> Vec<Arc<Event>> {
     let session = harness.sessions().get(id.as_str()).await.unwrap();
     let attachment = session.attach(AttachFrom::start()).await.unwrap();
     let newest = attachment.snapshot().seq;
-    let (mut events, mut told) = (Recorder::new(attachment), Vec::new());
-    while told.last().is_none_or(|last: &Arc<Event>| last.seq < newest) {
-        told.push(events.next().await.unwrap());
+    let (mut events, mut received) = (Recorder::new(attachment), Vec::new());
+    while received.last().is_none_or(|last: &Arc<Event>| last.seq < newest) {
+        received.push(events.next().await.unwrap());
     }
-    told
+    received
 }
 
 #[tokio::test]
@@ -84,13 +84,13 @@ async fn t_u5_a_session_without_its_first_fact_is_shown_and_continues() {
         );
         assert_eq!(shown.last_line.as_deref(), Some("two"), "{lost}");
 
-        let told = events_of(&harness, &id).await;
-        assert_eq!(told[0].delta(), Some(&Delta::Gap { from: 1, to: 1 }), "{lost}");
-        let said = told
+        let events = events_of(&harness, &id).await;
+        assert_eq!(events[0].delta(), Some(&Delta::Gap { from: 1, to: 1 }), "{lost}");
+        let answers = events
             .iter()
             .filter(|event| matches!(event.fact(), Some(Fact::Turn(TurnFact::AssistantMessage(_)))))
             .count();
-        assert_eq!(said, 2, "{lost}");
+        assert_eq!(answers, 2, "{lost}");
 
         let session = harness.sessions().get("after").await.unwrap();
         session.prompt("third").await.unwrap();

@@ -57,12 +57,12 @@ async fn prompt(
     saved
 }
 
-async fn told_not_saved(events: &mut Recorder) -> String {
-    let told = |event: &Event| match event.delta() {
+async fn until_not_saved(events: &mut Recorder) -> String {
+    let not_saved = |event: &Event| match event.delta() {
         Some(Delta::NotSaved { reason }) => Some(reason.clone()),
         _ => None,
     };
-    events.until("not saved", told).await
+    events.until("not saved", not_saved).await
 }
 
 async fn saved_again(events: &mut Recorder) {
@@ -77,9 +77,9 @@ async fn assert_complete(folder: &Path, session: &SessionHandle, events: &Record
     assert_eq!(sound, "ok");
     let store = Sqlite::open(folder).unwrap();
     let saved = store.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
-    let told: Vec<_> =
+    let received: Vec<_> =
         events.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
-    assert_eq!(saved, told);
+    assert_eq!(saved, received);
     assert!(store.salvaged().is_empty());
 }
 
@@ -98,7 +98,7 @@ async fn t_u6_a_full_disk_is_reported_and_saving_resumes_with_space() {
         acknowledged += 1;
         assert!(acknowledged < 50, "the disk is full");
     }
-    let reason = told_not_saved(&mut events).await;
+    let reason = until_not_saved(&mut events).await;
     assert!(reason.contains("full"), "{reason}");
     assert!(!session.snapshot().saved);
     assert!(!prompt(&harness, &session, &mut events, 100).await, "still");
@@ -125,7 +125,7 @@ async fn t_u6_a_disk_that_fills_in_mid_answer_is_reported_and_the_turn_ends_clea
     let ballast = disk.fill();
     // More than SQLite has set aside.
     assert!(live.text("x".repeat(1_000_000)));
-    let reason = told_not_saved(&mut events).await;
+    let reason = until_not_saved(&mut events).await;
     assert!(reason.contains("full"), "{reason}");
     drop(live);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -173,7 +173,7 @@ async fn t_u9_a_lost_store_folder_is_reported_and_saving_resumes_when_it_returns
     assert!(prompt(&harness, &session, &mut events, 100).await);
     fs::rename(&folder, &elsewhere).unwrap();
     assert!(!prompt(&harness, &session, &mut events, 100).await, "the database was moved away");
-    told_not_saved(&mut events).await;
+    until_not_saved(&mut events).await;
     fs::rename(&elsewhere, &folder).unwrap();
     saved_again(&mut events).await;
     assert!(prompt(&harness, &session, &mut events, 100).await);
@@ -222,8 +222,11 @@ async fn t_u3_a_salvage_without_space_leaves_everything_as_it_was_and_says_so() 
     drop(filled);
     for _ in 0..2 {
         let Err(error) = Sqlite::open(disk.path()) else { panic!("the store was opened") };
-        let said = error.to_string();
-        assert!(said.contains(path.to_str().unwrap()) && said.contains("left unchanged"), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.contains(path.to_str().unwrap()) && message.contains("left unchanged"),
+            "{message}"
+        );
         assert_eq!(fs::read(&path).unwrap(), bytes);
         let left = fs::read_dir(disk.path())
             .unwrap()

@@ -201,7 +201,7 @@ async fn m_d1_a_hold_races_the_boundary() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    let (mut stood, mut cleared) = (0, 0);
+    let (mut applied, mut cleared) = (0, 0);
     for round in 0..rounds {
         // In some rounds, the hold is certainly requested before the boundary.
         let answer = (round % 10 == 0).then(|| harness.model.then_live());
@@ -231,7 +231,7 @@ async fn m_d1_a_hold_races_the_boundary() {
                         _ => None,
                     });
                 if stands.await {
-                    stood += 1;
+                    applied += 1;
                     assert_eq!(
                         session.snapshot().step,
                         Some(1),
@@ -256,5 +256,5 @@ async fn m_d1_a_hold_races_the_boundary() {
             events.next().await.unwrap();
         }
     }
-    assert!(stood > 0, "both outcomes occur: {stood} took effect, {cleared} were cleared");
+    assert!(applied > 0, "both outcomes occur: {applied} took effect, {cleared} were cleared");
 }

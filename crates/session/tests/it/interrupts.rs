@@ -152,10 +152,10 @@ async fn m_c3_a_tool_that_does_not_return_is_left_and_named() {
 #[tokio::test]
 async fn m_c3_a_tool_released_from_an_ask_sees_the_cut() {
     let harness = Harness::start();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     harness.probe.does(move |_, context| {
         assert_eq!(context.pause(PauseKind::Continue, "Go on?", None), PauseResponse::Interrupted);
-        tell.send(context.is_cancelled()).unwrap();
+        sender.send(context.is_cancelled()).unwrap();
         Err(ToolError::Interrupted)
     });
     // While some tools are being woken, the first of them already run.
@@ -169,7 +169,7 @@ async fn m_c3_a_tool_released_from_an_ask_sees_the_cut() {
         events.asked().await;
     }
     let end = session.interrupt_and_wait().await.unwrap().unwrap();
-    assert_eq!(told.try_iter().collect::<Vec<_>>(), vec![true; calls]);
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), vec![true; calls]);
     let receipt = end.receipt.unwrap();
     assert_eq!((receipt.tools.len(), receipt.asks.len()), (calls, calls), "{receipt:?}");
 }

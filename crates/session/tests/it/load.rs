@@ -160,9 +160,9 @@ async fn asked(harness: &Harness, session: &SessionHandle, events: &mut Recorder
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
     let harness = Harness::start();
-    let (told, tells) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     harness.probe.does(move |_, context| {
-        told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+        sender.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
         Ok(ToolOutcome::default())
     });
     let mut dropped = 0;
@@ -191,10 +191,10 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
             }
             early += usize::from(done && replied.is_none());
             settled(&session, &mut events).await;
-            let told: Vec<_> = tells.try_iter().collect();
+            let responses: Vec<_> = receiver.try_iter().collect();
             let expected =
                 if done { PauseResponse::Approved } else { PauseResponse::Denied { reason: None } };
-            assert_eq!(told, [expected], "the tool received one answer");
+            assert_eq!(responses, [expected], "the tool received one answer");
         }
         let answers = events
             .facts()

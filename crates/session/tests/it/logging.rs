@@ -73,10 +73,10 @@ async fn every_act_of_a_person_has_a_line_in_its_session() {
         "close",
     ];
     for act in acts {
-        let told = text
+        let reported = text
             .lines()
             .any(|line| line.contains(act) && line.contains(&format!("session{{id={id}}}")));
-        assert!(told, "no line reports `{act}`:\n{text}");
+        assert!(reported, "no line reports `{act}`:\n{text}");
     }
     assert!(
         text.lines().any(|line| line.contains("hold=Standing"))

@@ -41,25 +41,25 @@ async fn m_b9_a_watch_reports_every_session_and_then_its_changes() {
     let harness = Harness::start();
     let first = harness.open().await;
     let mut watch = harness.sessions().watch().await.unwrap();
-    let told = wait_for_change(&mut watch, &first, |_| true).await;
-    assert!(told.live && told.status == SessionStatus::Idle, "{told:?}");
+    let summary = wait_for_change(&mut watch, &first, |_| true).await;
+    assert!(summary.live && summary.status == SessionStatus::Idle, "{summary:?}");
     // A session that is opened later is reported, too, with each of its changes.
     let second = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
-    wait_for_change(&mut watch, &second, |told| told.live).await;
+    wait_for_change(&mut watch, &second, |summary| summary.live).await;
     harness
         .model
         .then(reply().call("shell", json!({"command": "touch a"})))
         .then(reply().text("done"));
     second.prompt("go").await.unwrap();
-    let asking = wait_for_change(&mut watch, &second, |told| told.waits_for.is_some()).await;
+    let asking = wait_for_change(&mut watch, &second, |summary| summary.waits_for.is_some()).await;
     assert_eq!(asking.status, SessionStatus::Paused);
     second.answer(&asking.waits_for.unwrap().id, Answer::Approve { always: false }).await.unwrap();
-    wait_for_change(&mut watch, &second, |told| {
-        told.status == SessionStatus::Idle && told.last_turn.is_some()
+    wait_for_change(&mut watch, &second, |summary| {
+        summary.status == SessionStatus::Idle && summary.last_turn.is_some()
     })
     .await;
     second.close().await.unwrap();
-    wait_for_change(&mut watch, &second, |told| !told.live).await;
+    wait_for_change(&mut watch, &second, |summary| !summary.live).await;
 }
 
 #[tokio::test]
@@ -226,11 +226,11 @@ async fn t_u6_a_watch_outlives_a_store_that_can_t_be_read() {
     // The watch looks for the second session and can't read the list.
     assert!(watch.next().now_or_never().is_none());
     first.prompt("go").await.unwrap();
-    wait_for_change(&mut watch, &first, |told| told.last_turn.is_some()).await;
+    wait_for_change(&mut watch, &first, |summary| summary.last_turn.is_some()).await;
     store.broken.store(false, Ordering::SeqCst);
     first.prompt("go on").await.unwrap();
     within_patience("a change of the second session", async {
-        while !matches!(watch.next().await.unwrap(), SessionNews::Session(told) if told.id == second) {}
+        while !matches!(watch.next().await.unwrap(), SessionNews::Session(summary) if summary.id == second) {}
     })
     .await;
 }
@@ -245,8 +245,8 @@ async fn m_b9_a_slow_watch_reports_a_session_opened_and_closed_meanwhile() {
     session.prompt("go").await.unwrap();
     session.settled().await.unwrap();
     session.close().await.unwrap();
-    let told = wait_for_change(&mut watch, &session, |_| true).await;
-    assert!(!told.live && told.last_turn.is_some(), "{told:?}");
+    let summary = wait_for_change(&mut watch, &session, |_| true).await;
+    assert!(!summary.live && summary.last_turn.is_some(), "{summary:?}");
 }
 
 /// There may be thousands of saved sessions: a watch lists them once, and not whenever a session is
@@ -259,20 +259,20 @@ async fn m_b9_a_watch_lists_the_saved_sessions_only_when_they_change() {
     let saved = harness.open().await;
     saved.close().await.unwrap();
     let mut watch = sessions.watch().await.unwrap();
-    wait_for_change(&mut watch, &saved, |told| !told.live).await;
+    wait_for_change(&mut watch, &saved, |summary| !summary.live).await;
     let listed = || store.listed.load(Ordering::SeqCst);
     let before = listed();
     let session = harness.open().await;
-    wait_for_change(&mut watch, &session, |told| told.live).await;
+    wait_for_change(&mut watch, &session, |summary| summary.live).await;
     session.prompt("go").await.unwrap();
-    wait_for_change(&mut watch, &session, |told| told.last_turn.is_some()).await;
+    wait_for_change(&mut watch, &session, |summary| summary.last_turn.is_some()).await;
     session.close().await.unwrap();
-    let told = wait_for_change(&mut watch, &session, |told| !told.live).await;
+    let summary = wait_for_change(&mut watch, &session, |summary| !summary.live).await;
     assert_eq!(listed(), before, "the list is not read again");
     let list = sessions.list().await.unwrap();
     assert_eq!(
-        told,
-        *list.iter().find(|listed| listed.id == told.id).unwrap(),
+        summary,
+        *list.iter().find(|listed| listed.id == summary.id).unwrap(),
         "the reported change matches the list"
     );
     // A deleted session is reported, too.

@@ -18,7 +18,7 @@ fn rounds() -> usize {
 
 /// The probe asks `times` Confirms, after the cut if `late` is set, and sends each response.
 fn asking(harness: &Harness) -> mpsc::Receiver<PauseResponse> {
-    let (told, tells) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     harness.probe.does(move |input, context| {
         if input["late"] == true {
             context.output("begun");
@@ -29,14 +29,14 @@ fn asking(harness: &Harness) -> mpsc::Receiver<PauseResponse> {
         for _ in 0..input["times"].as_u64().unwrap_or(1) {
             let response = context.pause(PauseKind::Confirm, "?", None);
             // The test may be over.
-            let _ = told.send(response.clone());
+            let _ = sender.send(response.clone());
             if response == PauseResponse::Interrupted {
                 return Err(ToolError::Interrupted);
             }
         }
         Ok(ToolOutcome::text("done"))
     });
-    tells
+    receiver
 }
 
 fn approve() -> Answer {
@@ -110,7 +110,7 @@ async fn settled(session: &SessionHandle, events: &mut Recorder) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn race_answer_and_interrupt_at_once() {
     let harness = Harness::start();
-    let tells = asking(&harness);
+    let responses = asking(&harness);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let (mut answered, mut cut) = (0, 0);
@@ -118,17 +118,17 @@ async fn race_answer_and_interrupt_at_once() {
         let ask = asked(&harness, &session, &mut events, 1).await;
         let answer = answers(&session, &ask.id, approve());
         let (answer, interrupted) = race(round, answer, session.interrupt(None)).await;
-        let told = tells.recv().unwrap();
+        let response = responses.recv().unwrap();
         match answer {
             Ok(_) => {
                 answered += 1;
                 // The answer counted. If the cut overtook it on the way to the tool, the tool sees
                 // an interrupt.
-                assert!(matches!(told, PauseResponse::Approved | PauseResponse::Interrupted));
+                assert!(matches!(response, PauseResponse::Approved | PauseResponse::Interrupted));
             }
             Err(SessionError::Refused(Refused::Answer(AnswerError::Closed { .. }))) => {
                 cut += 1;
-                assert_eq!(told, PauseResponse::Interrupted);
+                assert_eq!(response, PauseResponse::Interrupted);
             }
             Err(other) => panic!("{other}"),
         }
@@ -147,7 +147,7 @@ async fn race_answer_and_interrupt_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_c9_two_answers_at_once_have_one_effect() {
     let harness = Harness::start();
-    let tells = asking(&harness);
+    let responses = asking(&harness);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let other =
@@ -160,17 +160,17 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
         let id = ask.id.clone();
         let deny = answers(&other, &id, Answer::Deny { reason: None });
         let (denied, approved) = race(round, deny, session.answer(&id, approve())).await;
-        let told = tells.recv().unwrap();
+        let response = responses.recv().unwrap();
         let loser = match (approved, denied) {
             (Ok(_), Err(loser)) => {
                 won[0] += 1;
-                assert_eq!(told, PauseResponse::Approved);
+                assert_eq!(response, PauseResponse::Approved);
                 assert!(loser.to_string().contains("by test"), "{loser}");
                 loser
             }
             (Err(loser), Ok(_)) => {
                 won[1] += 1;
-                assert_eq!(told, PauseResponse::Denied { reason: None });
+                assert_eq!(response, PauseResponse::Denied { reason: None });
                 assert!(loser.to_string().contains("by other"), "{loser}");
                 loser
             }
@@ -215,14 +215,14 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn race_answer_then_the_same_tool_asks_again() {
     let harness = Harness::start();
-    let tells = asking(&harness);
+    let responses = asking(&harness);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let mut ask = asked(&harness, &session, &mut events, rounds() as u64).await;
     for round in 1..=rounds() {
         let stale = ask.id.clone();
         session.answer(&stale, approve()).await.unwrap();
-        assert_eq!(tells.recv().unwrap(), PauseResponse::Approved);
+        assert_eq!(responses.recv().unwrap(), PauseResponse::Approved);
         if round < rounds() {
             ask = events.asked().await;
             assert_ne!(ask.id, stale, "an id is never reused");
@@ -243,7 +243,7 @@ async fn race_answer_then_the_same_tool_asks_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn race_an_ask_raised_as_the_turn_is_cut() {
     let harness = Harness::start();
-    let tells = asking(&harness);
+    let responses = asking(&harness);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let (mut shown, mut raised) = (0, 0);
@@ -265,8 +265,8 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
         session.interrupt_and_wait().await.unwrap().unwrap();
         // The receipt waits for the tool, which has not even started if the cut was faster than its
         // thread.
-        if let Ok(told) = tells.try_recv() {
-            assert_eq!(told, PauseResponse::Interrupted);
+        if let Ok(response) = responses.try_recv() {
+            assert_eq!(response, PauseResponse::Interrupted);
             raised += 1;
         }
         settled(&session, &mut events).await;
@@ -317,7 +317,7 @@ async fn race_interrupt_between_accept_and_start() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn race_close_while_asking() {
     let harness = Harness::start();
-    let tells = asking(&harness);
+    let responses = asking(&harness);
     for round in 0..rounds() {
         let session = harness.open().await;
         let mut events = Recorder::new(session.attach(AttachFrom::start()).await.unwrap());
@@ -325,10 +325,12 @@ async fn race_close_while_asking() {
         let (answer, closed) =
             race(round, answers(&session, &ask.id, approve()), session.close()).await;
         closed.unwrap();
-        let told = tells.recv().unwrap();
+        let response = responses.recv().unwrap();
         match answer {
-            Ok(_) => assert!(matches!(told, PauseResponse::Approved | PauseResponse::Interrupted)),
-            Err(_) => assert_eq!(told, PauseResponse::Interrupted),
+            Ok(_) => {
+                assert!(matches!(response, PauseResponse::Approved | PauseResponse::Interrupted))
+            }
+            Err(_) => assert_eq!(response, PauseResponse::Interrupted),
         }
         while let Some(event) = events.next().await {
             if let Some(Fact::Turn(TurnFact::Finished { outcome, .. })) = event.fact() {

@@ -14,7 +14,7 @@ const ROOM: usize = 256 * 1024 * 1024;
 #[derive(Debug, Default, PartialEq)]
 struct Played {
     thought: String,
-    said: String,
+    text: String,
     /// The results of its calls, in order; all calls must succeed.
     results: Vec<String>,
     outcome: Option<Outcome>,
@@ -31,8 +31,8 @@ async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str
         match &event.body {
             Body::Delta(Delta::Thought { text, .. }) => played.thought.push_str(text),
             Body::Delta(Delta::Text { text, .. }) => {
-                played.said.push_str(text);
-                if interrupted_at == Some(played.said.as_str()) {
+                played.text.push_str(text);
+                if interrupted_at == Some(played.text.as_str()) {
                     session.interrupt(None).await.unwrap();
                 }
             }
@@ -68,8 +68,8 @@ async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str
 
 /// The outcomes that the page describes, or that its scripts imply.
 fn expected() -> Vec<Played> {
-    let played = |said: &str, results: &[&str]| Played {
-        said: said.into(),
+    let played = |text: &str, results: &[&str]| Played {
+        text: text.into(),
         results: results.iter().map(|&text| text.into()).collect(),
         outcome: Some(Outcome::Done),
         ..Played::default()

@@ -191,10 +191,10 @@ async fn a_saved_session_is_deleted_with_its_log_and_a_live_one_is_refused() {
     assert_eq!(harness.sessions().delete(again.as_str()).await, Ok(()));
     drop(harness);
     let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
-    let said: u32 = db
+    let count: u32 = db
         .query_row("SELECT count(*) FROM facts WHERE event LIKE '%a secret%'", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(said, 0);
+    assert_eq!(count, 0);
 }
 
 #[tokio::test]

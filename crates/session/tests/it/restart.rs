@@ -82,8 +82,8 @@ async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_
     session.prompt("and now?").await.unwrap();
     session.settled().await.unwrap();
     let sent = harness.model.requests().pop().unwrap().messages;
-    assert!(matches!(&sent[..], [Message::User(_), Message::Assistant(said), Message::User(now)]
-        if said.text() == "Hello." && now == "and now?"));
+    assert!(matches!(&sent[..], [Message::User(_), Message::Assistant(answer), Message::User(now)]
+        if answer.text() == "Hello." && now == "and now?"));
     let mut events = harness.watch(&session).await;
     let restored = |event: &Event| match event.fact() {
         Some(Fact::Session(SessionFact::Restored { cause })) => Some(*cause),
@@ -239,14 +239,18 @@ async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_continues_on_release() {
     let answer = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "I look.");
     events.until("its answer", |event| answer(event).then_some(())).await;
     let sent = again.model.requests().pop().unwrap().messages;
-    let [Message::User(_), Message::Assistant(said), Message::Tool(result), Message::User(told)] =
-        &sent[..]
+    let [
+        Message::User(_),
+        Message::Assistant(answer),
+        Message::Tool(result),
+        Message::User(prompt),
+    ] = &sent[..]
     else {
         panic!("{sent:#?}");
     };
-    assert_eq!((said.text().as_str(), result.status), ("I begin.", ToolStatus::Interrupted));
+    assert_eq!((answer.text().as_str(), result.status), ("I begin.", ToolStatus::Interrupted));
     for part in ["restarted in the middle", "the goal", "[ ] 1. the task", "mind the port"] {
-        assert!(told.contains(part), "`{part}` is not in\n{told}");
+        assert!(prompt.contains(part), "`{part}` is not in\n{prompt}");
     }
     assert_eq!(
         restored.snapshot().run.as_ref().unwrap().progress.iteration,
@@ -577,8 +581,9 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
         let session = session.clone();
         async move { session.prompt("first").await }
     });
-    let told = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
-    events.until("the save is late", told).await;
+    let not_saved =
+        |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("the save is late", not_saved).await;
     session.panic_now().await;
     while events.next().await.is_some() {}
     // Long enough to read the log.
@@ -590,14 +595,14 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     assert!(session.prompt("second").await.unwrap().saved);
     assert!(session.settled().await.unwrap().saved);
     let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
-    let said = |wanted: &str| {
+    let occurrences = |wanted: &str| {
         let is = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::Prompt(PromptFact::Accepted { text, .. })) if &**text == wanted);
         facts.iter().filter(is).count()
     };
     // The store gives up on the first prompt after a while, and it was reported as not saved: it
     // may be missing, but never doubled.
-    assert_eq!(said("second"), 1);
-    assert!(said("first") <= 1);
+    assert_eq!(occurrences("second"), 1);
+    assert!(occurrences("first") <= 1);
 }
 
 /// A store that panics the first time it lists its sessions.

@@ -31,7 +31,7 @@ impl Model for Counting {
 struct Shown {
     hold: HoldState,
     iterations: u64,
-    stood: u32,
+    holds: u32,
 }
 
 impl Shown {
@@ -39,7 +39,7 @@ impl Shown {
         match event.fact() {
             Some(Fact::Session(SessionFact::HoldChanged { hold })) => {
                 self.hold = hold.shown();
-                self.stood += u32::from(self.hold == HoldState::Standing);
+                self.holds += u32::from(self.hold == HoldState::Standing);
             }
             Some(Fact::Run(RunFact::IterationStarted { .. })) => {
                 self.iterations += 1;
@@ -105,7 +105,7 @@ async fn m_d1_m_d2_label_and_run_agree_at_every_toggle() {
         session.hold().await.unwrap();
     }
     shown.wait_for_hold(HoldState::Standing, &mut events).await;
-    assert!(shown.stood > rounds / 10, "the holds took effect {} times", shown.stood);
+    assert!(shown.holds > rounds / 10, "the holds took effect {} times", shown.holds);
     assert_eq!(model.0.load(Ordering::SeqCst), shown.iterations, "one request per iteration");
     within_patience("its close", session.close()).await.unwrap();
 }

@@ -284,13 +284,13 @@ async fn m_d5_prompts_of_a_failed_iteration_are_delivered_again() {
     drop(live);
     while iteration_started(&mut events).await < 5 {}
     session.interrupt_and_wait().await.unwrap();
-    let told = |text: &str| {
+    let counts_of = |text: &str| {
         let requests = harness.model.requests();
-        let told = requests.iter().map(|request| opening(request).matches(text).count());
-        told.collect::<Vec<_>>()
+        let counts = requests.iter().map(|request| opening(request).matches(text).count());
+        counts.collect::<Vec<_>>()
     };
     // The second and third fail; the fourth answers.
-    let [port, time] = ["mind the port", "and the time"].map(told);
+    let [port, time] = ["mind the port", "and the time"].map(counts_of);
     assert_eq!((&port[..4], &time[..4]), (&[0, 1, 1, 1][..], &[0, 1, 1, 1][..]));
     assert!(
         port[4..].iter().chain(&time[4..]).all(|times| *times == 0),
@@ -357,13 +357,13 @@ async fn m_d5_a_failed_iteration_backs_off_and_three_in_a_row_hold_the_run() {
     let waits =
         events.facts().filter(|fact| matches!(fact, Fact::Run(RunFact::Waiting { .. }))).count();
     assert_eq!((iterations(&events), waits), (3, 2));
-    let told = |fact: &Fact| {
+    let is_failure = |fact: &Fact| {
         matches!(
             fact,
             Fact::Turn(TurnFact::Finished { outcome: Outcome::Failed, error: Some(_), .. })
         )
     };
-    assert_eq!(events.facts().filter(|fact| told(fact)).count(), 3);
+    assert_eq!(events.facts().filter(|fact| is_failure(fact)).count(), 3);
     session.release().await.unwrap();
     assert_eq!(iteration_started(&mut events).await, 4);
 }

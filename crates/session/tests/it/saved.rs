@@ -344,11 +344,11 @@ async fn m_b7_a_restart_is_one_fact() {
     drop(harness);
     let harness = with_one_place(&folder);
     let again = harness.sessions().get(session.id().as_str()).await.unwrap();
-    let mut told = 0;
+    let mut restores = 0;
     let restarted = |event: &Event| {
-        told +=
+        restores +=
             usize::from(matches!(event.fact(), Some(Fact::Session(SessionFact::Restored { .. }))));
-        (told == 2).then_some(())
+        (restores == 2).then_some(())
     };
     // Published facts are saved.
     harness.watch(&again).await.until("the session to be opened again", restarted).await;
@@ -371,12 +371,12 @@ async fn used(folder: &TempDir, session: &SessionHandle) -> Usage {
     let again = with_one_place(folder);
     let snapshot = again.sessions().look(session.id().as_str()).await.unwrap();
     let opened = again.sessions().get(session.id().as_str()).await.unwrap();
-    let mut told = again.watch(&opened).await;
+    let mut events = again.watch(&opened).await;
     let of_turn = |event: &Event| match event.fact() {
         Some(Fact::Turn(TurnFact::Finished { usage, .. })) => Some(*usage),
         _ => None,
     };
-    assert_eq!(told.until("the turn's end", of_turn).await, snapshot.usage);
+    assert_eq!(events.until("the turn's end", of_turn).await, snapshot.usage);
     snapshot.usage
 }
 

@@ -181,9 +181,9 @@ async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
     let harness = Harness::start();
     let census = Census::new();
     let mark = census.mark();
-    let (told, tells) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     harness.probe.does(move |_, context| {
-        told.send(context.pause(PauseKind::Continue, "?", None)).unwrap();
+        sender.send(context.pause(PauseKind::Continue, "?", None)).unwrap();
         Err(ToolError::Interrupted)
     });
     let command = format!("echo up; exec -a {mark} sleep 1000");
@@ -196,7 +196,7 @@ async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
     let ask = events.asked().await;
     events.output("up").await;
     session.close().await.unwrap();
-    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+    assert_eq!(receiver.recv().unwrap(), PauseResponse::Interrupted);
     assert!(census.living().is_empty());
     while within_patience("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
@@ -240,15 +240,15 @@ async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
     assert!(end.error.unwrap().contains("the model panicked: the model fell over"));
     session.prompt("again").await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    let said = events.facts().filter_map(|fact| match fact {
+    let answers = events.facts().filter_map(|fact| match fact {
         Fact::Turn(TurnFact::AssistantMessage(message)) => {
             Some((message.text(), message.partial, message.blocks[0].item))
         }
         _ => None,
     });
-    let said: Vec<_> = said.collect();
-    assert!(said[0].0 == "So far " && said[0].1, "{said:?}");
-    assert!(said[1].0 == "done" && said[1].2 > said[0].2, "{said:?}");
+    let answers: Vec<_> = answers.collect();
+    assert!(answers[0].0 == "So far " && answers[0].1, "{answers:?}");
+    assert!(answers[1].0 == "done" && answers[1].2 > answers[0].2, "{answers:?}");
 }
 
 /// The id of an item that was published and never saved is not given again: a client that returns
@@ -261,7 +261,7 @@ async fn invariant_3_no_item_gets_the_id_of_one_lost_with_its_actor() {
     let answer = harness.model.then_live();
     session.prompt("go").await.unwrap();
     answer.text("half an ");
-    let told = events
+    let first = events
         .until("the text", |event| match event.delta() {
             Some(Delta::Text { item, .. }) => Some(*item),
             _ => None,
@@ -272,14 +272,14 @@ async fn invariant_3_no_item_gets_the_id_of_one_lost_with_its_actor() {
     harness.model.then(reply().text("another"));
     session.prompt("again").await.unwrap();
     let mut events = harness.watch(&session).await;
-    let said = |event: &Event| match event.fact() {
+    let answer_item = |event: &Event| match event.fact() {
         Some(Fact::Turn(TurnFact::AssistantMessage(message))) if !message.partial => {
             Some(message.blocks[0].item)
         }
         _ => None,
     };
-    let next = events.until("the answer", said).await;
-    assert!(next > told, "{next} after {told}");
+    let next = events.until("the answer", answer_item).await;
+    assert!(next > first, "{next} after {first}");
 }
 
 #[tokio::test]
@@ -295,9 +295,9 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     other.prompt("go").await.unwrap();
     asked(&mut others, &other_live).await;
 
-    let (told, tells) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     harness.probe.does(move |_, context| {
-        told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+        sender.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
         Err(ToolError::Interrupted)
     });
     let command = format!("echo up; exec -a {mark} sleep 1000");
@@ -313,7 +313,7 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     while within_patience("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
     assert_eq!(
-        tells.recv().unwrap(),
+        receiver.recv().unwrap(),
         PauseResponse::Interrupted,
         "no tool waits on a dead session"
     );
@@ -332,12 +332,12 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     other_live.text("unharmed");
     drop(other_live);
     assert_eq!(others.turn_finished().await.outcome, Outcome::Done);
-    let told: Vec<_> =
+    let received: Vec<_> =
         others.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
     let logged = store.open(other.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
-    assert_eq!(told, logged, "every event of the other session, once and in order");
-    let said = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "unharmed");
-    assert!(others.events().iter().any(|event| said(event)));
+    assert_eq!(received, logged, "every event of the other session, once and in order");
+    let is_unharmed = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "unharmed");
+    assert!(others.events().iter().any(|event| is_unharmed(event)));
 }
 
 /// A failing actor is neither present nor gone for a while. The message that it fails on is not
@@ -591,11 +591,11 @@ async fn m_b2_close_unused_closes_a_session_without_later_use() {
 async fn invariant_6_no_tool_waits_on_a_session_that_is_gone() {
     for panics in [false, true] {
         let harness = Harness::start();
-        let (told, tells) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         harness.probe.does(move |_, context| {
             // More than one ask, the second of them too late in any case.
             for _ in 0..2 {
-                told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+                sender.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
             }
             Err(ToolError::Interrupted)
         });
@@ -616,7 +616,7 @@ async fn invariant_6_no_tool_waits_on_a_session_that_is_gone() {
             session.close().await.unwrap();
         }
         for _ in 0..32 {
-            let response = tells.recv_timeout(holdpoint_session::testing::patience());
+            let response = receiver.recv_timeout(holdpoint_session::testing::patience());
             assert_eq!(response, Ok(PauseResponse::Interrupted));
         }
     }

@@ -51,10 +51,10 @@ async fn m_b8_stopping_cuts_turns_saves_their_text_and_keeps_the_queue() {
     session.prompt("one").await.unwrap();
     session.prompt("two").await.unwrap();
     answer.text("half an");
-    let said = |event: &Event| {
+    let has_text = |event: &Event| {
         matches!(event.delta(), Some(holdpoint_common::Delta::Text { .. })).then_some(())
     };
-    events.until("a word", said).await;
+    events.until("a word", has_text).await;
     stop(harness);
     // The attached client received all of it.
     let end = events.turn_finished().await;
@@ -145,9 +145,9 @@ async fn m_b8_a_confirm_stays_open_over_a_stop_and_running_calls_end() {
 async fn m_b8_stopping_closes_the_asks_of_tools_and_ends_jobs() {
     let folder = TempDir::new().unwrap();
     let harness = on(folder.path());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     harness.probe.does(move |_, context| {
-        tell.send(context.pause(PauseKind::Confirm, "Go?", None)).unwrap();
+        sender.send(context.pause(PauseKind::Confirm, "Go?", None)).unwrap();
         Err(ToolError::Interrupted)
     });
     let calls = reply().call("shell", json!({"command": "sleep 1000", "background": true}));
@@ -159,7 +159,7 @@ async fn m_b8_stopping_closes_the_asks_of_tools_and_ends_jobs() {
     assert_eq!(ask.origin, AskOrigin::Tool);
     assert_eq!(session.snapshot().jobs.len(), 1);
     stop(harness);
-    assert_eq!(told.recv().unwrap(), PauseResponse::Interrupted);
+    assert_eq!(receiver.recv().unwrap(), PauseResponse::Interrupted);
     let saved = facts(folder.path(), &session).await;
     let closed = |event: &Arc<Event>| match event.fact() {
         Some(Fact::Ask(AskFact::Closed { ask, cause })) => Some((ask.clone(), *cause)),

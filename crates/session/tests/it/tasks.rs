@@ -24,7 +24,7 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    let told: [(Value, &str); 12] = [
+    let calls: [(Value, &str); 12] = [
         (json!({"action": "next"}), "[no task is left]"),
         (json!({"action": "list"}), "[no tasks]"),
         (
@@ -50,11 +50,11 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
             "task 1 [done] write it\ntask 2 [dropped] test it\nnote on task 2: port 80 is taken",
         ),
     ];
-    for (call, _) in &told {
+    for (call, _) in &calls {
         harness.model.then(reply().call("tasks", call.clone()));
     }
     session.prompt("go").await.unwrap();
-    for (call, text) in told {
+    for (call, text) in calls {
         assert_eq!(result(&mut events).await.1, text, "{call}");
     }
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -73,7 +73,7 @@ async fn m_e7_a_task_request_over_the_limit_is_refused_whole() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let add = |count: usize| json!({"action": "add", "titles": vec!["one"; count]});
-    let mut told: Vec<(Value, &str)> = vec![
+    let mut calls: Vec<(Value, &str)> = vec![
         (add(51), "51 tasks at once; the limit is 50"),
         (
             json!({"action": "add", "titles": ["fine", "x".repeat(501)]}),
@@ -85,15 +85,15 @@ async fn m_e7_a_task_request_over_the_limit_is_refused_whole() {
         ),
         (json!({"action": "list", "all": true}), "'all' was unexpected"),
     ];
-    told.extend((0..9).map(|_| (add(50), "0 done")));
-    told.push((add(49), "499 to do"));
-    told.push((add(2), "a session can have at most 500 tasks; this one has 499"));
-    told.push((add(1), "500 to do"));
-    for (call, _) in &told {
+    calls.extend((0..9).map(|_| (add(50), "0 done")));
+    calls.push((add(49), "499 to do"));
+    calls.push((add(2), "a session can have at most 500 tasks; this one has 499"));
+    calls.push((add(1), "500 to do"));
+    for (call, _) in &calls {
         harness.model.then(reply().call("tasks", call.clone()));
     }
     session.prompt("go").await.unwrap();
-    for (_, text) in told {
+    for (_, text) in calls {
         let (_, result) = result(&mut events).await;
         assert!(result.contains(text), "no {text:?} in {result}");
     }
@@ -181,16 +181,20 @@ async fn m_e7_the_threads_of_one_call_each_change_the_tasks() {
     harness.probe.does(|_, context| {
         let add =
             |titles: &str| context.tasks(TaskRequest::Add { titles: vec![titles.to_owned()] });
-        let told = std::thread::scope(|threads| {
+        let responses = std::thread::scope(|threads| {
             let added = threads.spawn(|| (0..20).map(|_| add("write it")).collect::<Vec<_>>());
             let refused = threads.spawn(|| (0..20).map(|_| add(" ")).collect::<Vec<_>>());
             (added.join().unwrap(), refused.join().unwrap())
         });
-        assert!(told.0.iter().all(|told| matches!(told, TasksResponse::Tasks(_))), "{:?}", told.0);
         assert!(
-            told.1.iter().all(|told| matches!(told, TasksResponse::Refused(_))),
+            responses.0.iter().all(|response| matches!(response, TasksResponse::Tasks(_))),
             "{:?}",
-            told.1
+            responses.0
+        );
+        assert!(
+            responses.1.iter().all(|response| matches!(response, TasksResponse::Refused(_))),
+            "{:?}",
+            responses.1
         );
         Ok(ToolOutcome::text("done"))
     });

@@ -160,9 +160,9 @@ impl Tool for EditFile {
         files.with_lock(place.path(), || {
             let failed =
                 |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
-            let spot = OpenParent::open_existing(place.path()).map_err(failed)?;
+            let parent = OpenParent::open_existing(place.path()).map_err(failed)?;
             let Edited { old, change, content } =
-                change(&spot, &place, &edits, named, context.workspace())?;
+                change(&parent, &place, &edits, named, context.workspace())?;
             if let Some(shown) = shown
                 && !is_same(&shown.mark, &old.mark)
                 && !(files.only_session_changed(&shown.mark, &old.mark)
@@ -178,7 +178,7 @@ impl Tool for EditFile {
                 return Err(ToolError::Interrupted);
             }
             let content = content.as_deref().unwrap_or(change.after().as_bytes());
-            let file = spot.replace(Some(&old.metadata), content).map_err(failed)?;
+            let file = parent.replace(Some(&old.metadata), content).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, content);
             files.wrote(Some(old.mark), mark.clone());
             let lines = match change.new_lines() {
@@ -204,8 +204,8 @@ impl EditFile {
         workspace: &Workspace,
     ) -> Result<String, ToolError> {
         let failed = |error: io::Error| near::failure(place, &error, NAME, workspace);
-        let spot = OpenParent::open_existing(place.path()).map_err(failed)?;
-        let Edited { old, change, .. } = change(&spot, place, edits, named, workspace)?;
+        let parent = OpenParent::open_existing(place.path()).map_err(failed)?;
+        let Edited { old, change, .. } = change(&parent, place, edits, named, workspace)?;
         let diff = change.shown(place.shown());
         let diff =
             diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
@@ -265,14 +265,14 @@ struct Edited {
 }
 
 fn change(
-    spot: &OpenParent,
+    parent: &OpenParent,
     place: &Place,
     edits: &[Replacement<'_>],
     named: Option<TextEncoding>,
     workspace: &Workspace,
 ) -> Result<Edited, ToolError> {
     let refused = |why: String| ToolError::failed(format!("{}: {why}", place.shown()));
-    let old = OldFile::at(spot, place, named).map_err(|error| refused(error.to_string()))?;
+    let old = OldFile::at(parent, place, named).map_err(|error| refused(error.to_string()))?;
     let Some(mut old) = old else {
         return Err(refused(format!("no such file{}", near::hint(place.path(), NAME, workspace))));
     };

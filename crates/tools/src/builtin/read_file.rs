@@ -131,7 +131,7 @@ fn read(
     let failed = |error: io::Error| near::failure(place, &error, NAME, context.workspace());
     let refused = |what: String| Err(ToolError::failed(format!("{}: {what}", place.shown())));
     let Some((file, metadata)) =
-        OpenParent::open_existing(place.path()).and_then(|spot| spot.open()).map_err(failed)?
+        OpenParent::open_existing(place.path()).and_then(|parent| parent.open()).map_err(failed)?
     else {
         return refused(format!(
             "no such file{}",

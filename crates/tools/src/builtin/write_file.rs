@@ -170,9 +170,9 @@ impl Tool for WriteFile {
             let content = coding
                 .encode(&text)
                 .map_err(|why| ToolError::failed(format!("{}: {why}", place.shown())))?;
-            let spot = OpenParent::open_or_create(place.path()).map_err(failed)?;
+            let parent = OpenParent::open_or_create(place.path()).map_err(failed)?;
             let file =
-                spot.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
+                parent.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, &content);
             files.wrote(old.map(|old| old.mark), mark.clone());
             let encoded =
@@ -266,7 +266,7 @@ fn check_folder(place: &Place, workspace: &Workspace) -> Result<(), ToolError> {
 /// The old file. `None` if the file or its folder is missing.
 fn find(place: &Place, named: Option<TextEncoding>) -> io::Result<Option<OldFile>> {
     match OpenParent::open_existing(place.path()) {
-        Ok(spot) => OldFile::at(&spot, place, named),
+        Ok(parent) => OldFile::at(&parent, place, named),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -39,17 +39,17 @@ pub(crate) enum NotText {
 }
 
 impl OldFile {
-    /// Reads the file at `spot`. `None` if it is missing. `named` is the encoding that the call
-    /// names.
+    /// Reads the file that `parent` names. `None` if it is missing. `named` is the encoding that
+    /// the call names.
     ///
     /// # Errors
     /// Also fails if there is something other than a file.
     pub(crate) fn at(
-        spot: &OpenParent,
+        parent: &OpenParent,
         place: &Place,
         named: Option<TextEncoding>,
     ) -> io::Result<Option<Self>> {
-        let Some((file, metadata)) = spot.open()? else { return Ok(None) };
+        let Some((file, metadata)) = parent.open()? else { return Ok(None) };
         let size = metadata.len();
         if size > MAX_HASHED {
             let mark = mark(place, &metadata, None);

@@ -22,7 +22,7 @@ const TEMP_PREFIX: &str = ".holdpoint-";
 
 /// A new file beside the one it is to replace. Removed when dropped, unless it has taken its place.
 struct TempFile<'a> {
-    spot: &'a OpenParent,
+    parent: &'a OpenParent,
     name: String,
     file: File,
 }
@@ -85,15 +85,15 @@ impl OpenParent {
 }
 
 impl<'a> TempFile<'a> {
-    fn create_beside(spot: &'a OpenParent, old: Option<&Metadata>) -> io::Result<Self> {
+    fn create_beside(parent: &'a OpenParent, old: Option<&Metadata>) -> io::Result<Self> {
         // A new file gets the mode that the umask leaves. A replacement is private until it is
         // complete.
         let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
         loop {
             // The keys of a hasher are random, and so is its result.
             let name = format!("{TEMP_PREFIX}{:016x}", RandomState::new().build_hasher().finish());
-            match create(spot, &name, mode) {
-                Ok(file) => return Ok(Self { spot, name, file }),
+            match create(parent, &name, mode) {
+                Ok(file) => return Ok(Self { parent, name, file }),
                 Err(Errno::EXIST) => {}
                 Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) if old.is_some() => {
                     let error = io::Error::from(error);
@@ -118,7 +118,7 @@ impl<'a> TempFile<'a> {
         }
         // The file here may have changed since, but `rename_into_place` checks that once more.
         let keeps_list =
-            self.spot.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
+            self.parent.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
         let mut mode = old.mode() & 0o1777;
         if !keeps_list || self.file.metadata()?.gid() != old.gid() {
             // The rights of the old group are not meant for another one, and with a list, these
@@ -130,12 +130,12 @@ impl<'a> TempFile<'a> {
 
     /// Takes the place of the old file, after one more check that it has not changed meanwhile.
     fn rename_into_place(self, old: Option<&Metadata>) -> io::Result<File> {
-        if old.is_some_and(|old| !self.spot.is_still(old)) {
+        if old.is_some_and(|old| !self.parent.is_still(old)) {
             return Err(io::Error::other("another program has just changed it"));
         }
-        let folder = self.spot.folder();
+        let folder = self.parent.folder();
         let renamed = match old {
-            Some(_) => rustix::fs::renameat(folder, &self.name, folder, self.spot.name()),
+            Some(_) => rustix::fs::renameat(folder, &self.name, folder, self.parent.name()),
             None => self.rename_if_missing(),
         };
         renamed.map_err(|error| match error {
@@ -146,21 +146,23 @@ impl<'a> TempFile<'a> {
     }
 
     fn rename_if_missing(&self) -> Result<(), Errno> {
-        let folder = self.spot.folder();
+        let folder = self.parent.folder();
         #[cfg(any(target_os = "linux", target_vendor = "apple"))]
         match rustix::fs::renameat_with(
             folder,
             &self.name,
             folder,
-            self.spot.name(),
+            self.parent.name(),
             rustix::fs::RenameFlags::NOREPLACE,
         ) {
             // Unknown to the kernel or the file system.
             Err(Errno::NOSYS | Errno::INVAL | Errno::NOTSUP) => {}
             renamed => return renamed,
         }
-        match statat(folder, self.spot.name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => rustix::fs::renameat(folder, &self.name, folder, self.spot.name()),
+        match statat(folder, self.parent.name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {
+                rustix::fs::renameat(folder, &self.name, folder, self.parent.name())
+            }
             Ok(_) => Err(Errno::EXIST),
             Err(error) => Err(error),
         }
@@ -170,14 +172,14 @@ impl<'a> TempFile<'a> {
 impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         // After the rename there is no file of this name.
-        let _ = unlinkat(self.spot.folder(), &self.name, AtFlags::empty());
+        let _ = unlinkat(self.parent.folder(), &self.name, AtFlags::empty());
     }
 }
 
 /// Creates a file. Fails if the name exists, even as a link.
-fn create(spot: &OpenParent, name: &str, mode: Mode) -> Result<File, Errno> {
+fn create(parent: &OpenParent, name: &str, mode: Mode) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(spot.folder(), name, flags, mode)?.into())
+    Ok(openat(parent.folder(), name, flags, mode)?.into())
 }
 
 #[cfg(test)]
@@ -191,12 +193,12 @@ mod tests {
     fn t_d7_a_planted_link_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let spot = OpenParent::open_existing(&root.join("file")).unwrap();
+        let parent = OpenParent::open_existing(&root.join("file")).unwrap();
         fs::write(root.join("there"), "text").unwrap();
         for target in ["there", "missing"] {
             symlink(target, root.join("link")).unwrap();
             assert_eq!(
-                create(&spot, "link", Mode::from_raw_mode(0o600)).unwrap_err(),
+                create(&parent, "link", Mode::from_raw_mode(0o600)).unwrap_err(),
                 Errno::EXIST
             );
             fs::remove_file(root.join("link")).unwrap();
@@ -209,12 +211,12 @@ mod tests {
     fn t_d10_a_change_during_the_write_of_the_temporary_file_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("file");
-        let spot = OpenParent::open_existing(&path).unwrap();
-        let made = TempFile::create_beside(&spot, None).unwrap();
+        let parent = OpenParent::open_existing(&path).unwrap();
+        let made = TempFile::create_beside(&parent, None).unwrap();
         fs::write(&path, "somebody's").unwrap();
         assert!(made.rename_into_place(None).unwrap_err().to_string().contains("just created it"));
-        let (_, old) = spot.open().unwrap().unwrap();
-        let draft = TempFile::create_beside(&spot, Some(&old)).unwrap();
+        let (_, old) = parent.open().unwrap().unwrap();
+        let draft = TempFile::create_beside(&parent, Some(&old)).unwrap();
         fs::write(&path, "somebody else's").unwrap();
         assert!(
             draft
@@ -225,8 +227,8 @@ mod tests {
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
         // A modification time that is set back does not hide the change.
-        let (file, old) = spot.open().unwrap().unwrap();
-        let draft = TempFile::create_beside(&spot, Some(&old)).unwrap();
+        let (file, old) = parent.open().unwrap().unwrap();
+        let draft = TempFile::create_beside(&parent, Some(&old)).unwrap();
         fs::write(&path, "SOMEBODY ELSE'S").unwrap();
         fs::File::options()
             .write(true)

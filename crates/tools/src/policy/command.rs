@@ -27,8 +27,8 @@ impl Policy {
     ) {
         let (opened, before) = (CommandEffects::new(command), parts.len());
         let folder = WorkingFolder::from_targets(&opened.cd_targets, root, self.home.as_deref());
-        for deed in opened.effects {
-            parts.extend(match deed {
+        for effect in opened.effects {
+            parts.extend(match effect {
                 CommandEffect::Call(text, assignments, run) => {
                     Some(self.judge_call(tool, text, &assignments, &run, folder))
                 }

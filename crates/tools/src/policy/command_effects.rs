@@ -70,8 +70,8 @@ impl CommandEffects {
             self.effects.push(CommandEffect::Unclear(script::excerpt(script).to_owned(), why));
             return;
         }
-        for deed in script::read(script, depth) {
-            let deed = match deed {
+        for effect in script::read(script, depth) {
+            let effect = match effect {
                 ScriptEffect::Call(Call { text, assignments, words }) => {
                     CommandEffect::Call(text, assignments, self.run(words, true, depth))
                 }
@@ -85,7 +85,7 @@ impl CommandEffects {
                 ScriptEffect::Redirect(redirection) => CommandEffect::Redirect(redirection),
                 ScriptEffect::Unclear { text, why } => CommandEffect::Unclear(text, why),
             };
-            self.effects.push(deed);
+            self.effects.push(effect);
         }
     }
 

@@ -235,8 +235,8 @@ mod tests {
         let running = Running::new();
         running.set_ordered(ours, b"x").unwrap();
         running.end();
-        let mut told = [0; 2];
-        theirs.read_exact(&mut told).unwrap();
-        assert_eq!(told, [b'x', wire::END]);
+        let mut received = [0; 2];
+        theirs.read_exact(&mut received).unwrap();
+        assert_eq!(received, [b'x', wire::END]);
     }
 }

@@ -108,8 +108,8 @@ mod tests {
     /// The last argument of the only command that is called, if it is completely known.
     fn argument(script: &str) -> Option<String> {
         let mut argument = None;
-        for deed in read(script, 0) {
-            match deed {
+        for effect in read(script, 0) {
+            match effect {
                 ScriptEffect::Text { .. } => {}
                 ScriptEffect::Call(call) if argument.is_none() => {
                     argument = Some(call.words.last()?.literal()?.to_owned())

@@ -126,8 +126,8 @@ impl<'a> CommandFacts<'a> {
             words: HashSet::new(),
             programs_and_files: Vec::new(),
         };
-        for deed in script::read(command, 0) {
-            match deed {
+        for effect in script::read(command, 0) {
+            match effect {
                 ScriptEffect::Call(call) => {
                     read.uncertain |= call.words.first() == Some(&Word::Dynamic);
                     let literal = call.words.iter().filter_map(Word::literal);

@@ -62,8 +62,8 @@ impl Variables {
     }
 
     fn read(&mut self, script: &str, depth: u32) {
-        for deed in script::read(script, depth) {
-            match deed {
+        for effect in script::read(script, depth) {
+            match effect {
                 ScriptEffect::Call(call) => self.call(&call, depth),
                 ScriptEffect::Text { .. } | ScriptEffect::Redirect(_) => {}
                 // A script without `=` sets no variables by name.

@@ -19,7 +19,7 @@ pub(super) struct Session {
 impl Session {
     #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn start(answers: Vec<AskReply>) -> Self {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             let system = System::new();
             system.block_on(async move {
@@ -32,11 +32,11 @@ impl Session {
                     attended: true,
                     cut: false,
                 };
-                let _ = tell.send(answerer.start());
+                let _ = sender.send(answerer.start());
             });
             let _ = system.run();
         });
-        Self { actor: told.recv().expect("the actor starts"), thread }
+        Self { actor: receiver.recv().expect("the actor starts"), thread }
     }
 
     pub(super) fn recipient(&self) -> WeakRecipient<ToolRequest> {
@@ -57,17 +57,17 @@ impl Session {
     /// Waits for an ask without a scripted answer and returns it.
     #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn wait_asked(&self) -> AskRequest {
-        let (tell, told) = mpsc::channel();
-        self.actor.do_send(WaitAsk(tell));
-        told.recv_timeout(super::patience()).expect("an ask is raised")
+        let (sender, receiver) = mpsc::channel();
+        self.actor.do_send(WaitAsk(sender));
+        receiver.recv_timeout(super::patience()).expect("an ask is raised")
     }
 
     /// The oldest open ask.
     #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn open(&self) -> Option<AskRequest> {
-        let (tell, told) = mpsc::channel();
-        self.actor.do_send(GetOpen(tell));
-        told.recv().expect("the actor runs until it is stopped")
+        let (sender, receiver) = mpsc::channel();
+        self.actor.do_send(GetOpen(sender));
+        receiver.recv().expect("the actor runs until it is stopped")
     }
 
     /// Answers the oldest open ask, or the next one if none is open.
@@ -78,9 +78,9 @@ impl Session {
     /// Stops the actor and returns all asks.
     #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
     pub(super) fn stop(self) -> Vec<AskRequest> {
-        let (tell, told) = mpsc::channel();
-        self.actor.do_send(Stop(tell));
-        let asked = told.recv().expect("the actor runs until it is stopped");
+        let (sender, receiver) = mpsc::channel();
+        self.actor.do_send(Stop(sender));
+        let asked = receiver.recv().expect("the actor runs until it is stopped");
         drop(self.actor);
         let _ = self.thread.join();
         asked
@@ -147,13 +147,13 @@ struct WaitAsk(mpsc::Sender<AskRequest>);
 impl Handler<WaitAsk> for Answerer {
     type Result = ();
 
-    fn handle(&mut self, WaitAsk(tell): WaitAsk, _: &mut Context<Self>) {
+    fn handle(&mut self, WaitAsk(sender): WaitAsk, _: &mut Context<Self>) {
         match self.open.front_mut() {
             Some(open) => {
                 open.shown = true;
-                let _ = tell.send(open.request.clone());
+                let _ = sender.send(open.request.clone());
             }
-            None => self.ask_waiters.push(tell),
+            None => self.ask_waiters.push(sender),
         }
     }
 }
@@ -165,8 +165,8 @@ struct GetOpen(mpsc::Sender<Option<AskRequest>>);
 impl Handler<GetOpen> for Answerer {
     type Result = ();
 
-    fn handle(&mut self, GetOpen(tell): GetOpen, _: &mut Context<Self>) {
-        let _ = tell.send(self.open.front().map(|open| open.request.clone()));
+    fn handle(&mut self, GetOpen(sender): GetOpen, _: &mut Context<Self>) {
+        let _ = sender.send(self.open.front().map(|open| open.request.clone()));
     }
 }
 
@@ -218,8 +218,8 @@ struct Stop(mpsc::Sender<Vec<AskRequest>>);
 impl Handler<Stop> for Answerer {
     type Result = ();
 
-    fn handle(&mut self, Stop(tell): Stop, _: &mut Context<Self>) {
-        let _ = tell.send(std::mem::take(&mut self.asked));
+    fn handle(&mut self, Stop(sender): Stop, _: &mut Context<Self>) {
+        let _ = sender.send(std::mem::take(&mut self.asked));
         System::current().stop();
     }
 }

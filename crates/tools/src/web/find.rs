@@ -41,7 +41,7 @@ fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
     let mut places = places(page, text, goes_on);
     let matches: Vec<_> = places.by_ref().take(MAX_MATCHES).collect();
     let all = matches.len() + places.count();
-    let mut said = match all {
+    let mut output = match all {
         0 => format!(
             "{text:?} was not found on the page, which has {} characters",
             page.chars().count()
@@ -56,12 +56,12 @@ fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
         let [before, found, after] =
             [&page[before..start], &page[start..end], &page[end..after]].map(one_line);
         // Writing to a string does not fail.
-        let _ = write!(said, "\n{}. …{before}**{found}**{after}…", number + 1);
+        let _ = write!(output, "\n{}. …{before}**{found}**{after}…", number + 1);
     }
     if all > MAX_MATCHES {
-        let _ = write!(said, "\nOnly the first {MAX_MATCHES} are shown.");
+        let _ = write!(output, "\nOnly the first {MAX_MATCHES} are shown.");
     }
-    said
+    output
 }
 
 /// The byte ranges of all matches, ignoring case and without overlaps.

@@ -76,25 +76,25 @@ impl PageContent {
         };
         let text = text.trim();
         let (kept, all) = (text.floor_char_boundary(most), text.len());
-        let mut said = text[..kept].to_owned();
+        let mut output = text[..kept].to_owned();
         if kept < all || self.cut {
             let whole = if self.cut { "a longer page".to_owned() } else { format!("{all} bytes") };
             // Writing to a string does not fail.
             let _ = write!(
-                said,
+                output,
                 "\n\n[cut: these are the first {kept} bytes of {whole}; find_in_page searches all of it]"
             );
         }
         if !self.links.is_empty() {
-            said.push_str("\n\nLinks:\n");
+            output.push_str("\n\nLinks:\n");
             for Link { text, url } in &self.links {
-                let _ = writeln!(said, "- {text}: {}", location::brief(url));
+                let _ = writeln!(output, "- {text}: {}", location::brief(url));
             }
             if self.all_links > self.links.len() {
-                let _ = writeln!(said, "The page has {} links in all.", self.all_links);
+                let _ = writeln!(output, "The page has {} links in all.", self.all_links);
             }
         }
-        Ok(said)
+        Ok(output)
     }
 }
 

@@ -85,16 +85,16 @@ fn report(found: &[SearchResult]) -> String {
     if found.is_empty() {
         return "no results".to_owned();
     }
-    let mut said = String::new();
+    let mut output = String::new();
     for (number, SearchResult { title, url, text }) in found.iter().take(MAX_RESULTS).enumerate() {
         let [title, text] = [title.as_str(), text.as_deref().unwrap_or_default()].map(one_line);
         // Writing to a string does not fail.
-        let _ = writeln!(said, "{}. {title}\n   {}", number + 1, location::brief(url));
+        let _ = writeln!(output, "{}. {title}\n   {}", number + 1, location::brief(url));
         if !text.is_empty() {
-            let _ = writeln!(said, "   {text}");
+            let _ = writeln!(output, "   {text}");
         }
     }
-    said
+    output
 }
 
 fn one_line(text: &str) -> String {

@@ -79,13 +79,13 @@ impl<'a> Visit<'a> {
         if self.request.pause {
             self.pause(&lease, &tab)?;
         }
-        let said = self.wait(
+        let output = self.wait(
             &lease,
             &tab,
             ("reading the page", READ_WITHIN),
             self.read_result(&tab, arrival),
         )?;
-        Ok(said)
+        Ok(output)
     }
 
     /// Waits for work on a page.
@@ -190,39 +190,39 @@ impl<'a> Visit<'a> {
             _ => 0,
         };
         let page = PageContent::from_tab(tab, most).await?;
-        let mut said = String::new();
+        let mut output = String::new();
         if !page.title.is_empty() {
-            said.push_str(&format!("# {}\n", page.title));
+            output.push_str(&format!("# {}\n", page.title));
         }
         // Writing to a string does not fail.
-        let _ = writeln!(said, "{}", location::brief(&page.url));
+        let _ = writeln!(output, "{}", location::brief(&page.url));
         for note in self.notes(tab, arrival, page.status) {
-            let _ = writeln!(said, "[{note}]");
+            let _ = writeln!(output, "[{note}]");
         }
-        said.push('\n');
+        output.push('\n');
         match &self.request.action {
             WebAction::Search { .. } => {
-                said.push_str(&search::results(tab, &settings.search).await?)
+                output.push_str(&search::results(tab, &settings.search).await?)
             }
             WebAction::OpenPage { .. } => match page.text(tab, most).await? {
-                text if text.is_empty() => said.push_str(NO_TEXT),
-                text => said.push_str(&text),
+                text if text.is_empty() => output.push_str(NO_TEXT),
+                text => output.push_str(&text),
             },
-            WebAction::FindInPage { text, .. } => said.push_str(&find(tab, text).await?),
+            WebAction::FindInPage { text, .. } => output.push_str(&find(tab, text).await?),
             WebAction::Screenshot { full_page, .. } => {
                 let picture =
                     screenshot::take(tab, *full_page, &self.session.screenshots()).await?;
                 let cut = if picture.cut { "; the page is larger" } else { "" };
                 let (path, width, height) = (picture.path.display(), picture.width, picture.height);
                 // At the beginning, because clients show the first line of a result.
-                said.insert_str(
+                output.insert_str(
                     0,
                     &format!("Screenshot saved to {path} ({width} × {height} pixels{cut}).\n\n"),
                 );
-                said.truncate(said.trim_end().len());
+                output.truncate(output.trim_end().len());
             }
         }
-        Ok(said)
+        Ok(output)
     }
 
     /// Remarks for the model: status, incidents and refused connections.

@@ -38,9 +38,9 @@ fn m_e4_a_skipped_question_is_named_to_the_model() {
         QuestionReply { id: "why".into(), answer: Some("so".into()) },
     ];
     let outcome = ask(two(), QuestionResponse::Replied { replies }).result.unwrap();
-    let said = "{\"colour\":null,\"why\":\"so\"}\nThe user skipped the questions answered with null. Continue without \
-                these answers.";
-    assert_eq!(outcome.output, said);
+    let expected = "{\"colour\":null,\"why\":\"so\"}\nThe user skipped the questions answered with null. \
+                    Continue without these answers.";
+    assert_eq!(outcome.output, expected);
 }
 
 #[test]

@@ -31,13 +31,13 @@ fn read_until(bench: &Bench, job: u64, mut from: u64, wanted: &str) -> (String, 
         let read =
             jobs(bench, json!({"action": "read", "job": job, "from": from, "wait_ms": 20_000}))
                 .unwrap();
-        let (text, told) = read.rsplit_once('[').unwrap();
+        let (text, status) = read.rsplit_once('[').unwrap();
         all.push_str(text);
-        from = told.split(' ').nth(3).unwrap().parse().unwrap();
+        from = status.split(' ').nth(3).unwrap().parse().unwrap();
         if all.contains(wanted) {
             return (all, from);
         }
-        assert!(told.contains("running"), "{wanted:?} is missing: {all:?} [{told}");
+        assert!(status.contains("running"), "{wanted:?} is missing: {all:?} [{status}");
     }
 }
 

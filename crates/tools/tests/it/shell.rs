@@ -17,7 +17,7 @@ fn run(bench: &Bench, command: &str) -> Called {
     bench.call(Shell::new(), json!({ "command": command }))
 }
 
-fn said(called: &Called) -> &str {
+fn result_of(called: &Called) -> &str {
     &called.result.as_ref().unwrap().output
 }
 
@@ -30,7 +30,7 @@ fn both_output_streams_are_merged_in_order() {
             called.output,
             format!("out1\nerr1\nout2\nerr2\nout3\nerr3\n{}\n", bench.root().display())
         );
-        assert_eq!(said(&called), "[exit code 0]");
+        assert_eq!(result_of(&called), "[exit code 0]");
     }
 }
 
@@ -61,7 +61,7 @@ fn m_e7_a_command_runs_only_in_the_shown_folder() {
     // A new ask shows the new folder.
     let tool = Shell::new();
     assert!(shown(&tool).ends_with(&format!("in {}", other.display())));
-    assert_eq!(said(&bench.call(tool, command)), "[exit code 0]");
+    assert_eq!(result_of(&bench.call(tool, command)), "[exit code 0]");
     assert!(other.join("made").exists());
 }
 
@@ -96,7 +96,7 @@ fn m_e7_a_command_does_not_run_in_a_replaced_folder() {
     let (tool, command) = (Shell::new(), json!({ "command": "touch made" }));
     tool.intent(&command, bench.workspace()).unwrap();
     std::fs::write(root.join("x"), "").unwrap();
-    assert_eq!(said(&bench.call(tool, command)), "[exit code 0]");
+    assert_eq!(result_of(&bench.call(tool, command)), "[exit code 0]");
     assert!(root.join("made").exists());
 }
 
@@ -104,14 +104,14 @@ fn m_e7_a_command_does_not_run_in_a_replaced_folder() {
 fn the_result_reports_how_the_command_ended() {
     for supervisor in SUPERVISORS {
         let bench = Bench::new().supervisor(supervisor);
-        for (command, told) in [
+        for (command, expected) in [
             ("exit 3", "[exit code 3]"),
             ("kill -SEGV $$", "[ended by signal 11 (SIGSEGV)]"),
             ("no-such-program", "[exit code 127]"),
             ("exec >&- 2>&-; sleep 0.05; exit 4", "[exit code 4]"),
         ] {
             let called = run(&bench, command);
-            assert_eq!(said(&called), told, "{command}");
+            assert_eq!(result_of(&called), expected, "{command}");
             assert!(called.result.unwrap().failed);
         }
     }
@@ -128,14 +128,14 @@ fn a_timeout_is_reported_and_earlier_output_is_kept() {
             continue;
         }
         assert_eq!(called.output, "early\n");
-        let told =
+        let expected =
             format!("[timed out after {timeout} ms; 1 process was still running and was ended]");
-        assert_eq!(said(&called), told);
+        assert_eq!(result_of(&called), expected);
         break;
     }
     let called =
         bench.call(Shell::new(), json!({"command": "exec >&- 2>&-; sleep 1000", "timeout_ms": 50}));
-    assert!(said(&called).starts_with("[timed out"), "{}", said(&called));
+    assert!(result_of(&called).starts_with("[timed out"), "{}", result_of(&called));
 }
 
 #[test]
@@ -163,7 +163,11 @@ fn t_p4_a_process_that_keeps_the_output_open_does_not_block_the_call() {
         let is_supervised = supervisor != Supervisor::None;
         let bench = Bench::new().supervisor(supervisor);
         let called = run(&bench, command);
-        assert!(said(&called).starts_with("[exit code 0"), "{command}: {}", said(&called));
+        assert!(
+            result_of(&called).starts_with("[exit code 0"),
+            "{command}: {}",
+            result_of(&called)
+        );
         let pid = called.output.lines().next().unwrap().parse().unwrap();
         // Without a supervisor the process may live on: the call did not wait for its end.
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
@@ -253,10 +257,10 @@ fn t_p9_the_owners_terminal_can_not_be_opened() {
         .unwrap();
     // Typed ahead: no process below may read it.
     std::io::Write::write_all(script.stdin.as_mut().unwrap(), b"typed\n").unwrap();
-    let said = script.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains("owner: Ok"), "{said}");
-    assert!(said.contains("command: [] [/dev/tty: No such device or address]"), "{said}");
+    let output = script.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains("owner: Ok"), "{printed}");
+    assert!(printed.contains("command: [] [/dev/tty: No such device or address]"), "{printed}");
 }
 
 /// The owner in that terminal.
@@ -264,8 +268,8 @@ fn in_a_terminal() {
     println!("owner: {:?}", std::fs::File::open("/dev/tty").map(drop));
     let command = "read -t 1 line; read -t 1 more < /dev/tty; echo \"[$line$more]\"";
     let called = run(&Bench::new(), command);
-    let told = called.output.replace("bash: line 1: ", "");
-    let (errors, read) = told.trim_end().rsplit_once('\n').unwrap_or_default();
+    let printed = called.output.replace("bash: line 1: ", "");
+    let (errors, read) = printed.trim_end().rsplit_once('\n').unwrap_or_default();
     println!("command: {read} [{errors}]");
 }
 
@@ -347,7 +351,7 @@ fn m_e7_commands_that_need_an_editor_or_a_pager_fail_at_once_with_a_hint() {
         let git = "git -c user.name=n -c user.email=e@x -c core.editor='sleep 600' -c core.pager='sleep 600'";
         let commit = format!("{git} commit -q -m one");
         let made = run(&bench, &format!("git init -q . && seq 999 > f && git add f && {commit}"));
-        assert_eq!(said(&made), "[exit code 0]", "{}", made.output);
+        assert_eq!(result_of(&made), "[exit code 0]", "{}", made.output);
         for (command, hint) in [
             ("commit --amend", "pass -m, -F or --no-edit"),
             ("commit --allow-empty", "pass -m, -F or --no-edit"),
@@ -357,13 +361,13 @@ fn m_e7_commands_that_need_an_editor_or_a_pager_fail_at_once_with_a_hint() {
             let called = run(&bench, &format!("{git} {command}"));
             assert!(called.output.contains(hint), "{command}: {}", called.output);
             assert!(
-                !called.output.contains("sleep") && said(&called) != "[exit code 0]",
+                !called.output.contains("sleep") && result_of(&called) != "[exit code 0]",
                 "{command}: {}",
                 called.output
             );
         }
         for command in ["$EDITOR f", "sh -c \"$VISUAL f\""] {
-            assert_eq!(said(&run(&bench, command)), "[exit code 1]", "{command}");
+            assert_eq!(result_of(&run(&bench, command)), "[exit code 1]", "{command}");
         }
         let shown = run(&bench, "git --paginate log --oneline; $PAGER f");
         assert!(
@@ -440,7 +444,7 @@ fn signal_handling_is_the_default() {
 #[test]
 fn invalid_input_is_refused() {
     let bench = Bench::new();
-    for (input, told) in [
+    for (input, expected) in [
         (json!({"command": "a\u{0}b"}), "zero byte"),
         (json!({"command": "  "}), "empty"),
         (json!({"cmd": "ls"}), "unknown field `cmd`"),
@@ -454,7 +458,7 @@ fn invalid_input_is_refused() {
             bench.call(Shell::new(), input.clone()).result.unwrap_err(),
         ] {
             assert!(
-                matches!(&error, ToolError::Input { message } if message.contains(told)),
+                matches!(&error, ToolError::Input { message } if message.contains(expected)),
                 "{input}: {error}"
             );
         }

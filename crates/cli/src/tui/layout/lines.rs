@@ -60,7 +60,7 @@ pub(super) fn lines_of(
 }
 
 fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'static>>) {
-    let said = match &tool.state {
+    let summary = match &tool.state {
         ToolState::Waits => String::new(),
         ToolState::Runs => {
             let text =
@@ -88,8 +88,8 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     };
     let mut spans =
         vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
-    let result = (!fold.open && !said.is_empty())
-        .then(|| Span::styled(format!("  └ {said}"), Tone::Dim.style()));
+    let result = (!fold.open && !summary.is_empty())
+        .then(|| Span::styled(format!("  └ {summary}"), Tone::Dim.style()));
     let looks = if fold.chosen { selected() } else { Style::new() };
     let asked = |lines: &mut Vec<Line<'static>>| {
         for ask in &tool.asks {

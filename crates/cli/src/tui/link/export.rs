@@ -70,7 +70,7 @@ fn markdown(transcript: &Transcript) -> String {
             Kind::Prompt { text: prompt, .. } => {
                 text.push_str(&format!("## {}\n", prompt.trim().replace('\n', "\n> ")))
             }
-            Kind::Text { text: said, .. } => text.push_str(&format!("{}\n", said.trim_end())),
+            Kind::Text { text: message, .. } => text.push_str(&format!("{}\n", message.trim_end())),
             Kind::Thought { text: thought, .. } => {
                 text.push_str(&format!("> *{}*\n", thought.trim().replace('\n', "\n> ")));
             }
@@ -79,8 +79,8 @@ fn markdown(transcript: &Transcript) -> String {
                     ToolState::Ended { result, .. } => result.as_str(),
                     ToolState::Waits | ToolState::Runs => "",
                 };
-                let said = format!("{}\n{result}", tool.output.to_text());
-                let quoted = said.trim().replace('\n', "\n    ");
+                let output = format!("{}\n{result}", tool.output.to_text());
+                let quoted = output.trim().replace('\n', "\n    ");
                 text.push_str(&format!("- {}\n\n    {quoted}\n", title(&tool.call)));
             }
             Kind::Note(remark) => {

@@ -57,7 +57,7 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     let few_files = files.split(' ').take(2).collect::<Vec<_>>().join(" ");
     let short_name = fit(&name, NAME);
     // From the most to the least detail.
-    let ways: [&[&str]; 8] = [
+    let layouts: [&[&str]; 8] = [
         &["holdpoint", &name, &time, &iteration, &tasks, &files],
         &[&name, &time, &iteration, &tasks, &files],
         &[&short_name, &time, &iteration, &tasks, &few_files],
@@ -67,12 +67,12 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
         &[&short_name],
         &[],
     ];
-    let text = |way: &[&str]| {
-        let said: Vec<_> = way.iter().copied().filter(|segment| !segment.is_empty()).collect();
-        said.join(" | ")
+    let text = |layout: &[&str]| {
+        let filled: Vec<_> = layout.iter().copied().filter(|segment| !segment.is_empty()).collect();
+        filled.join(" | ")
     };
     let fits = |text: &String| text.width() + label_cells <= width;
-    let segments = ways.into_iter().map(text).find(fits).unwrap_or_default();
+    let segments = layouts.into_iter().map(text).find(fits).unwrap_or_default();
     let between = if segments.is_empty() || label.is_empty() { "" } else { " " };
     Line::from(vec![
         Span::styled(segments, Tone::Plain.style()),
@@ -114,7 +114,7 @@ pub(super) fn used(session: &Session, width: usize) -> String {
         total => format!("{} tokens", abbreviate(total)),
     };
     let cost = usage.cost.map(|cost| format!("cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();
-    let ways: [&[&str]; 8] = [
+    let layouts: [&[&str]; 8] = [
         &[&asks, &model, &folder, &branch, &window, &tokens, &cost],
         &[&asks, &model, &branch, &window, &tokens, &cost],
         &[&asks, &model, &window, &tokens, &cost],
@@ -124,13 +124,13 @@ pub(super) fn used(session: &Session, width: usize) -> String {
         &[&asks, &percent],
         &[&asks],
     ];
-    first_that_fits(&ways, width)
+    first_that_fits(&layouts, width)
 }
 
 /// The first line that fits, without its empty segments.
-fn first_that_fits(ways: &[&[&str]], width: usize) -> String {
-    let mut lines = ways.iter().map(|way| {
-        let filled: Vec<_> = way.iter().copied().filter(|segment| !segment.is_empty()).collect();
+fn first_that_fits(layouts: &[&[&str]], width: usize) -> String {
+    let mut lines = layouts.iter().map(|layout| {
+        let filled: Vec<_> = layout.iter().copied().filter(|segment| !segment.is_empty()).collect();
         filled.join("  ")
     });
     lines.find(|line| line.width() <= width).unwrap_or_default()

@@ -290,7 +290,7 @@ fn session_restored_with_queued_prompts() {
 #[test]
 fn session_interrupted() {
     let mut scene = Scene::session();
-    scene.turn("Go.").said(1, "I begin");
+    scene.turn("Go.").replies(1, "I begin");
     scene.snapshot.status = SessionStatus::Interrupted;
     scene.fact(Fact::Turn(TurnFact::Cut { cause: CutCause::User { by: user() } }));
     shows("interrupting", &mut scene);
@@ -315,8 +315,8 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
     let cut = |texts: &[&str], live: bool| {
         let mut scene = Scene::session();
         scene.turn("Go.");
-        let said = |(item, text): (u64, &&str)| block(item, BlockKind::Text, text);
-        let blocks: Vec<_> = (1..).zip(texts).map(said).collect();
+        let text_block = |(item, text): (u64, &&str)| block(item, BlockKind::Text, text);
+        let blocks: Vec<_> = (1..).zip(texts).map(text_block).collect();
         for block in blocks.iter().filter(|_| live) {
             scene.delta(Delta::Text { item: block.item, text: block.text.clone() });
         }
@@ -451,8 +451,8 @@ fn session_of_long_and_hostile_texts() {
     let mut scene = Scene::session();
     scene
         .turn("\u{1b}]0;title\u{7}")
-        .said(1, "漢字👩‍👩‍👧 \u{1b}[31mred \u{202e}evil <script>x</script>")
-        .said(2, &"word ".repeat(300));
+        .replies(1, "漢字👩‍👩‍👧 \u{1b}[31mred \u{202e}evil <script>x</script>")
+        .replies(2, &"word ".repeat(300));
     scene.called(3, &"x".repeat(500)).came(
         3,
         ToolStatus::Ok,
@@ -467,7 +467,7 @@ fn session_of_ten_thousand_messages() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     for number in 0..10_000 {
-        scene.said(number, &format!("Message *number* {number}."));
+        scene.replies(number, &format!("Message *number* {number}."));
     }
     shows("ten-thousand", &mut scene);
     for (width, height) in [(80, 24), (40, 12)] {
@@ -476,7 +476,7 @@ fn session_of_ten_thousand_messages() {
         scene.press("pgup pgup");
         let before = scene.screen(width, height);
         insta::assert_snapshot!(format!("ten-thousand-scrolled-{width}x{height}"), before);
-        scene.said(20_000, "One more.");
+        scene.replies(20_000, "One more.");
         assert_eq!(scene.screen(width, height), before);
     }
     scene.press("ctrl+home");
@@ -535,11 +535,11 @@ fn without_colours_removes_every_colour() {
 fn t_y5_no_size_is_too_small_or_too_large() {
     let sizes =
         [(1, 1), (0, 0), (10, 4), (11, 5), (20, 6), (40, 9), (1000, 1000), (3, 200), (200, 3)];
-    for (width, height, said) in
+    for (width, height, expected) in
         [(9, 24, "too small\n"), (5, 2, "too\nsmall"), (80, 1, "too small"), (4, 24, "\n")]
     {
         assert!(
-            hub().screen(width, height).starts_with(said),
+            hub().screen(width, height).starts_with(expected),
             "{width}x{height}: {}",
             hub().screen(width, height)
         );

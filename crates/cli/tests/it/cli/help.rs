@@ -36,13 +36,13 @@ fn every_command(world: &World) -> BTreeMap<String, String> {
 #[test]
 fn the_manual_has_every_command_and_no_other() {
     let manual = include_str!("../../../../../docs/cli.md");
-    let told: BTreeSet<_> =
+    let documented: BTreeSet<_> =
         manual.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect();
     let there: BTreeSet<_> = every_command(&World::new()).into_keys().collect();
     for command in &there {
         assert!(manual.contains(&format!("$ {command} --help\n")), "{command}");
     }
-    assert_eq!(told, there);
+    assert_eq!(documented, there);
 }
 
 /// The options listed in a help text, such as `-o` and `--output`.
@@ -61,7 +61,7 @@ fn every_command_has_a_manual_page_with_every_option() {
     let written = std::fs::read_dir(world.work("pages/man1")).unwrap();
     let mut written: BTreeSet<_> =
         written.map(|page| page.unwrap().file_name().into_string().unwrap()).collect();
-    let mut told = 0;
+    let mut documented = 0;
     for (command, help) in every_command(&world) {
         let name = format!("{}.1", command.replace(' ', "-"));
         assert!(written.remove(&name), "{name} is not written");
@@ -76,10 +76,10 @@ fn every_command_has_a_manual_page_with_every_option() {
                 page.contains(&format!("\\fB{option}\\fR")),
                 "{name} does not document {option}: {page}"
             );
-            told += 1;
+            documented += 1;
         }
     }
-    assert!(told > 100, "only {told} options");
+    assert!(documented > 100, "only {documented} options");
     // Pages of `help` do not count: not every level lists `help` as a command.
     written.retain(|name| !name.split(['-', '.']).any(|word| word == "help"));
     assert_eq!(written, BTreeSet::new(), "pages without a command");

@@ -57,8 +57,9 @@ fn m_d5_the_example_of_the_manual_works_through_its_tasks() {
         ["loop", "--spec", &goal, "--tasks", &tasks, "--policy", "all", "--model", "rehearsal"];
     let ran = world.run(&args).code(0);
     let manual = include_str!("../../../../../docs/loops.md");
-    let told = manual.split("...\n#1").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    for line in format!("#1{told}").lines() {
+    let documented =
+        manual.split("...\n#1").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    for line in format!("#1{documented}").lines() {
         let start = line.trim_end_matches("...");
         assert!(ran.err.lines().any(|found| found.starts_with(start)), "{start}\n{}", ran.err);
     }

@@ -24,9 +24,9 @@ impl Followed {
     fn begin(world: &World, args: &[&str], script: &str) -> Self {
         let mut command = world.command(&[&["loop", "--goal", &plays(script)], args].concat());
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        let (err, (said, lines)) = (child.stderr.take().unwrap(), mpsc::channel());
+        let (err, (sender, lines)) = (child.stderr.take().unwrap(), mpsc::channel());
         std::thread::spawn(move || {
-            BufReader::new(err).lines().try_for_each(|line| said.send(line.unwrap()))
+            BufReader::new(err).lines().try_for_each(|line| sender.send(line.unwrap()))
         });
         let mut followed = Self { child, lines, session: String::new() };
         let first = followed.until("session: ");
@@ -133,9 +133,9 @@ fn m_c6_a_follower_sees_the_receipt_of_an_interrupt() {
     }
     world.run(&["prompt", &run.session, "mind the port"]).code(0);
     run.signal(Signal::INT);
-    let mut told = String::new();
-    while !told.contains("run interrupted") {
-        told = told + &run.until("") + "\n";
+    let mut output = String::new();
+    while !output.contains("run interrupted") {
+        output = output + &run.until("") + "\n";
     }
     for line in [
         "Agent interrupted\n",
@@ -143,7 +143,7 @@ fn m_c6_a_follower_sees_the_receipt_of_an_interrupt() {
         "handed back, prompt 1: mind the port\n",
         "#1 interrupted",
     ] {
-        assert!(told.contains(line), "no {line:?}: {told}");
+        assert!(output.contains(line), "no {line:?}: {output}");
     }
     run.end(130);
 }

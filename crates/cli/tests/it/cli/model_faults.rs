@@ -140,8 +140,8 @@ fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]
     let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(secret));
     assert!(sent, "{provider}: the key is in the request");
     for (name, secret) in SECRETS {
-        let told: Vec<_> = log.lines().filter(|line| line.contains(secret)).collect();
-        assert!(told.is_empty(), "{provider} {how:?}: {name}: {told:#?}");
+        let leaks: Vec<_> = log.lines().filter(|line| line.contains(secret)).collect();
+        assert!(leaks.is_empty(), "{provider} {how:?}: {name}: {leaks:#?}");
     }
     server.assert_no_violations();
 }

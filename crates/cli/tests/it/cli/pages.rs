@@ -17,7 +17,7 @@ use crate::world::{World, program};
 const WORK: &str = "shop";
 
 /// Marks the end of a command's output.
-const SAID: char = '\u{1}';
+const END_MARKER: char = '\u{1}';
 
 pub(crate) fn manual() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -44,8 +44,8 @@ pub(crate) fn pages() -> Vec<String> {
 /// A bash process without a screen that runs one command after the other.
 struct Console {
     bash: Child,
-    tell: ChildStdin,
-    hear: BufReader<ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
     home: PathBuf,
     #[allow(dead_code, reason = "ends the processes of the story when dropped")]
     world: World,
@@ -69,25 +69,25 @@ impl Console {
             .envs(world.env())
             .env("PATH", path);
         let mut bash = bash.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (tell, hear) =
+        let (stdin, stdout) =
             (bash.stdin.take().unwrap(), BufReader::new(bash.stdout.take().unwrap()));
-        let mut console = Self { bash, tell, hear, home, world };
+        let mut console = Self { bash, stdin, stdout, home, world };
         console.say("exec 2>&1");
         console
     }
 
     /// Runs a command and returns its output.
     fn say(&mut self, command: &str) -> String {
-        writeln!(self.tell, "{command}\nprintf '{SAID}\\n'").unwrap();
-        let mut said = String::new();
-        while !said.ends_with(&format!("{SAID}\n")) {
+        writeln!(self.stdin, "{command}\nprintf '{END_MARKER}\\n'").unwrap();
+        let mut output = String::new();
+        while !output.ends_with(&format!("{END_MARKER}\n")) {
             assert!(
-                self.hear.read_line(&mut said).unwrap() > 0,
-                "bash has ended: {command}: {said}"
+                self.stdout.read_line(&mut output).unwrap() > 0,
+                "bash has ended: {command}: {output}"
             );
         }
-        let said = said.trim_end_matches(['\n', SAID]);
-        said.replace(&self.home.display().to_string(), "~")
+        let output = output.trim_end_matches(['\n', END_MARKER]);
+        output.replace(&self.home.display().to_string(), "~")
     }
 }
 
@@ -119,15 +119,16 @@ struct Ids(BTreeMap<String, String>);
 
 impl Ids {
     /// Whether a line of the output matches a line of the page; learns the ids of a match.
-    fn line_matches(&mut self, written: &str, said: &str) -> bool {
-        let (written, said) = (words(written), words(said));
+    fn line_matches(&mut self, written: &str, output: &str) -> bool {
+        let (written, output) = (words(written), words(output));
         let mut known = self.0.clone();
-        let same = written.len() == said.len()
-            && written.iter().zip(&said).all(|(written, said)| match is_id(written) {
+        let same = written.len() == output.len()
+            && written.iter().zip(&output).all(|(written, output)| match is_id(written) {
                 true => {
-                    known.entry((*written).to_owned()).or_insert_with(|| (*said).to_owned()) == said
+                    known.entry((*written).to_owned()).or_insert_with(|| (*output).to_owned())
+                        == output
                 }
-                false => without_numbers(written) == without_numbers(said),
+                false => without_numbers(written) == without_numbers(output),
             });
         if same {
             self.0 = known;
@@ -136,7 +137,7 @@ impl Ids {
     }
 
     /// Pairs the ids of the page with those of the output, if there are equally many.
-    fn learn(&mut self, written: &[&str], said: &[&str]) {
+    fn learn(&mut self, written: &[&str], output: &[&str]) {
         let ids = |lines: &[&str]| {
             let mut ids: Vec<String> = Vec::new();
             for word in lines.iter().flat_map(|line| words(line)).filter(|word| is_id(word)) {
@@ -146,9 +147,9 @@ impl Ids {
             }
             ids
         };
-        let (written, said) = (ids(written), ids(said));
-        if written.len() == said.len() {
-            self.0.extend(written.into_iter().zip(said));
+        let (written, output) = (ids(written), ids(output));
+        if written.len() == output.len() {
+            self.0.extend(written.into_iter().zip(output));
         }
     }
 
@@ -163,8 +164,11 @@ impl Ids {
     }
 
     /// The output with the ids of the page.
-    fn written(&self, said: &str) -> String {
-        self.0.iter().rev().fold(said.to_owned(), |said, (written, is)| said.replace(is, written))
+    fn written(&self, output: &str) -> String {
+        self.0
+            .iter()
+            .rev()
+            .fold(output.to_owned(), |output, (written, is)| output.replace(is, written))
     }
 }
 
@@ -176,14 +180,14 @@ fn without_numbers(word: &str) -> String {
 }
 
 /// Whether the output matches the page, line by line.
-fn output_matches(ids: &mut Ids, written: &[&str], said: &[&str]) -> bool {
+fn output_matches(ids: &mut Ids, written: &[&str], output: &[&str]) -> bool {
     match written {
-        [] => said.is_empty(),
+        [] => output.is_empty(),
         ["...", rest @ ..] => {
-            (0..=said.len()).any(|skipped| output_matches(ids, rest, &said[skipped..]))
+            (0..=output.len()).any(|skipped| output_matches(ids, rest, &output[skipped..]))
         }
-        [first, rest @ ..] => said.split_first().is_some_and(|(line, said)| {
-            ids.line_matches(first, line) && output_matches(ids, rest, said)
+        [first, rest @ ..] => output.split_first().is_some_and(|(line, output)| {
+            ids.line_matches(first, line) && output_matches(ids, rest, output)
         }),
     }
 }
@@ -197,17 +201,17 @@ fn length(lines: &[&str]) -> usize {
 /// Runs a page's story again and returns the page with the current output.
 fn replayed(text: &str) -> String {
     let mut console: Option<Console> = None;
-    let (mut ids, mut told) = (Ids::default(), String::new());
+    let (mut ids, mut current) = (Ids::default(), String::new());
     for (n, block) in text.split("```").enumerate() {
         if n > 0 {
-            told.push_str("```");
+            current.push_str("```");
         }
         let Some(story) = block.strip_prefix("console\n").filter(|_| n % 2 == 1) else {
-            told.push_str(block);
+            current.push_str(block);
             continue;
         };
         let console = console.get_or_insert_with(Console::new);
-        told.push_str("console\n");
+        current.push_str("console\n");
         let commands =
             story.strip_prefix("$ ").expect("a story begins with a command").split("\n$ ");
         for command in commands {
@@ -215,41 +219,41 @@ fn replayed(text: &str) -> String {
             let (asked, written) = lines.split_at(length(&lines));
             let asked_for =
                 asked.iter().map(|line| line.strip_prefix('>').map_or(*line, str::trim_start));
-            let said = console.say(&ids.in_command(&asked_for.collect::<Vec<_>>().join("\n")));
-            let said: Vec<_> = said.lines().map(str::trim_end).collect();
-            let as_written = output_matches(&mut ids, written, &said);
+            let output = console.say(&ids.in_command(&asked_for.collect::<Vec<_>>().join("\n")));
+            let output: Vec<_> = output.lines().map(str::trim_end).collect();
+            let as_written = output_matches(&mut ids, written, &output);
             if !as_written {
-                ids.learn(written, &said);
+                ids.learn(written, &output);
             }
             let answer =
-                if as_written { written.join("\n") } else { ids.written(&said.join("\n")) };
-            told.push_str(&format!(
+                if as_written { written.join("\n") } else { ids.written(&output.join("\n")) };
+            current.push_str(&format!(
                 "$ {}\n{answer}{}",
                 asked.join("\n"),
                 if answer.is_empty() { "" } else { "\n" }
             ));
         }
     }
-    told
+    current
 }
 
 /// Checks a page, or rewrites it under `HOLDPOINT_SNAPSHOTS=overwrite`.
 fn check_page(name: &str) {
     let text = page(name);
     assert!(text.contains("```console\n"), "{name} shows no terminal");
-    let told = replayed(&text);
+    let current = replayed(&text);
     if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|what| what == "overwrite") {
-        return std::fs::write(manual().join(name), &told).unwrap();
+        return std::fs::write(manual().join(name), &current).unwrap();
     }
-    for (line, (written, told)) in text.lines().zip(told.lines()).enumerate() {
+    for (line, (written, current)) in text.lines().zip(current.lines()).enumerate() {
         assert_eq!(
-            told,
+            current,
             written,
             "{name}, line {}: HOLDPOINT_SNAPSHOTS=overwrite writes it anew",
             line + 1
         );
     }
-    assert!(told == text, "{name} ends otherwise: {told}");
+    assert!(current == text, "{name} ends otherwise: {current}");
 }
 
 #[test]

@@ -75,18 +75,18 @@ fn t_a13_an_unreadable_configuration_is_an_error_and_nothing_runs() {
     let path = world.config("policy = 'all'\n");
     // Bytes that are not UTF-8, a folder, and an unreadable file, which root could still read.
     std::fs::write(&path, b"policy = '\xff'").unwrap();
-    let told = |ran: Ran| {
+    let assert_reported = |ran: Ran| {
         assert!(ran.err.contains("config.toml") && ran.err.contains("\nhint: "), "{ran:#?}")
     };
-    told(world.play(&[], "shell: touch made").code(2));
+    assert_reported(world.play(&[], "shell: touch made").code(2));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    told(world.play(&[], "shell: touch made").code(2));
+    assert_reported(world.play(&[], "shell: touch made").code(2));
     std::fs::remove_dir(&path).unwrap();
     world.config("policy = 'ask'\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::read(&path).is_err() {
-        told(world.play(&["--policy", "all"], "shell: touch made").code(2));
+        assert_reported(world.play(&["--policy", "all"], "shell: touch made").code(2));
     }
     assert!(!world.work("made").exists());
 }
@@ -148,9 +148,9 @@ fn m_e7_an_incomplete_command_is_reported_as_incomplete() {
     for command in
         ["echo \"a", "(", "while", "case x", "cat <<EOF", "f()", "a &&", "echo \\", "select x"]
     {
-        let said = explained(&world.run(&["policy", "explain", "--json", command]).code(0));
-        for part in said["parts"].as_array().unwrap() {
-            assert!(!part["what"].as_str().unwrap().trim().is_empty(), "{command}: {said}");
+        let explanation = explained(&world.run(&["policy", "explain", "--json", command]).code(0));
+        for part in explanation["parts"].as_array().unwrap() {
+            assert!(!part["what"].as_str().unwrap().trim().is_empty(), "{command}: {explanation}");
         }
     }
 }

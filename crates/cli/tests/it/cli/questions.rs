@@ -155,8 +155,8 @@ fn m_a2_a_reason_reaches_the_model_in_the_same_step() {
     terminal.wait_for("→ denied: not on Fridays");
     terminal.end(0);
     assert!(!world.work("made").exists());
-    let told = server.request(1).texts("tool");
-    assert!(told.len() == 1 && told[0].contains("not on Fridays"), "{told:?}");
+    let results = server.request(1).texts("tool");
+    assert!(results.len() == 1 && results[0].contains("not on Fridays"), "{results:?}");
     server.assert_no_violations();
 }
 
@@ -178,6 +178,9 @@ fn m_a2_always_shows_the_remembered_rule_and_reaches_the_model() {
     terminal.end(0);
     assert_eq!(terminal.text().matches("⏸ shell").count(), 1, "{}", terminal.text());
     assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "x\nx\n");
-    let told = server.request(2).texts("tool");
-    assert!(told.len() == 2 && told.iter().all(|told| told.contains("x\n")), "{told:?}");
+    let results = server.request(2).texts("tool");
+    assert!(
+        results.len() == 2 && results.iter().all(|result| result.contains("x\n")),
+        "{results:?}"
+    );
 }

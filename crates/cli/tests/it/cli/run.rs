@@ -81,20 +81,20 @@ fn m_e6_a_project_file_that_is_left_out_is_reported() {
     std::fs::write(world.path("outside"), "a secret").unwrap();
     std::os::unix::fs::symlink(world.path("outside"), &file).unwrap();
     let why = "AGENTS.md is left out: it is a link that leads out of the workspace";
-    let told = |text: &str, why: &str| text.lines().any(|line| line == why);
+    let has_line = |text: &str, why: &str| text.lines().any(|line| line == why);
     let ran = world.play(&[], "say Done.").code(0);
-    assert!(told(&ran.err, why), "{ran:#?}");
+    assert!(has_line(&ran.err, why), "{ran:#?}");
     let ran = world.play(&["--json"], "say Done.").code(0);
     let cut = |event: &Event| matches!(event.fact(), Some(Fact::Turn(TurnFact::ProjectCut { reason })) if reason == why);
     assert_eq!(ran.events().iter().filter(|event| cut(event)).count(), 1);
     world.opens("one", &[], "say Done.");
     world.run(&["wait", "one"]).code(0);
     let log = world.run(&["logs", "one"]).code(0);
-    assert!(told(&log.out, why), "{log:#?}");
+    assert!(has_line(&log.out, why), "{log:#?}");
     // The log of a saved session has the warning, too.
     world.run(&["daemon", "stop"]).code(0);
     let log = world.run(&["logs", "one"]).code(0);
-    assert!(told(&log.out, why), "{log:#?}");
+    assert!(has_line(&log.out, why), "{log:#?}");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("AGENTS.md is left out");
     tty.press("\x18d");

@@ -31,7 +31,7 @@ impl World {
     }
 
     /// Starts a `run` in the session `mine`. Its turn ends when something writes to `go`.
-    fn runs_until_told(&self) -> Running {
+    fn runs_until_go(&self) -> Running {
         self.fifo("go");
         let mut run =
             self.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
@@ -155,8 +155,8 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
         "{shown}"
     );
     assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], false);
-    for unsaid in [&["rm", "--json"][..], &["rm", "--force"], &["rm", "--force", "--json"]] {
-        let ran = world.run(unsaid).code(2);
+    for args in [&["rm", "--json"][..], &["rm", "--force"], &["rm", "--force", "--json"]] {
+        let ran = world.run(args).code(2);
         assert!(ran.err.contains("<SESSION|--older-than <DURATION>>"), "{}", ran.err);
     }
     world.run(&["rm", "--older-than", "1d"]).code(0);
@@ -270,7 +270,7 @@ fn m_e4_a_number_without_an_option_is_refused() {
     let world = World::new();
     let question = r#"call ask_user {"questions":[{"id":"a","header":"Port","question":"Which?","options":[{"label":"80","description":""},{"label":"443","description":""}]}]}"#;
     let id = world.open(&[], question);
-    for (answers, said) in [
+    for (answers, expected) in [
         (&["1"][..], "80"),
         (&["443"], "443"),
         (&["8080", "--own-words"], "8080"),
@@ -299,7 +299,7 @@ fn m_e4_a_number_without_an_option_is_refused() {
         let log = world.run(&["logs", &id]).code(0).out;
         let answered =
             log.lines().rfind(|line| line.contains("→ answered from the command line (pid "));
-        assert!(answered.is_some_and(|line| line.ends_with(&format!("): {said}"))), "{log}");
+        assert!(answered.is_some_and(|line| line.ends_with(&format!("): {expected}"))), "{log}");
         world.run(&["prompt", &id, question]).code(0);
     }
     // Without options, a number is an ordinary answer.
@@ -496,8 +496,8 @@ fn t_d7_an_export_follows_no_link_that_was_planted() {
     world.idle("one");
     let link = world.work("out.jsonl");
     std::os::unix::fs::symlink(world.path("victim"), &link).unwrap();
-    let told = world.run(&["export", "one", "-o", "out.jsonl"]).code(1).err;
-    assert!(told.contains("out.jsonl") && told.contains("hint: "), "{told}");
+    let error = world.run(&["export", "one", "-o", "out.jsonl"]).code(1).err;
+    assert!(error.contains("out.jsonl") && error.contains("hint: "), "{error}");
     assert!(!world.path("victim").exists());
     assert!(link.is_symlink(), "the link is unchanged");
 }
@@ -569,8 +569,8 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     let mut terminal = Terminal::run(&world, &["export", &id]);
     terminal.end(0);
     shown.push_str(&String::from_utf8(terminal.bytes()).unwrap().replace("\r\n", "\n"));
-    let said = world.run(&["logs", "--json", &id]).code(0).events();
-    assert!(format!("{said:?}").contains(&format!("{:?}", escapes.concat())), "{said:?}");
+    let logged = world.run(&["logs", "--json", &id]).code(0).events();
+    assert!(format!("{logged:?}").contains(&format!("{:?}", escapes.concat())), "{logged:?}");
     let ran = world.play(
         &["--policy", "all"],
         &format!("shell: cat said\nsay {}\nsay next line", escapes.concat()),
@@ -620,7 +620,7 @@ fn m_a5_an_empty_ask_id_is_an_error_and_an_empty_reason_is_dropped() {
 #[test]
 fn m_b2_run_follows_only_its_own_prompt() {
     let world = World::new();
-    let run = world.runs_until_told();
+    let run = world.runs_until_go();
     world.fifo("went");
     world.run(&["prompt", "mine", "shell: read line < went; touch made"]).code(0);
     std::fs::write(world.work("go"), "on\n").unwrap();
@@ -636,7 +636,7 @@ fn m_b2_run_follows_only_its_own_prompt() {
 #[test]
 fn m_b2_run_leaves_a_session_open_that_others_have_used_since() {
     let world = World::new();
-    let run = world.runs_until_told();
+    let run = world.runs_until_go();
     run.signal("STOP");
     std::fs::write(world.work("go"), "on\n").unwrap();
     world.idle("mine");
@@ -653,7 +653,7 @@ fn m_b2_run_leaves_a_session_open_that_others_have_used_since() {
 #[test]
 fn m_b2_run_without_a_reader_ends_its_own_turn_and_not_that_of_others() {
     let world = World::new();
-    let run = world.runs_until_told();
+    let run = world.runs_until_go();
     run.signal("STOP");
     std::fs::write(world.work("go"), "on\n").unwrap();
     world.idle("mine");
@@ -705,8 +705,8 @@ fn m_c1_interrupt_all_cuts_every_turn_before_waiting() {
         world.open(&["--name", name, "--policy", "all"], stubborn);
         while !world.run(&["logs", name]).out.contains("│ up") {}
     }
-    let told = world.run(&["interrupt", "--all"]).code(0).out;
-    assert_eq!(told.matches("Agent interrupted: 1 tool stopped").count(), 2, "{told}");
+    let output = world.run(&["interrupt", "--all"]).code(0).out;
+    assert_eq!(output.matches("Agent interrupted: 1 tool stopped").count(), 2, "{output}");
     let at = |name: &str, wanted: fn(&Fact) -> bool| {
         let events = world.run(&["logs", "--json", name]).code(0).events();
         events.iter().find(|event| event.fact().is_some_and(wanted)).unwrap().at
@@ -731,11 +731,11 @@ fn n6_followers_do_not_restart_a_stopped_daemon() {
         assert!(lines.any(|line| line.unwrap().contains("askRaised")));
         world.run(&["daemon", "stop"]).code(0);
         assert_eq!(follows.wait().unwrap().code(), Some(1), "{follow}");
-        let mut said = String::new();
-        follows.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let mut stderr = String::new();
+        follows.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         assert!(
-            said.contains(&format!("the daemon was stopped\nhint: `holdpoint {follow} ")),
-            "{said}"
+            stderr.contains(&format!("the daemon was stopped\nhint: `holdpoint {follow} ")),
+            "{stderr}"
         );
         world.run(&["status"]).code(3);
         // The ask is still open.
@@ -804,10 +804,10 @@ fn m_b6_logs_shows_the_whole_past_after_its_stream_breaks() {
     let mut out = logs.stdout.take().unwrap();
     wait_full(&out);
     kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
-    let mut told = String::new();
-    out.read_to_string(&mut told).unwrap();
+    let mut output = String::new();
+    out.read_to_string(&mut output).unwrap();
     assert!(logs.wait().unwrap().success());
-    assert_eq!(told.matches("\"turnFinished\"").count(), 21);
+    assert_eq!(output.matches("\"turnFinished\"").count(), 21);
 }
 
 /// The slow reader misses the notice of the stop: its stream breaks off, and no daemon is running.
@@ -821,13 +821,13 @@ fn m_b8_a_slow_follower_does_not_restart_a_stopped_daemon() {
     let reads = std::thread::spawn(move || std::io::read_to_string(out).unwrap());
     assert_eq!(wait(&mut logs.0).code(), Some(1));
     assert!(reads.join().unwrap().matches("\"turnFinished\"").count() < 21, "nothing broke off");
-    let mut said = String::new();
-    logs.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let mut stderr = String::new();
+    logs.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert!(
-        said.ends_with(&format!(
+        stderr.ends_with(&format!(
             "error: the daemon was stopped\nhint: `holdpoint logs -f {id}` starts it again and continues\n"
         )),
-        "{said}"
+        "{stderr}"
     );
     assert_eq!(world.daemon(), None);
 }
@@ -995,10 +995,10 @@ fn m_b7_wait_continues_when_the_daemon_dies_or_is_restarted() {
         }
         world.run(&["prompt", "one", r#"call ask_user {"question":"Which?"}"#]).code(0);
         let ask = world.ask("one");
-        let mut said = String::new();
-        waits.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(waits.0.wait().unwrap().success(), "{said}");
-        let seen: Value = serde_json::from_str(&said).unwrap();
+        let mut output = String::new();
+        waits.0.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        assert!(waits.0.wait().unwrap().success(), "{output}");
+        let seen: Value = serde_json::from_str(&output).unwrap();
         let expected =
             serde_json::json!({ "session": id, "status": "paused", "ask": ask, "timedOut": false });
         assert_eq!(seen, expected);
@@ -1014,9 +1014,9 @@ fn n6_wait_does_not_restart_a_stopped_daemon() {
     world.wait_watched(&waits);
     world.run(&["daemon", "stop"]).code(0);
     assert_eq!(waits.0.wait().unwrap().code(), Some(1));
-    let mut said = String::new();
-    waits.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("the daemon was stopped") && said.contains("hint: "), "{said}");
+    let mut stderr = String::new();
+    waits.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(stderr.contains("the daemon was stopped") && stderr.contains("hint: "), "{stderr}");
     world.run(&["status"]).code(3);
     let timed_out =
         world.json_of(124, &["wait", "one", "--for", "idle", "--timeout", "10ms", "--json"]);
@@ -1085,8 +1085,8 @@ fn m_c5_an_interrupt_of_an_idle_session_names_queued_work() {
     for _ in 0..2 {
         world.run(&["prompt", "one", "say Hi."]).code(0);
     }
-    let told = world.run(&["interrupt", "one"]).code(0).out;
-    assert!(told.contains("nothing was running; the 2 queued prompts are kept"), "{told}");
+    let output = world.run(&["interrupt", "one"]).code(0).out;
+    assert!(output.contains("nothing was running; the 2 queued prompts are kept"), "{output}");
     world.run(&["release", "one"]).code(0);
     world.idle("one");
     assert_eq!(world.run(&["logs", "one"]).code(0).out.matches("\nHi.").count(), 2);
@@ -1098,17 +1098,17 @@ fn m_c5_an_interrupt_of_an_idle_session_names_its_jobs() {
     let job = r#"call shell {"command": "exec sleep 1000", "background": true}"#;
     let id = world.open(&["--policy", "all"], job);
     world.idle(&id);
-    let told = world.run(&["interrupt", &id]).code(0).out;
+    let output = world.run(&["interrupt", &id]).code(0).out;
     assert!(
-        told.contains("nothing was running; 1 background job keeps running until it ends, the agent stops it or the"),
-        "{told}"
+        output.contains("nothing was running; 1 background job keeps running until it ends, the agent stops it or the"),
+        "{output}"
     );
     world.run(&["prompt", &id, job]).code(0);
     world.idle(&id);
-    let told = world.run(&["interrupt", &id]).code(0).out;
+    let output = world.run(&["interrupt", &id]).code(0).out;
     assert!(
-        told.contains("; 2 background jobs keep running until they end, the agent stops them or the session is"),
-        "{told}"
+        output.contains("; 2 background jobs keep running until they end, the agent stops them or the session is"),
+        "{output}"
     );
     let sleeps =
         || world.census.living().iter().filter(|(_, what)| what.contains("sleep 1000")).count();
@@ -1135,8 +1135,8 @@ fn m_a5_answering_an_ask_that_is_not_open_is_an_error() {
     for args in [&["approve"][..], &["deny"], &["continue"], &["answer"]] {
         let never = format!("{id}.99999");
         let words = if args == ["answer"] { &["x"][..] } else { &[] };
-        let told = world.run(&[args, &[&never], words].concat()).code(1).err;
-        assert!(told.contains("hint: `holdpoint inbox`"), "{told}");
+        let error = world.run(&[args, &[&never], words].concat()).code(1).err;
+        assert!(error.contains("hint: `holdpoint inbox`"), "{error}");
     }
 }
 
@@ -1162,13 +1162,13 @@ fn an_import_says_when_its_folder_is_missing() {
 #[test]
 fn a_failed_import_names_the_line() {
     let world = World::new();
-    for (text, told) in [
+    for (text, expected) in [
         ("{\"format\": 1}\n", "line 1: invalid type: integer `1`, expected a string\n"),
         ("nonsense\n", "line 1: expected ident\n"),
     ] {
         std::fs::write(world.work("one.jsonl"), text).unwrap();
         let refused = world.run(&["import", "one.jsonl"]).code(1).err;
-        assert!(refused.starts_with(&format!("error: one.jsonl: {told}")), "{refused}");
+        assert!(refused.starts_with(&format!("error: one.jsonl: {expected}")), "{refused}");
         assert!(!refused.contains("column"), "{refused}");
     }
 }

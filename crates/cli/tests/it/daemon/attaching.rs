@@ -505,7 +505,7 @@ async fn m_b2_close_unused_is_refused_after_later_use() {
     let session = sessions.open(house.session()).await.unwrap();
     let fresh = session.snapshot().seq;
     session.prompt("say Hi.").await.unwrap();
-    let said = session.settled().await.unwrap().seq;
+    let settled = session.settled().await.unwrap().seq;
     assert_eq!(session.close_unused(fresh).await, Err(SessionError::Refused(Refused::InUse)));
     assert_eq!(
         sessions.close_unused(session.id(), fresh).await,
@@ -514,6 +514,6 @@ async fn m_b2_close_unused_is_refused_after_later_use() {
     let (path, request) =
         (format!("sessions/{}/close", session.id()), json!({ "unusedSince": fresh }));
     assert_eq!(Api::new(&house).post(&path, &request).error(409).code, "inUse");
-    session.close_unused(said).await.unwrap();
+    session.close_unused(settled).await.unwrap();
     assert!(!sessions.list().await.unwrap()[0].live);
 }

@@ -38,7 +38,7 @@ fn the_description_has_every_path_and_no_dangling_reference() {
         serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
     let table = include_str!("../../../../common/src/api.rs");
     let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `"));
-    let mut told = BTreeSet::new();
+    let mut documented = BTreeSet::new();
     for row in rows {
         // Cells such as `GET`, `DELETE sessions/{what}`, or `GET sessions/{id}/asks`, `GET asks`,
         // or `…/{hold,release}`.
@@ -54,7 +54,7 @@ fn the_description_has_every_path_and_no_dangling_reference() {
                         None => vec![path.to_owned()],
                     };
                     for path in paths {
-                        told.extend(methods.iter().map(|method| format!("{method} /{path}")));
+                        documented.extend(methods.iter().map(|method| format!("{method} /{path}")));
                     }
                     methods.clear();
                 }
@@ -69,7 +69,7 @@ fn the_description_has_every_path_and_no_dangling_reference() {
             assert!(operation["responses"].as_object().unwrap().len() > 1, "{path}");
         }
     }
-    assert_eq!(described, told);
+    assert_eq!(described, documented);
     let (mut named, schemas) =
         (BTreeSet::new(), written["components"]["schemas"].as_object().unwrap());
     references(&written, &mut named);
@@ -198,13 +198,13 @@ fn t_f13_the_log_names_the_client_of_each_attach_and_answer() {
         ("answer accepted", &ask),
         ("answer refused", &ask),
     ] {
-        let told = log
+        let entry = log
             .lines()
             .find(|line| line.contains(what) && line.contains("peer="))
             .unwrap_or_else(|| panic!("{what}: {log}"));
-        assert!(told.starts_with("20"), "the time: {told}");
+        assert!(entry.starts_with("20"), "the time: {entry}");
         for part in ["uid ", &pid, "client=\"the one", session] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(entry.contains(part), "{part}: {entry}");
         }
     }
     assert!(!log.contains('\u{1b}'));

@@ -241,8 +241,8 @@ fn t_u6_a_session_is_not_closed_while_it_can_not_be_saved() {
     assert_eq!(api.prompt(&session, "say kept")["saved"], false);
     let close = format!("sessions/{session}/close");
     assert_eq!(api.post(&close, &json!(null)).error(507).code, "notSaving");
-    let told = house.run(&["close", &session]).code(1).err;
-    assert!(told.contains("bytes are not saved") && told.contains("hint: free space"), "{told}");
+    let error = house.run(&["close", &session]).code(1).err;
+    assert!(error.contains("bytes are not saved") && error.contains("hint: free space"), "{error}");
     std::fs::rename(&away, &there).unwrap();
     let mut stream = api.attach(&session, "?limit=0&snapshots=true");
     stream.until(|frame| frame.kind == "snapshot" && frame.data.contains("\"saved\":true"));

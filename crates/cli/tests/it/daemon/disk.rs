@@ -18,12 +18,12 @@ fn t_u9_a_folder_that_can_not_be_written_is_refused_at_the_start() {
             house.run(&["daemon", "stop"]).code(0);
         }
         let Some(_mounted) = Mounted::read_only(&house.0.path("data")) else { return };
-        let told = ["Read-only file system", "--state-dir"];
-        house.refuses(1, &told);
+        let expected = ["Read-only file system", "--state-dir"];
+        house.refuses(1, &expected);
         for args in [&["run", "say Hello."][..], &["new"], &["attach", "one"], &["list"]] {
             let ran = house.run(args).code(1);
             assert!(
-                told.iter().all(|words| ran.err.contains(words)) && ran.err.contains("hint: "),
+                expected.iter().all(|words| ran.err.contains(words)) && ran.err.contains("hint: "),
                 "{args:?}: {ran:#?}"
             );
         }

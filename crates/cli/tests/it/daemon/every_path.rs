@@ -75,15 +75,15 @@ fn description() -> Value {
 fn operations(description: &Value) -> Vec<Operation> {
     let mut all = Vec::new();
     for (path, methods) in description["paths"].as_object().unwrap() {
-        for (method, told) in methods.as_object().unwrap().iter().filter(|_| path != "/stop") {
-            let parameters = told["parameters"].as_array().cloned().unwrap_or_default();
+        for (method, operation) in methods.as_object().unwrap().iter().filter(|_| path != "/stop") {
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
             let named = |place: &str| {
                 let of_it = parameters.iter().filter(|parameter| parameter["in"] == place);
                 let named = of_it
                     .map(|one| (one["name"].as_str().unwrap().to_owned(), one["schema"].clone()));
                 named.collect::<Vec<_>>()
             };
-            let body = told["requestBody"]["content"]
+            let body = operation["requestBody"]["content"]
                 .as_object()
                 .and_then(|content| content.iter().next());
             all.push(Operation {

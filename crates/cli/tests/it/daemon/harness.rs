@@ -43,17 +43,17 @@ impl DaemonWorld {
         self.0.run(args)
     }
 
-    /// Checks that neither command starts a daemon and that both report `told`.
+    /// Checks that neither command starts a daemon and that both report `expected`.
     #[track_caller]
-    pub(crate) fn refuses(&self, code: i32, told: &[&str]) {
+    pub(crate) fn refuses(&self, code: i32, expected: &[&str]) {
         for args in [&["daemon"][..], &["daemon", "start"]] {
             let mut child = self.0.command(args).spawn().unwrap();
             let status = wait(&mut child);
-            let mut said = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-            assert_eq!(status.code(), Some(code), "{args:?}: {said}");
-            for words in told.iter().chain(&["error: ", "hint: "]) {
-                assert!(said.contains(words), "{args:?}, {words}: {said}");
+            let mut stderr = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+            assert_eq!(status.code(), Some(code), "{args:?}: {stderr}");
+            for words in expected.iter().chain(&["error: ", "hint: "]) {
+                assert!(stderr.contains(words), "{args:?}, {words}: {stderr}");
             }
         }
     }

@@ -206,18 +206,18 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
             assert_eq!(error.code, "tooManyStreams");
             assert!(error.message.contains("limit of 256 open streams"), "{}", error.message);
         }
-        let told = house.run(&["attach", "--plain", &session]).code(1).err;
+        let error = house.run(&["attach", "--plain", &session]).code(1).err;
         assert!(
-            told.contains("limit of 256 open streams") && told.contains("hint: detach a client"),
-            "{told}"
+            error.contains("limit of 256 open streams") && error.contains("hint: detach a client"),
+            "{error}"
         );
         // A session that can't be followed is not left behind.
         for args in [
             &["run", "--name", "unseen", "say hi"][..],
             &["loop", "--name", "unseen", "--goal", "say hi"],
         ] {
-            let told = house.run(args).code(1).err;
-            assert!(told.contains("limit of 256 open streams"), "{told}");
+            let error = house.run(args).code(1).err;
+            assert!(error.contains("limit of 256 open streams"), "{error}");
             house.run(&["show", "unseen"]).code(1);
         }
         // Connections without a complete request take no needed place.

@@ -69,13 +69,13 @@ const PLANTED: [&str; 12] = [
 #[tokio::test]
 async fn t_h1_no_secret_is_in_the_trace_log_or_the_status() {
     for key in PLANTED {
-        nothing_is_told(key).await;
+        no_secret_is_logged(key).await;
     }
 }
 
 /// Checks that no log line has a planted key. `key` is in the configuration, the environment,
 /// headers both ways, addresses and outputs; the others are only in texts.
-async fn nothing_is_told(key: &str) {
+async fn no_secret_is_logged(key: &str) {
     let house = DaemonWorld::new();
     let server = ModelServer::start();
     house.0.config(&format!(
@@ -109,8 +109,8 @@ async fn nothing_is_told(key: &str) {
     let log = house.last_words();
     assert!(log.contains(" TRACE ") && log.len() > 10_000, "it talks");
     for planted in PLANTED {
-        let told: Vec<_> = log.lines().filter(|line| line.contains(planted)).collect();
-        assert!(told.is_empty(), "{key}: {planted}: {told:#?}");
+        let leaks: Vec<_> = log.lines().filter(|line| line.contains(planted)).collect();
+        assert!(leaks.is_empty(), "{key}: {planted}: {leaks:#?}");
         assert!(
             !status.out.contains(planted) && !status.err.contains(planted),
             "{key}: {planted}: {status:#?}"
@@ -141,12 +141,12 @@ async fn m_f2_a_session_is_logged_at_debug_level_while_it_is_debugged() {
     assert!(house.sessions().look("close").await.unwrap().is_debug_enabled);
     let log = work().await;
     let (id, others) = (close.id().as_str(), other.id().as_str());
-    for said in
+    for message in
         ["model request sent", "model answer received", "policy verdict", "call ended", "saved"]
     {
-        let told =
-            |line: &&str| line.contains(" DEBUG ") && line.contains(id) && line.contains(said);
-        assert!(log.lines().any(|line| told(&line)), "no line contains `{said}`: {log}");
+        let is_logged =
+            |line: &&str| line.contains(" DEBUG ") && line.contains(id) && line.contains(message);
+        assert!(log.lines().any(|line| is_logged(&line)), "no line contains `{message}`: {log}");
     }
     assert_eq!(debugged(&log, others), 0, "only the one: {log}");
     assert!(

@@ -13,11 +13,11 @@ use crate::world::{Ran, patience};
 fn notifications(house: &DaemonWorld, lines: usize) -> Vec<String> {
     let by = Instant::now() + patience();
     loop {
-        let told = std::fs::read_to_string(house.0.path("home/told")).unwrap_or_default();
-        if told.lines().count() >= lines && told.ends_with('\n') {
-            return told.lines().map(str::to_owned).collect();
+        let output = std::fs::read_to_string(house.0.path("home/told")).unwrap_or_default();
+        if output.lines().count() >= lines && output.ends_with('\n') {
+            return output.lines().map(str::to_owned).collect();
         }
-        assert!(Instant::now() < by, "{told}");
+        assert!(Instant::now() < by, "{output}");
         std::thread::yield_now();
     }
 }

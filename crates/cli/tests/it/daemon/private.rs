@@ -27,7 +27,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn t_f1_folders_and_socket_are_private_at_every_moment() {
-    let (mut seen, mut told) = (0, 0);
+    let (mut seen, mut reported) = (0, 0);
     for round in 0..rounds(20, 200) {
         let house = DaemonWorld::new();
         let (folder, socket) = (house.socket().parent().unwrap().to_owned(), house.socket());
@@ -47,7 +47,7 @@ fn t_f1_folders_and_socket_are_private_at_every_moment() {
                         }
                         let private = changed.contains(ReadFlags::ATTRIB);
                         assert!(!private, "round {round}: {name} was created with another mode");
-                        told += usize::from(name.ends_with(".sock"));
+                        reported += usize::from(name.ends_with(".sock"));
                     }
                     assert!(
                         mode(&folder).is_none_or(|mode| mode == 0o700),
@@ -71,7 +71,7 @@ fn t_f1_folders_and_socket_are_private_at_every_moment() {
         });
     }
     assert!(seen > 0, "the socket was looked at while daemons started");
-    assert!(told > 0, "its creation was reported");
+    assert!(reported > 0, "its creation was reported");
 }
 
 /// Changes of folders, as inotify reports them.

@@ -119,10 +119,10 @@ fn m_e2_a_proxy_password_is_never_saved_and_each_client_brings_it() {
     let (url, ca) = ("https://models.invalid/v1", ("SSL_CERT_FILE", "ca.pem"));
     let through = [ca, ("HTTPS_PROXY", &*address), ("NO_PROXY", "models.invalid:8443")];
     place.house.0.config("log = 'trace'\n[limits]\nmodel_tries = 1\n");
-    let mut told = String::new();
+    let mut output = String::new();
     let mut run = |args: &[&str], env: &[(&str, &str)]| {
         let ran = Ran::of(place.command(url, args, env)).code(0);
-        told += &format!("{ran:?}");
+        output += &format!("{ran:?}");
         ran.out
     };
     let wait = ["wait", "one", "--for", "idle", "--timeout", &timeout()];
@@ -159,7 +159,7 @@ fn m_e2_a_proxy_password_is_never_saved_and_each_client_brings_it() {
     run(&["daemon", "stop"], &[]);
     assert!(place.house.log().contains("TRACE"));
     for secret in SECRETS {
-        assert!(!told.contains(secret), "{told}");
+        assert!(!output.contains(secret), "{output}");
     }
     assert_eq!(files_containing(&place.house.0.path("."), &SECRETS), [""; 0]);
 }

@@ -17,12 +17,12 @@ fn t_n1_fifty_commands_at_once_start_one_daemon_and_all_are_served() {
     for round in 0..rounds(10, 100) {
         let house = DaemonWorld::new();
         let outcomes = at_once(CROWD, |_| house.0.command(&["daemon", "start"]).output().unwrap());
-        let mut told = BTreeSet::new();
+        let mut reports = BTreeSet::new();
         for outcome in outcomes {
             assert!(outcome.status.success(), "round {round}: {outcome:?}");
-            told.insert(outcome.stdout);
+            reports.insert(outcome.stdout);
         }
-        assert_eq!(told.len(), 1, "round {round}: all report the same daemon");
+        assert_eq!(reports.len(), 1, "round {round}: all report the same daemon");
         assert_eq!(house.programs(), [house.pid()], "round {round}: no other daemon is running");
     }
 }
@@ -47,11 +47,11 @@ fn t_n1_of_fifty_concurrent_daemons_one_runs_and_the_others_report_it() {
                 continue;
             }
             let outcome = child.wait_with_output().unwrap();
-            let said = String::from_utf8(outcome.stderr).unwrap();
-            assert_eq!(outcome.status.code(), Some(1), "round {round}: {said}");
+            let stderr = String::from_utf8(outcome.stderr).unwrap();
+            assert_eq!(outcome.status.code(), Some(1), "round {round}: {stderr}");
             assert!(
-                said.contains("a daemon is already running") && said.contains("hint: "),
-                "round {round}: {said}"
+                stderr.contains("a daemon is already running") && stderr.contains("hint: "),
+                "round {round}: {stderr}"
             );
         }
     }

@@ -48,14 +48,14 @@ fn m_e2_a_configuration_changed_since_the_start_is_reported() {
         let [status, show] =
             [&["status"][..], &["config", "show"]].map(|args| house.run(args).code(0));
         let hint = if what.is_empty() { "" } else { "hint: `holdpoint daemon restart` " };
-        let told = format!("changed since the daemon read it: {what}\n");
+        let notice = format!("changed since the daemon read it: {what}\n");
         assert_eq!(
-            status.out.contains(&format!("\nconfig    {told}")),
+            status.out.contains(&format!("\nconfig    {notice}")),
             !what.is_empty(),
             "{status:#?}"
         );
         assert_eq!(
-            show.err.starts_with(&format!("the configuration has {told}")),
+            show.err.starts_with(&format!("the configuration has {notice}")),
             !what.is_empty(),
             "{show:#?}"
         );
@@ -129,10 +129,10 @@ fn a_session_without_facts_is_reported_and_can_be_deleted() {
     database.write_all_at(&[0xa5; 4_096], 3 * 4_096).unwrap();
     assert!(house.run(&["list"]).code(0).out.contains(" one "));
     for command in ["logs", "show", "export"] {
-        let told = house.run(&[command, "one"]).code(1);
+        let ran = house.run(&[command, "one"]).code(1);
         assert!(
-            told.err.contains("is damaged: none of its events 1 to")
-                && told.err.contains("holdpoint rm")
+            ran.err.contains("is damaged: none of its events 1 to")
+                && ran.err.contains("holdpoint rm")
         );
     }
     assert_eq!(house.run(&["rm", "one"]).code(0).out, "one: deleted\n");

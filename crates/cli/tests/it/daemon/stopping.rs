@@ -109,8 +109,8 @@ fn m_b8_a_second_term_is_tidy_and_a_second_int_leaves_at_once() {
         let last = api.look(&session).last_turn.unwrap();
         let tidily = again == Signal::TERM;
         assert_eq!(last.cause, Some(CutCause::Shutdown), "{last:?}");
-        let told = house.run(&["logs", &session]).code(0).out;
-        assert_eq!(told.contains("1 tool stopped"), tidily, "{told}");
+        let output = house.run(&["logs", &session]).code(0).out;
+        assert_eq!(output.contains("1 tool stopped"), tidily, "{output}");
     }
 }
 
@@ -277,10 +277,11 @@ fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() 
         let detached = scope.spawn(|| house.run(&["daemon", "--detached"]).code(1).out);
         let ran = commands.map(|args| scope.spawn(|| house.run(args).code(1).err));
         for ran in ran.into_iter().chain([detached]) {
-            let told = ran.join().unwrap();
+            let output = ran.join().unwrap();
             assert!(
-                told.contains(&format!("(pid {pid})")) && told.contains(&format!("`kill {pid}`")),
-                "{told}"
+                output.contains(&format!("(pid {pid})"))
+                    && output.contains(&format!("`kill {pid}`")),
+                "{output}"
             );
         }
     });
@@ -313,8 +314,8 @@ fn t_n7_a_daemon_whose_lock_and_sockets_are_removed_stays_the_only_one() {
     std::fs::remove_file(house.data().join("daemon.lock")).unwrap();
     sockets(&house).iter().for_each(|socket| std::fs::remove_file(socket).unwrap());
     assert!(house.run(&["daemon"]).code(1).err.contains("a daemon is already running"));
-    let told = house.run(&["status"]).code(1).err;
-    assert!(told.contains("an unreachable process holds the sessions"), "{told}");
+    let error = house.run(&["status"]).code(1).err;
+    assert!(error.contains("an unreachable process holds the sessions"), "{error}");
     // By its process id: the file that names it is gone.
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::CONT).unwrap();
     wait_found(&house);
@@ -401,8 +402,8 @@ fn a_daemon_that_a_command_starts_stops_when_idle_too() {
     let house = DaemonWorld::new();
     house.run(&["daemon", "start", "--idle-stop", "1h"]).code(0);
     assert_eq!(house.status()["idleStopS"], 3600);
-    let told = house.run(&["daemon", "start", "--idle-stop", "500ms"]).code(0).err;
-    assert!(told.contains("was already running"), "{told}");
+    let stderr = house.run(&["daemon", "start", "--idle-stop", "500ms"]).code(0).err;
+    assert!(stderr.contains("was already running"), "{stderr}");
     house.run(&["daemon", "restart", "--idle-stop", "500ms"]).code(0);
     house.wait_gone();
     assert!(house.log().contains("cause=\"idle\""), "{}", house.log());

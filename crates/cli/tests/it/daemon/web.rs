@@ -164,8 +164,8 @@ fn m_e7_web_a_screenshot_is_reported_by_its_path() {
     let house = house();
     let script = format!("call web {{\"action\": \"screenshot\", \"url\": \"{}\"}}", server());
     let ran = house.0.play(&["--policy", "all"], &script).code(0);
-    let told = ran.err.split("└ Screenshot saved to ").nth(1).unwrap_or_else(|| panic!("{ran:#?}"));
-    assert!(std::path::Path::new(told.split(" (").next().unwrap()).is_file(), "{told}");
+    let rest = ran.err.split("└ Screenshot saved to ").nth(1).unwrap_or_else(|| panic!("{ran:#?}"));
+    assert!(std::path::Path::new(rest.split(" (").next().unwrap()).is_file(), "{rest}");
 }
 
 #[tokio::test]

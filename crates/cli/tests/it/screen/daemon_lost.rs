@@ -84,14 +84,14 @@ fn a_damaged_store_is_shown_with_the_daemons_error() {
     std::fs::create_dir(data.join("sessions.salvage-tmp")).unwrap();
     let mut tty = Tty::run(&world, &[]);
     // Where lines break depends on the path.
-    let told = |text: &str| {
+    let is_reported = |text: &str| {
         let text = text.replace('\n', " ");
         text.contains("sessions.db is damaged, could") && text.contains("`holdpoint status`")
     };
-    tty.wait_until("the fault, and what to do", told);
+    tty.wait_until("the fault, and what to do", is_reported);
     // The screen asks again and again, and the error stays.
     assert!(!tty.shows("the daemon is gone", Duration::from_secs(1)), "{}", tty.text());
-    assert!(told(&tty.text()), "{}", tty.text());
+    assert!(is_reported(&tty.text()), "{}", tty.text());
     tty.press("\x03\x03");
     tty.end(0);
     assert!(world.daemon().is_some());

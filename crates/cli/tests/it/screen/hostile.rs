@@ -49,7 +49,7 @@ fn t_c7_no_control_sequence_of_a_tool_reaches_the_terminal() {
     tty.end(0);
     let bytes = String::from_utf8(tty.bytes()).unwrap();
     // The titles are the program's own.
-    let said = ["one - holdpoint", "holdpoint"]
+    let output = ["one - holdpoint", "holdpoint"]
         .iter()
         .fold(bytes, |bytes, title| bytes.replace(&format!("\x1b]2;{title}\x07"), ""));
     for order in [
@@ -65,7 +65,7 @@ fn t_c7_no_control_sequence_of_a_tool_reaches_the_terminal() {
         "\x1b[31m",
         "\u{9b}",
     ] {
-        assert!(!said.contains(order), "{order:?} got through");
+        assert!(!output.contains(order), "{order:?} got through");
     }
 }
 

@@ -122,10 +122,10 @@ fn m_e1_the_pictures_match_the_screen() {
     let _asked = server.request(1);
     let edit =
         json!({"path": "deploy.toml", "old_string": "schema = 41", "new_string": "schema = 42"});
-    let said = "I will bring it up to date: first the schema, then the service.";
+    let text = "I will bring it up to date: first the schema, then the service.";
     server.reply(
         Reply::stream()
-            .say(said)
+            .say(text)
             .call(0, "edit_file", &edit.to_string())
             .finish("tool_calls")
             .end(),

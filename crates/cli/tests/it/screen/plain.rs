@@ -17,13 +17,14 @@ fn t_y7_without_a_terminal_the_program_prints_a_list_and_a_hint() {
 fn t_y7_with_standard_input_closed_it_is_a_list_or_lines_and_never_spins() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
-    for (line, said) in [("$P <&-", "ID "), ("$P </dev/null", "ID "), ("$P logs one <&-", "Hello.")]
+    for (line, expected) in
+        [("$P <&-", "ID "), ("$P </dev/null", "ID "), ("$P logs one <&-", "Hello.")]
     {
         let mut command = portable_pty::CommandBuilder::new("bash");
         command.args(["-c", line]);
         let mut tty =
             Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap())]);
-        tty.wait_for(said);
+        tty.wait_for(expected);
         assert!(!tty.is_taken());
         tty.end(0);
     }

@@ -14,10 +14,10 @@ fn t_u9_unsaved_data_is_shown_in_every_client() {
     let tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
     let mut plain = world.command(&["attach", "--plain", "one"]).spawn().unwrap();
-    let mut said = BufReader::new(plain.stderr.take().unwrap()).lines();
-    let mut wait_said =
-        |words: &str| while !said.next().expect("the output ended").unwrap().contains(words) {};
-    wait_said("done: 1 step");
+    let mut lines = BufReader::new(plain.stderr.take().unwrap()).lines();
+    let mut wait_for_line =
+        |words: &str| while !lines.next().expect("the output ended").unwrap().contains(words) {};
+    wait_for_line("done: 1 step");
     let (there, away) =
         (world.path("data/holdpoint/sessions.db"), world.path("data/holdpoint/away.db"));
     std::fs::rename(&there, &away).unwrap();
@@ -30,12 +30,12 @@ fn t_u9_unsaved_data_is_shown_in_every_client() {
         world.run(&["interrupt", "uno"]).code(0).out,
         "uno: nothing was running, not saved\n"
     );
-    let told: Value =
+    let released: Value =
         serde_json::from_str(&world.run(&["release", "uno", "--json"]).code(0).out).unwrap();
-    assert_eq!(told["saved"], false);
+    assert_eq!(released["saved"], false);
     assert_eq!(world.run(&["rename", "uno", "one"]).code(0).out, "renamed, not saved\n");
     tty.wait_for("not saved: ");
-    wait_said("not saved: ");
+    wait_for_line("not saved: ");
     // A later client has missed the notice and shows the state all the same.
     let late = Tty::run(&world, &["attach", "one"]);
     late.wait_for("More.\n  done: 1 step");
@@ -44,7 +44,7 @@ fn t_u9_unsaved_data_is_shown_in_every_client() {
     assert!(world.run(&["show", "one"]).code(0).out.contains("saved     no"));
     std::fs::rename(&away, &there).unwrap();
     tty.wait_for("saved again");
-    wait_said("saved again");
+    wait_for_line("saved again");
     assert!(!world.run(&["status"]).code(0).out.contains("not saved"));
     assert_eq!(world.run(&["rename", "one", "one"]).code(0).out, "renamed\n");
     assert!(!world.run(&["show", "one"]).code(0).out.contains("saved     no"));

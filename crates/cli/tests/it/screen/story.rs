@@ -161,8 +161,8 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
     // The ask is open again, under the same id.
     tty.press_until("y", "→ approved");
     tty.wait_for("done: 2 steps");
-    let said = |words| tty.text().lines().filter(|line| *line == words).count();
-    assert_eq!((said("Before."), said("After.")), (1, 1), "{}", tty.text());
+    let count_of = |words| tty.text().lines().filter(|line| *line == words).count();
+    assert_eq!((count_of("Before."), count_of("After.")), (1, 1), "{}", tty.text());
     assert!(world.work("made").exists());
     tty.press("\x18d");
     tty.end(0);
@@ -211,8 +211,8 @@ fn m_b8_a_stopped_daemon_starts_on_a_key_and_no_event_is_missed() {
     tty.press_until("\r", "the daemon is back");
     tty.press_until("y", "→ approved");
     tty.wait_for("done: 2 steps");
-    let said = |words| tty.text().lines().filter(|line| *line == words).count();
-    assert_eq!((said("Before."), said("After.")), (1, 1), "{}", tty.text());
+    let count_of = |words| tty.text().lines().filter(|line| *line == words).count();
+    assert_eq!((count_of("Before."), count_of("After.")), (1, 1), "{}", tty.text());
     tty.press("\x18d");
     tty.end(0);
 }
@@ -291,12 +291,12 @@ fn m_b4_a_session_that_was_closed_is_followed_again_when_it_is_live_again() {
     for screen in [&tty, &other] {
         screen.wait_for("done: 1 step");
     }
-    for (opens, said) in [("prompt", "After."), ("enter", "Again.")] {
+    for (opens, reply) in [("prompt", "After."), ("enter", "Again.")] {
         world.run(&["close", "one"]).code(0);
         for screen in [&tty, &other] {
             screen.wait_for("Enter opens it again");
         }
-        let prompt = format!("say {said}");
+        let prompt = format!("say {reply}");
         match opens {
             "prompt" => _ = world.run(&["prompt", "one", &prompt]).code(0),
             _ => {
@@ -306,12 +306,17 @@ fn m_b4_a_session_that_was_closed_is_followed_again_when_it_is_live_again() {
             }
         }
         for screen in [&tty, &other] {
-            screen.wait_until("what was said", |text| text.lines().any(|line| line == said));
+            screen.wait_until("what was said", |text| text.lines().any(|line| line == reply));
             assert!(!screen.text().contains("one closed"), "{}", screen.text());
         }
     }
-    let said = |words| tty.text().lines().filter(|line| *line == words).count();
-    assert_eq!((said("Before."), said("After."), said("Again.")), (1, 1, 1), "{}", tty.text());
+    let count_of = |words| tty.text().lines().filter(|line| *line == words).count();
+    assert_eq!(
+        (count_of("Before."), count_of("After."), count_of("Again.")),
+        (1, 1, 1),
+        "{}",
+        tty.text()
+    );
     for screen in [&mut tty, &mut other] {
         screen.press("\x18d");
         screen.end(0);

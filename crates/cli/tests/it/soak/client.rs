@@ -53,8 +53,8 @@ pub(crate) async fn watch(
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let Some(fact) = event.fact() else { continue };
-        ledger.note(session.id(), |told| {
-            let before = told.facts.insert(event.seq, Arc::clone(&event));
+        ledger.note(session.id(), |records| {
+            let before = records.facts.insert(event.seq, Arc::clone(&event));
             assert!(
                 before.is_none_or(|before| before == event),
                 "{}: {} is two facts",

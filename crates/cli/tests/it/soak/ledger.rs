@@ -77,7 +77,10 @@ impl Ledger {
 
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
         let all = self.sessions.lock().unwrap();
-        all.iter().filter(|(_, told)| told.deleted.is_none()).map(|(id, _)| id.clone()).collect()
+        all.iter()
+            .filter(|(_, records)| records.deleted.is_none())
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     /// Checks that every session exists, that its log keeps the invariants, and that it has
@@ -88,16 +91,16 @@ impl Ledger {
         for session in sessions.list().await.unwrap().iter().filter(|session| session.live) {
             sessions.get(session.id.as_str()).await.unwrap().close().await.unwrap();
         }
-        for (id, told) in all {
+        for (id, records) in all {
             let round = format!("{}, session {id}", self.round);
             let session = match sessions.get(id.as_str()).await {
                 Ok(session) => session,
-                Err(error) if told.deleted.is_some() && error.code() == "unknownSession" => {
+                Err(error) if records.deleted.is_some() && error.code() == "unknownSession" => {
                     continue;
                 }
                 Err(error) => panic!("{round}: {error}"),
             };
-            assert_ne!(told.deleted, Some(true), "{round}: it was deleted, and is there");
+            assert_ne!(records.deleted, Some(true), "{round}: it was deleted, and is there");
             // Closing ends everything that a kill has left open, so that the log is complete.
             session.close().await.unwrap_or_else(|error| panic!("{round}: {error}"));
             let session =
@@ -106,7 +109,7 @@ impl Ledger {
             let mut all = Vec::new();
             while events.next_past(&mut all, 1_000).await > 0 {}
             log::check(&all, &round);
-            log::has(&all, &told, &round);
+            log::has(&all, &records, &round);
             log::nothing_runs(&all, mark, &round);
             events.detach().await;
             session.close().await.unwrap_or_else(|error| panic!("{round}: {error}"));

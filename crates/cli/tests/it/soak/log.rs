@@ -97,22 +97,22 @@ impl Open {
 
 /// Checks invariant 3 for the facts that clients received, and invariant 7 for the acknowledged
 /// saves.
-pub(crate) fn has(log: &[Arc<Event>], told: &SessionRecords, round: &str) {
+pub(crate) fn has(log: &[Arc<Event>], records: &SessionRecords, round: &str) {
     let facts: BTreeMap<u64, &Arc<Event>> =
         log.iter().filter(|event| event.fact().is_some()).map(|event| (event.seq, event)).collect();
-    for (seq, fact) in &told.facts {
+    for (seq, fact) in &records.facts {
         assert_eq!(facts.get(seq), Some(&fact), "{round}: a client was given this");
     }
     let of = |wanted: &dyn Fn(&Fact) -> bool| {
         facts.values().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
     };
-    for prompt in &told.prompts {
+    for prompt in &records.prompts {
         let accepted = of(
             &|fact| matches!(fact, Fact::Prompt(PromptFact::Accepted { prompt: of, .. }) if of == prompt),
         );
         assert_eq!(accepted, 1, "{round}: prompt {prompt} was saved");
     }
-    for ask in &told.answers {
+    for ask in &records.answers {
         let answered =
             of(&|fact| matches!(fact, Fact::Ask(AskFact::Answered { ask: of, .. }) if of == ask));
         assert_eq!(answered, 1, "{round}: the answer to {ask} was saved");

@@ -139,7 +139,7 @@ impl Person {
     async fn prompt(&mut self, id: &SessionId) -> Result<(), SessionError> {
         let script = self.script();
         let prompted = self.session(id).await?.prompt(script).await?;
-        self.ledger.promised(id, prompted.saved, |told| told.prompts.push(prompted.prompt));
+        self.ledger.promised(id, prompted.saved, |records| records.prompts.push(prompted.prompt));
         Ok(())
     }
 
@@ -152,8 +152,9 @@ impl Person {
         };
         let answer = answer(&mut self.dice);
         let answered = self.session(&open.session).await?.answer(&open.ask.id, answer).await?;
-        self.ledger
-            .promised(&open.session, answered.saved, |told| told.answers.push(open.ask.id.clone()));
+        self.ledger.promised(&open.session, answered.saved, |records| {
+            records.answers.push(open.ask.id.clone())
+        });
         Ok(())
     }
 
@@ -184,12 +185,12 @@ impl Person {
 
     async fn delete(&mut self, id: &SessionId) -> Result<(), SessionError> {
         // From now on the session may be gone, whatever the result.
-        self.ledger.note(id, |told| told.deleted = Some(false));
+        self.ledger.note(id, |records| records.deleted = Some(false));
         let deleted = self.sessions.delete(id.as_str()).await;
         match &deleted {
-            Ok(()) => self.ledger.note(id, |told| told.deleted = Some(true)),
+            Ok(()) => self.ledger.note(id, |records| records.deleted = Some(true)),
             Err(error) if error.code() == "live" => {
-                self.ledger.note(id, |told| told.deleted = None)
+                self.ledger.note(id, |records| records.deleted = None)
             }
             Err(_) => {}
         }

@@ -373,8 +373,8 @@ fn m_d5_a_prompt_after_a_run_is_not_delivered_to_the_run() {
     let turn = bench.state.turn().expect("an open turn").id.0;
     bench = bench.with([report(turn, finished(Outcome::Interrupted)), prompt("hello")]);
     let sent = sent(&bench);
-    let said = user(sent.last().expect("a message"));
-    assert!(said.ends_with("hello") && !said.contains("New message from"), "{said}");
+    let text = user(sent.last().expect("a message"));
+    assert!(text.ends_with("hello") && !text.contains("New message from"), "{text}");
 }
 
 /// The messages that the model would get now.

@@ -94,11 +94,11 @@ pub(super) fn check_property<W: Property>() {
     let mut runner = TestRunner::new(config);
     let result = runner.run(&plots(), |plot| {
         play::<W>(&plot, None).map_err(|why| {
-            let mut told = String::new();
+            let mut transcript = String::new();
             // The same again, with a transcript.
-            let _ = play::<W>(&plot, Some(&mut told));
+            let _ = play::<W>(&plot, Some(&mut transcript));
             TestCaseError::fail(format!(
-                "{why}\nasks = {}, orderly: {}\n{told}",
+                "{why}\nasks = {}, orderly: {}\n{transcript}",
                 plot.asks, plot.orderly
             ))
         })
@@ -108,7 +108,7 @@ pub(super) fn check_property<W: Property>() {
     }
 }
 
-fn play<W: Property>(plot: &Plot, mut told: Option<&mut String>) -> Result<(), String> {
+fn play<W: Property>(plot: &Plot, mut transcript: Option<&mut String>) -> Result<(), String> {
     let mut bench = Bench::open(plot.asks, ROOM);
     let mut watch = W::open(&bench);
     let mut director = Director { orderly: plot.orderly, answered: false, called: false };
@@ -116,8 +116,8 @@ fn play<W: Property>(plot: &Plot, mut told: Option<&mut String>) -> Result<(), S
         let input = director.choose(&bench, *beat);
         let (before, known, next) = (bench.state.clone(), bench.log.len(), bench.next);
         let outcome = bench.take(input.clone());
-        if let Some(told) = &mut told {
-            let _ = writeln!(told, "{input:?}\n    -> {}", describe::outcome(&outcome));
+        if let Some(transcript) = &mut transcript {
+            let _ = writeln!(transcript, "{input:?}\n    -> {}", describe::outcome(&outcome));
         }
         let new = &bench.log[known..];
         director.saw(&input, new);

@@ -196,17 +196,17 @@ impl Property for SecondAnswers {
                 Ok(by) => AnswerError::AlreadyAnswered { ask: ask.clone(), by: by.clone() },
                 Err(cause) => AnswerError::Closed { ask: ask.clone(), cause: *cause },
             };
-            let told = try_answer(ask, Answer::Approve { always: true });
+            let result = try_answer(ask, Answer::Approve { always: true });
             ensure!(
-                told == Err(Refused::Answer(expected)),
-                "a second answer to {ask} got {told:?}"
+                result == Err(Refused::Answer(expected)),
+                "a second answer to {ask} got {result:?}"
             );
         }
         for ask in state.asks() {
-            let told =
+            let result =
                 try_answer(&ask.id, wrong_kind(ask.request.accepts(&Answer::Resume).is_ok()));
-            let mismatch = matches!(told, Err(Refused::Answer(AnswerError::KindMismatch { .. })));
-            ensure!(mismatch, "an answer of the wrong kind to {} got {told:?}", ask.id);
+            let mismatch = matches!(result, Err(Refused::Answer(AnswerError::KindMismatch { .. })));
+            ensure!(mismatch, "an answer of the wrong kind to {} got {result:?}", ask.id);
         }
         Ok(())
     }
@@ -299,8 +299,8 @@ impl Property for Pure {
                 || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
             // A stop and a restore may have effects without a fact, for a session at rest or with a
             // Confirm still open.
-            let told = matches!(seen.input, Input::Shutdown | Input::Restored { .. });
-            ensure!(idle || told, "an effect without a fact");
+            let allowed = matches!(seen.input, Input::Shutdown | Input::Restored { .. });
+            ensure!(idle || allowed, "an effect without a fact");
         }
         let mut state = seen.after().clone();
         let body = Body::Delta(Delta::Text { item: ItemId(1), text: "x".to_owned() });

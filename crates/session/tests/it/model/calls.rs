@@ -88,18 +88,18 @@ async fn t_l7_a_call_with_an_illegal_tool_name_is_answered_and_later_requests_ar
         world.server.reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "and then?").await.outcome, Outcome::Done, "{wire:?}");
         world.server.assert_no_violations();
-        let told = talk.events.facts().filter_map(|fact| match fact {
+        let results = talk.events.facts().filter_map(|fact| match fact {
             Fact::Tool(ToolFact::Finished(result)) => Some((result.status, result.result.clone())),
             _ => None,
         });
-        let told: Vec<_> = told.collect();
+        let results: Vec<_> = results.collect();
         for name in names {
-            let said = |(status, text): &(ToolStatus, String)| {
+            let is_reported = |(status, text): &(ToolStatus, String)| {
                 *status == ToolStatus::Error && text.contains(&format!("unknown tool `{name}`"))
             };
             assert!(
-                told.iter().any(said),
-                "{wire:?}: the name {name} is reported as the model wrote it: {told:?}"
+                results.iter().any(is_reported),
+                "{wire:?}: the name {name} is reported as the model wrote it: {results:?}"
             );
         }
     }

@@ -14,11 +14,11 @@ fn two() -> [AnswerItem; 3] {
     [call("shell", LS), call("shell", PWD), usage()]
 }
 
-/// Checks that the events are `said` and a usage of our own estimate.
+/// Checks that the events are `expected` and a usage of our own estimate.
 #[track_caller]
-fn estimated(events: &[AnswerItem], said: &[AnswerItem], why: &str) {
+fn estimated(events: &[AnswerItem], expected: &[AnswerItem], why: &str) {
     let (last, before) = events.split_last().unwrap();
-    assert_eq!(before, said, "{why}");
+    assert_eq!(before, expected, "{why}");
     assert!(
         matches!(last, Ok(ModelEvent::Usage(Usage { estimated: true, .. }))),
         "{why}: {events:?}"
@@ -93,27 +93,27 @@ async fn m_e6_anthropic_calls_with_odd_indices_and_ends_are_read() {
 
 #[tokio::test]
 async fn m_e6_odd_ends_of_anthropic_answers_are_read() {
-    let said = || Blocks(Reply::stream().say("a"));
+    let text_block = || Blocks(Reply::stream().say("a"));
     let counted = json!({"output_tokens": 7});
     let end = |blocks: Blocks| blocks.0.end();
     let play = async |reply: Reply| play(Wire::Anthropic, reply).await;
 
     assert_eq!(
-        play(end(said().ends(&json!("end_turn"), &counted))).await,
+        play(end(text_block().ends(&json!("end_turn"), &counted))).await,
         [text("a"), usage()],
         "no message_stop"
     );
     for reason in [json!(""), json!("because"), json!("pause_turn"), json!("stop_sequence")] {
-        let events =
-            play(end(said().ends(&reason, &counted).event(&json!({"type": "message_stop"})))).await;
+        let stopped = text_block().ends(&reason, &counted).event(&json!({"type": "message_stop"}));
+        let events = play(end(stopped)).await;
         assert_eq!(events, [text("a"), usage()], "{reason}");
     }
     estimated(
-        &play(end(said().ends(&json!("end_turn"), &Value::Null))).await,
+        &play(end(text_block().ends(&json!("end_turn"), &Value::Null))).await,
         &[text("a")],
         "no usage",
     );
-    for unended in [end(said()), end(said().event(&json!({"type": "message_stop"})))] {
+    for unended in [end(text_block()), end(text_block().event(&json!({"type": "message_stop"})))] {
         let events = play(unended).await;
         assert!(
             matches!(events.last(), Some(Err(ModelError::Connection { .. }))),
@@ -241,8 +241,8 @@ async fn m_e6_a_surrogate_pair_split_over_two_events_is_joined() {
         Reply::stream().event(&first).event(&second)
     };
     let delta = |delta: String| format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
-    let said = halves(&|half| delta(format!(r#"{{"content":"{half}"}}"#))).finish("stop");
-    assert_eq!(play(Wire::OpenAi, said).await, [text("x😀y"), usage()]);
+    let reply = halves(&|half| delta(format!(r#"{{"content":"{half}"}}"#))).finish("stop");
+    assert_eq!(play(Wire::OpenAi, reply).await, [text("x😀y"), usage()]);
     let written = halves(&|half| {
         let escaped =
             if half.starts_with('x') { r#"{\"command\":\"x\ud83d"# } else { r#"\ude00y\"}"# };
@@ -258,15 +258,15 @@ async fn m_e6_a_surrogate_pair_split_over_two_events_is_joined() {
             r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{half}"}}}}"#
         )
     };
-    let said = Reply::stream().event(&anthropic::start().to_string());
-    let said = said.event(&block("x\\ud83d")).event(&block("\\ude00y")).finish("stop");
-    assert_eq!(play(Wire::Anthropic, said).await, [text("x😀y"), usage()]);
-    let said = halves(&|half| {
+    let reply = Reply::stream().event(&anthropic::start().to_string());
+    let reply = reply.event(&block("x\\ud83d")).event(&block("\\ude00y")).finish("stop");
+    assert_eq!(play(Wire::Anthropic, reply).await, [text("x😀y"), usage()]);
+    let reply = halves(&|half| {
         format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{half}"}}]}}}}]}}"#)
     });
-    assert_eq!(play(Wire::Gemini, said.finish("stop")).await, [text("x😀y"), usage()]);
-    let said = halves(&|half| format!(r#"{{"message":{{"content":"{half}"}},"done":false}}"#));
-    assert_eq!(play(Wire::Ollama, said.finish("stop")).await, [text("x😀y"), usage()]);
+    assert_eq!(play(Wire::Gemini, reply.finish("stop")).await, [text("x😀y"), usage()]);
+    let reply = halves(&|half| format!(r#"{{"message":{{"content":"{half}"}},"done":false}}"#));
+    assert_eq!(play(Wire::Ollama, reply.finish("stop")).await, [text("x😀y"), usage()]);
 }
 
 /// Half a character becomes a replacement character without its other half, and joins only a half
@@ -278,7 +278,7 @@ async fn m_e6_half_a_surrogate_pair_joins_only_its_own_text() {
     let says = |half: &str| delta(&format!(r#"{{"content":"{half}"}}"#));
     let reply =
         |events: &[String]| events.iter().fold(Reply::stream(), |reply, event| reply.event(event));
-    for (halves, said) in [
+    for (halves, expected) in [
         (vec!["x\\ud83dy"], "x\u{fffd}y"),
         (vec!["x\\ud83d"], "x\u{fffd}"),
         (vec!["x\\ud83d", "y"], "x\u{fffd}y"),
@@ -288,7 +288,7 @@ async fn m_e6_half_a_surrogate_pair_joins_only_its_own_text() {
         let events: Vec<_> = halves.iter().map(|half| says(half)).collect();
         assert_eq!(
             play(Wire::OpenAi, reply(&events).finish("stop")).await,
-            [text(said), usage()],
+            [text(expected), usage()],
             "{halves:?}"
         );
         let part = |half: &&str| {
@@ -297,14 +297,14 @@ async fn m_e6_half_a_surrogate_pair_joins_only_its_own_text() {
         let events: Vec<_> = halves.iter().map(part).collect();
         assert_eq!(
             play(Wire::Gemini, reply(&events).finish("stop")).await,
-            [text(said), usage()],
+            [text(expected), usage()],
             "{halves:?}"
         );
         let record = |half: &&str| format!(r#"{{"message":{{"content":"{half}"}},"done":false}}"#);
         let events: Vec<_> = halves.iter().map(record).collect();
         assert_eq!(
             play(Wire::Ollama, reply(&events).finish("stop")).await,
-            [text(said), usage()],
+            [text(expected), usage()],
             "{halves:?}"
         );
     }

@@ -62,9 +62,9 @@ async fn t_l2_an_error_in_a_choice_or_beside_it_says_why_and_whether_it_passes()
     ] {
         for form in [beside(&error), inside(&error), json!({"error": error}).to_string()] {
             for begun in [Reply::stream(), Reply::stream().say("a")] {
-                let told = fault(Wire::OpenAi, begun.event(&form).event("[DONE]").end()).await;
-                assert_eq!(told, expected, "{form}");
-                assert_eq!(told.is_temporary(), passes, "{form}");
+                let received = fault(Wire::OpenAi, begun.event(&form).event("[DONE]").end()).await;
+                assert_eq!(received, expected, "{form}");
+                assert_eq!(received.is_temporary(), passes, "{form}");
             }
         }
     }
@@ -74,15 +74,16 @@ async fn t_l2_an_error_in_a_choice_or_beside_it_says_why_and_whether_it_passes()
 async fn t_l2_an_error_in_the_stream_of_any_provider_says_why_and_whether_it_passes() {
     for wire in Wire::ALL {
         let form = json!({"error": {"code": 503, "message": "busy"}}).to_string();
-        let told = fault(wire, Reply::stream().say("a").event(&form).end()).await;
-        assert_eq!((&told, told.is_temporary()), (&refused(503, "busy"), true), "{wire:?}");
+        let received = fault(wire, Reply::stream().say("a").event(&form).end()).await;
+        assert_eq!((&received, received.is_temporary()), (&refused(503, "busy"), true), "{wire:?}");
         // In a list, like Gemini's refusals.
-        let told = fault(wire, Reply::stream().say("a").event(&format!("[{form}]")).end()).await;
-        assert_eq!(told, refused(503, "busy"), "{wire:?}");
+        let received =
+            fault(wire, Reply::stream().say("a").event(&format!("[{form}]")).end()).await;
+        assert_eq!(received, refused(503, "busy"), "{wire:?}");
         // Without the usual envelope.
         let bare = json!({"message": "busy", "code": 529}).to_string();
-        let told = fault(wire, Reply::stream().say("a").event(&bare).end()).await;
-        assert_eq!(told, refused(529, "busy"), "{wire:?}");
+        let received = fault(wire, Reply::stream().say("a").event(&bare).end()).await;
+        assert_eq!(received, refused(529, "busy"), "{wire:?}");
     }
     for wire in [Wire::OpenAi, Wire::Anthropic, Wire::Gemini] {
         for (data, expected) in [
@@ -99,11 +100,11 @@ async fn t_l2_an_error_in_the_stream_of_any_provider_says_why_and_whether_it_pas
             (r#"{"detail":"broken"}"#, ModelError::Failed { message: "broken".into() }),
             ("upstream is gone", ModelError::Failed { message: "upstream is gone".into() }),
         ] {
-            let told = fault(
+            let received = fault(
                 wire,
                 Reply::stream().say("a").bytes(format!("event: error\ndata: {data}\n\n")).end(),
             );
-            assert_eq!(told.await, expected, "{wire:?} {data}");
+            assert_eq!(received.await, expected, "{wire:?} {data}");
         }
     }
 }

@@ -23,11 +23,11 @@ async fn turn(talk: &mut TestSession, prompt: &str) -> Finished {
 }
 
 fn retries(events: &Recorder) -> Vec<(u32, String)> {
-    let told = events.events().iter().filter_map(|event| match event.delta()? {
+    let reported = events.events().iter().filter_map(|event| match event.delta()? {
         Delta::Retrying { next, reason, .. } => Some((*next, reason.clone())),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 fn answers(events: &Recorder) -> Vec<AssistantMessage> {
@@ -61,9 +61,9 @@ async fn t_l2_transient_faults_are_retried_and_reported() {
         world.server.reply(Reply::text(["done"]));
         let end = turn(&mut talk, "go").await;
         assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
-        let told = retries(&talk.events);
-        assert_eq!(told.iter().map(|(next, _)| *next).collect::<Vec<_>>(), [2, 3, 4, 5]);
-        assert!(told.iter().all(|(_, reason)| reason.contains("busy")), "{told:?}");
+        let retried = retries(&talk.events);
+        assert_eq!(retried.iter().map(|(next, _)| *next).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert!(retried.iter().all(|(_, reason)| reason.contains("busy")), "{retried:?}");
         let requests = world.server.requests();
         assert!(
             requests.iter().all(|request| request.body == requests[0].body),
@@ -78,13 +78,16 @@ async fn t_l2_transient_faults_are_retried_and_reported() {
             .reply(Reply::stream().reset())
             .reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
-        let told = retries(&talk.events).split_off(4);
+        let retried = retries(&talk.events).split_off(4);
         assert_eq!(
-            told.iter().map(|(next, _)| *next).collect::<Vec<_>>(),
+            retried.iter().map(|(next, _)| *next).collect::<Vec<_>>(),
             [2, 3, 4, 5],
             "{wire:?}"
         );
-        assert!(told[2..].iter().all(|(_, reason)| reason.contains("reset")), "{wire:?}: {told:?}");
+        assert!(
+            retried[2..].iter().all(|(_, reason)| reason.contains("reset")),
+            "{wire:?}: {retried:?}"
+        );
         world.server.assert_no_violations();
     }
 }
@@ -218,11 +221,11 @@ async fn t_l4_an_answer_that_breaks_again_ends_the_turn() {
     let end = turn(&mut talk, "go").await;
     assert_eq!(end.outcome, Outcome::Failed);
     assert_eq!(world.server.requests().len(), 2);
-    let told = talk.events.events().iter().find_map(|event| match event.delta()? {
+    let retry = talk.events.events().iter().find_map(|event| match event.delta()? {
         Delta::Retrying { next, tries, .. } => Some((*next, *tries)),
         _ => None,
     });
-    assert_eq!(told, Some((2, 2)), "there is no third try");
+    assert_eq!(retry, Some((2, 2)), "there is no third try");
     assert_eq!(turn(&mut talk, "go on").await.outcome, Outcome::Done);
     world.server.assert_no_violations();
 }
@@ -396,12 +399,15 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
         let mut results = results(&talk.events);
         results.sort_by_key(|result| result.call);
-        let told: Vec<_> =
+        let outcomes: Vec<_> =
             results.iter().map(|result| (result.status, result.result.as_str())).collect();
-        assert_eq!(told.len(), 3, "{wire:?}: {told:?}");
-        assert_eq!(told[0].0, ToolStatus::Ok, "{wire:?}: {told:?}");
-        assert!(told[1].1.contains("unknown tool `sheel`"), "{wire:?}: {told:?}");
-        assert!(told[2].1.contains("`command` is not of type \"string\""), "{wire:?}: {told:?}");
+        assert_eq!(outcomes.len(), 3, "{wire:?}: {outcomes:?}");
+        assert_eq!(outcomes[0].0, ToolStatus::Ok, "{wire:?}: {outcomes:?}");
+        assert!(outcomes[1].1.contains("unknown tool `sheel`"), "{wire:?}: {outcomes:?}");
+        assert!(
+            outcomes[2].1.contains("`command` is not of type \"string\""),
+            "{wire:?}: {outcomes:?}"
+        );
         // Clients and the model see the calls that were not run.
         let called = talk.events.facts().find_map(|fact| match fact {
             Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.calls.clone()),
@@ -594,10 +600,10 @@ async fn t_l2_a_refusal_with_a_stalled_body_is_still_a_refusal() {
     world.server.reply(stalled.hang()).reply(Reply::text(["done"]));
     let end = turn(&mut talk, "go").await;
     assert_eq!(end.outcome, Outcome::Done, "{:?}", end.error);
-    let told = retries(&talk.events);
+    let retried = retries(&talk.events);
     assert!(
-        matches!(&told[..], [(2, reason)] if reason.contains("429") && reason.contains("slow down")),
-        "{told:?}"
+        matches!(&retried[..], [(2, reason)] if reason.contains("429") && reason.contains("slow down")),
+        "{retried:?}"
     );
 }
 

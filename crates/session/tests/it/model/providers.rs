@@ -102,7 +102,7 @@ async fn m_e6_text_thoughts_calls_and_usage_of_every_provider_are_read() {
         let reply = reply.call(1, "read_file", r#"{"path":"a"}"#).finish("tool_calls");
         let calls =
             [call("shell", r#"{"command":"ls"}"#), call("read_file", r#"{"path":"a"}"#), usage()];
-        let said = match wire {
+        let content = match wire {
             Wire::OpenAi => {
                 vec![thought("I see."), signature("openai:reasoning_content"), text("Well, é漢")]
             }
@@ -113,8 +113,8 @@ async fn m_e6_text_thoughts_calls_and_usage_of_every_provider_are_read() {
             // Gemini signs the part that follows its thoughts.
             Wire::Gemini => vec![thought("I see."), text("Well, é漢"), signature("gemini:s1g")],
         };
-        let said = said.into_iter().chain(calls);
-        let expected: Vec<_> = said.collect();
+        let content = content.into_iter().chain(calls);
+        let expected: Vec<_> = content.collect();
         assert_eq!(play(wire, reply.clone()).await, expected, "{wire:?}");
         for bytes in [1, 7, 100] {
             assert_eq!(

@@ -64,19 +64,19 @@ fn model(base_url: &str, certificates: &Certificates, proxies: &Proxies) -> Arc<
 }
 
 #[track_caller]
-fn answered(said: &[holdpoint_tests::model_answer::AnswerItem]) {
-    assert_eq!(said[0], text("hi"), "{said:?}");
+fn answered(events: &[holdpoint_tests::model_answer::AnswerItem]) {
+    assert_eq!(events[0], text("hi"), "{events:?}");
 }
 
 /// The message and the hint of an error of the set-up.
 #[track_caller]
-fn setup(said: &[holdpoint_tests::model_answer::AnswerItem]) -> String {
-    match said {
+fn setup(events: &[holdpoint_tests::model_answer::AnswerItem]) -> String {
+    match events {
         [Err(error @ ModelError::Setup { message, hint })] => {
             assert!(!error.is_temporary());
             format!("{message} (hint: {hint})")
         }
-        _ => panic!("{said:?}"),
+        _ => panic!("{events:?}"),
     }
 }
 
@@ -124,8 +124,8 @@ async fn m_e2_a_client_trusts_the_authorities_it_names_and_no_others() {
         (file(&place.path("theirs.pem")), format!("SSL_CERT_FILE ({})", place.path("theirs.pem"))),
         (dir(&other), format!("SSL_CERT_DIR ({other})")),
     ] {
-        let said = setup(&ask(&*place.local(&distrusts), hello()).await);
-        assert!(said.contains("UnknownIssuer") && said.contains(&named), "{said}");
+        let failure = setup(&ask(&*place.local(&distrusts), hello()).await);
+        assert!(failure.contains("UnknownIssuer") && failure.contains(&named), "{failure}");
     }
     assert_eq!(place.server.requests().len(), asked);
 }
@@ -154,10 +154,13 @@ async fn m_e2_certificates_that_cannot_be_read_are_named_and_read_again() {
         }
         let path = place.path(name);
         let certificates = if variable == "SSL_CERT_FILE" { file(&path) } else { dir(&path) };
-        let said = setup(&ask(&*place.local(&certificates), hello()).await);
-        let hint = said.split_once("(hint: ").unwrap().1;
-        assert!(said.contains(variable) && said.contains(&path) && said.contains(why), "{said}");
-        assert!(hint.contains(&format!("set {variable}")), "{said}");
+        let failure = setup(&ask(&*place.local(&certificates), hello()).await);
+        let hint = failure.split_once("(hint: ").unwrap().1;
+        assert!(
+            failure.contains(variable) && failure.contains(&path) && failure.contains(why),
+            "{failure}"
+        );
+        assert!(hint.contains(&format!("set {variable}")), "{failure}");
     }
     // Plain HTTP needs no certificates.
     let plain = model(&place.server.base_url(), &file("/missing"), &Proxies::default());
@@ -200,28 +203,30 @@ async fn m_e2_https_goes_through_a_proxy_that_tunnels() {
     answered(&ask(&*model(base, &trusting, &of("me:p%40ss%2Fw%C3%B6rd@", &locked)), hello()).await);
     assert_eq!(locked.asked(), [asked("models.invalid:443", Some("me:p@ss/wörd"))]);
     for login in ["", "me:hunter2@"] {
-        let said = setup(&ask(&*model(base, &trusting, &of(login, &locked)), hello()).await);
+        let failure = setup(&ask(&*model(base, &trusting, &of(login, &locked)), hello()).await);
         assert!(
-            said.contains(&format!("the proxy http://{} (https_proxy)", locked.address)),
-            "{said}"
+            failure.contains(&format!("the proxy http://{} (https_proxy)", locked.address)),
+            "{failure}"
         );
-        assert!(!said.contains("hunter2"), "{said}");
+        assert!(!failure.contains("hunter2"), "{failure}");
     }
     // A TLS fault behind the proxy names it, too.
-    let said = setup(
+    let failure = setup(
         &ask(&*model(base, &Certificates::default(), &of("me:hunter2@", &open)), hello()).await,
     );
     assert!(
-        said.contains("UnknownIssuer") && said.contains(&format!("http://{}", open.address)),
-        "{said}"
+        failure.contains("UnknownIssuer") && failure.contains(&format!("http://{}", open.address)),
+        "{failure}"
     );
-    assert!(!said.contains("hunter2"), "{said}");
+    assert!(!failure.contains("hunter2"), "{failure}");
     // A proxy that does not run.
     let gone = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let proxies =
         Proxies { https: Some(format!("http://me:hunter2@{gone}")), ..Proxies::default() };
-    let said = ask(&*model(base, &trusting, &proxies), hello()).await;
-    let [Err(error @ ModelError::Connection { message })] = &said[..] else { panic!("{said:?}") };
+    let events = ask(&*model(base, &trusting, &proxies), hello()).await;
+    let [Err(error @ ModelError::Connection { message })] = &events[..] else {
+        panic!("{events:?}")
+    };
     assert!(error.is_temporary() && message.contains("refused"), "{message}");
     assert!(
         message.contains(&format!("models.invalid, through the proxy http://{gone} (https_proxy)")),
@@ -246,15 +251,15 @@ async fn m_e2_no_proxy_respects_ports() {
         let before = proxy.asked().len();
         let proxies =
             Proxies { no: Some(no.to_owned()), ..all(format!("http://{}", proxy.address)) };
-        let said =
+        let events =
             ask(&*model("https://models.invalid:8443/v1", &place.trusting(), &proxies), hello())
                 .await;
         if goes_through {
-            answered(&said);
+            answered(&events);
             assert_eq!(proxy.asked()[before..], [asked("models.invalid:8443", None)], "{no}");
         } else {
-            let [Err(ModelError::Connection { message })] = &said[..] else {
-                panic!("{no}: {said:?}")
+            let [Err(ModelError::Connection { message })] = &events[..] else {
+                panic!("{no}: {events:?}")
             };
             assert!(message.contains("dns error") && !message.contains("proxy"), "{no}: {message}");
             assert_eq!(proxy.asked().len(), before, "{no}");
@@ -284,15 +289,15 @@ async fn m_e2_plain_http_is_forwarded_by_a_proxy_also_over_tls() {
         assert_eq!(request.header("proxy-authorization"), Some("Basic bWU6aHVudGVyMg=="));
     }
     place.server.reply(Reply::status(407, &[], "not hunter2"));
-    let said = setup(&ask(&*model(base, &place.trusting(), &plain), hello()).await);
+    let failure = setup(&ask(&*model(base, &place.trusting(), &plain), hello()).await);
     assert!(
-        said.contains(&format!("the proxy http://{server} (http_proxy)"))
-            && !said.contains("hunter2"),
-        "{said}"
+        failure.contains(&format!("the proxy http://{server} (http_proxy)"))
+            && !failure.contains("hunter2"),
+        "{failure}"
     );
     place.server.reply(Reply::status(403, &[], "hunter2 may not"));
-    let said = ask(&*model(base, &place.trusting(), &plain), hello()).await;
-    assert!(!format!("{said:?}").contains("hunter2"), "{said:?}");
+    let events = ask(&*model(base, &place.trusting(), &plain), hello()).await;
+    assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
 }
 
 #[tokio::test]
@@ -309,8 +314,8 @@ async fn m_e2_socks_resolves_names_here_or_there() {
     let both = [asked("models.invalid:443", None), asked("192.0.2.1:8443", None)];
     assert_eq!(proxy.asked(), both);
     // A name that can't be resolved here never reaches the proxy.
-    let said = ask(&*model(name, &trusting, &through("socks5", "", &proxy)), hello()).await;
-    let [Err(ModelError::Connection { message })] = &said[..] else { panic!("{said:?}") };
+    let events = ask(&*model(name, &trusting, &through("socks5", "", &proxy)), hello()).await;
+    let [Err(ModelError::Connection { message })] = &events[..] else { panic!("{events:?}") };
     assert!(
         message.contains(&format!("through the proxy socks5://{} (all_proxy)", proxy.address)),
         "{message}"
@@ -326,10 +331,13 @@ async fn m_e2_socks_resolves_names_here_or_there() {
     assert_eq!(locked.asked(), [asked("models.invalid:80", Some("me:hunter2"))]);
     assert_eq!(place.server.requests().pop().unwrap().path, "/v1/chat/completions");
     for login in ["", "me:hunter3@"] {
-        let said = setup(
+        let failure = setup(
             &ask(&*model(plain, &trusting, &through("socks5h", login, &locked)), hello()).await,
         );
-        assert!(said.contains(&format!("socks5h://{} (all_proxy)", locked.address)), "{said}");
-        assert!(!said.contains("hunter3"), "{said}");
+        assert!(
+            failure.contains(&format!("socks5h://{} (all_proxy)", locked.address)),
+            "{failure}"
+        );
+        assert!(!failure.contains("hunter3"), "{failure}");
     }
 }

@@ -140,12 +140,12 @@ async fn t_l3_calls_that_are_refused_are_sent_as_text() {
                 assert!(sent.contains(words), "{wire:?}: {words}: {sent}");
             }
         }
-        let told = omissions(&talk);
+        let omitted = omissions(&talk);
         assert!(
-            told.len() == 1
-                && told[0].what == Omitted::Calls
-                && told[0].reason.contains("not well"),
-            "{told:?}"
+            omitted.len() == 1
+                && omitted[0].what == Omitted::Calls
+                && omitted[0].reason.contains("not well"),
+            "{omitted:?}"
         );
         world.server.assert_no_violations();
     }
@@ -205,8 +205,8 @@ async fn t_l3_an_omission_that_helps_applies_to_the_rest_of_the_turn() {
         }
     });
     assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
-    let told: Vec<_> = omissions(&talk).iter().map(|omission| omission.what).collect();
-    assert_eq!(told, [Omitted::Calls, Omitted::Thoughts]);
+    let omitted: Vec<_> = omissions(&talk).iter().map(|omission| omission.what).collect();
+    assert_eq!(omitted, [Omitted::Calls, Omitted::Thoughts]);
     let last = world.server.requests().pop().unwrap();
     assert!(
         has_calls(&last) && !last.body.to_string().contains("I call the tool"),

@@ -67,6 +67,6 @@ async fn t_h1_a_key_is_in_no_log_and_no_event() {
     }
     let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
     assert!(log.len() > 10_000, "nothing was logged");
-    let told: Vec<_> = log.lines().filter(|line| line.contains(KEY)).collect();
-    assert!(told.is_empty(), "{told:#?}");
+    let leaks: Vec<_> = log.lines().filter(|line| line.contains(KEY)).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
 }

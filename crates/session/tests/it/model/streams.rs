@@ -38,7 +38,7 @@ enum Slip {
 /// An answer as it was meant, and its faults in transit.
 #[derive(Debug, Clone)]
 struct Stream {
-    said: Vec<Said>,
+    items: Vec<Said>,
     reason: &'static str,
     slips: Vec<Slip>,
     /// The position at which the connection breaks.
@@ -67,7 +67,7 @@ const BETWEEN: [&str; 16] = [
     "{\"error\":{\"message\":\"no\"}}\n",
 ];
 
-fn said() -> impl Strategy<Value = Said> {
+fn item() -> impl Strategy<Value = Said> {
     let calls = [
         ("list_dir", "{}"),
         ("glob", r#"{"pattern":"*"}"#),
@@ -97,10 +97,10 @@ fn slip() -> impl Strategy<Value = Slip> {
 
 fn stream() -> impl Strategy<Value = Stream> {
     let reason = prop::sample::select(vec!["stop", "tool_calls", "length", "content_filter", "?"]);
-    let (said, slips) = (prop::collection::vec(said(), 0..5), prop::collection::vec(slip(), 0..4));
+    let (items, slips) = (prop::collection::vec(item(), 0..5), prop::collection::vec(slip(), 0..4));
     let (cut, piece) = (prop::option::weighted(0.3, any::<Index>()), prop::option::of(1..40usize));
-    (said, reason, slips, cut, piece).prop_map(|(said, reason, slips, cut, piece)| Stream {
-        said,
+    (items, reason, slips, cut, piece).prop_map(|(items, reason, slips, cut, piece)| Stream {
+        items,
         reason,
         slips,
         cut,
@@ -110,7 +110,7 @@ fn stream() -> impl Strategy<Value = Stream> {
 
 impl Stream {
     fn reply(&self, wire: Wire) -> Reply {
-        let part = |(reply, calls): (Reply, usize), said: &Said| match said {
+        let part = |(reply, calls): (Reply, usize), item: &Said| match item {
             Said::Text(text) => (reply.say(text), calls),
             Said::Thought(text) => (reply.think(text), calls),
             // Not every wire can carry invalid JSON.
@@ -119,7 +119,7 @@ impl Stream {
             }
             Said::Call(tool, arguments) => (reply.call(calls, tool, arguments), calls + 1),
         };
-        let (meant, _) = self.said.iter().fold((Reply::stream(), 0), part);
+        let (meant, _) = self.items.iter().fold((Reply::stream(), 0), part);
         let mut body = meant.finish(self.reason).body(wire);
         for slip in &self.slips {
             body = slip.in_body(body);

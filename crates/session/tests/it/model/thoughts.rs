@@ -205,8 +205,8 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
             .fold(Reply::stream(), Reply::delta)
             .call(0, "shell", CALL)
             .finish("tool_calls");
-        let said = Reply::stream().delta(&deltas[0]).say("done").finish("stop");
-        world.server.reply(called).reply(said).reply(Reply::text(["done"]));
+        let answered = Reply::stream().delta(&deltas[0]).say("done").finish("stop");
+        world.server.reply(called).reply(answered).reply(Reply::text(["done"]));
         for prompt in ["go", "go on"] {
             talk.session.prompt(prompt).await.unwrap();
             let end = talk.events.turn_finished().await;

@@ -75,8 +75,9 @@ async fn open(world: &TestEngine) -> TestSession {
 async fn tools(world: &TestEngine, talk: &mut TestSession) -> Vec<(String, Value)> {
     talk.session.prompt("hello").await.unwrap();
     talk.events.turn_finished().await;
-    let told = world.server.request(0).body["tools"].as_array().unwrap().clone();
-    told.into_iter()
+    let listed = world.server.request(0).body["tools"].as_array().unwrap().clone();
+    listed
+        .into_iter()
         .map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["input_schema"].clone()))
         .collect()
 }
@@ -123,9 +124,9 @@ async fn play(
     results.sort_by_key(|result| result.call);
     prop_assert_eq!(results.len(), calls.len(), "each has one result: {:#?}", results);
     for result in &results {
-        let told = result.to_text();
-        prop_assert!(result.status != ToolStatus::Panicked, "{}", told);
-        prop_assert!(!told.is_empty(), "every result has text: {:?}", result);
+        let text = result.to_text();
+        prop_assert!(result.status != ToolStatus::Panicked, "{}", text);
+        prop_assert!(!text.is_empty(), "every result has text: {:?}", result);
     }
     prop_assert_eq!(&world.server.violations()[refusals..], [] as [String; 0]);
     Ok(results.iter().map(|result| result.status).collect())

@@ -36,18 +36,18 @@ async fn no_event_reply_or_request_leaves_before_its_save() {
     door.open.send_replace(true);
     assert!(within_patience("the reply", prompt).await.unwrap().unwrap().saved);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    let told = events.facts().count();
+    let received = events.facts().count();
     // Every fact that a client received is in the log.
-    assert!(door.saved.lock().unwrap().len() >= told - 1);
+    assert!(door.saved.lock().unwrap().len() >= received - 1);
 }
 
 #[tokio::test]
 async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
     let door = GatedStore::new();
     let harness = Harness::with(|engine| engine.store(door.clone()));
-    let (told, tells) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     harness.probe.does(move |_, context| {
-        told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+        sender.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
         Err(ToolError::Interrupted)
     });
     harness.model.then(reply().call("probe", json!({})));
@@ -63,14 +63,14 @@ async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
     });
     door.asked(tries).await;
     within_patience("an attach", session.attach(AttachFrom::now())).await.unwrap();
-    assert!(tells.try_recv().is_err(), "an approval waits for its save");
+    assert!(receiver.try_recv().is_err(), "an approval waits for its save");
     // The cut does not wait.
     let Interruption::Interrupting(turn) =
         within_patience("the cut", session.interrupt(None)).await.unwrap()
     else {
         panic!("it runs")
     };
-    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+    assert_eq!(receiver.recv().unwrap(), PauseResponse::Interrupted);
     door.open.send_replace(true);
     within_patience("the answer", answer).await.unwrap().unwrap();
     turn.end().await.unwrap();
@@ -109,19 +109,19 @@ async fn m_c3_turn_end_returns_once_the_end_is_saved_and_later_from_the_log() {
     }
     assert!(!end.is_finished() && session.snapshot().turn == Some(turn));
     door.open.send_replace(true);
-    let told = within_patience("the end", end).await.unwrap().unwrap().unwrap();
-    assert_eq!((told.turn, told.outcome), (turn, Outcome::Interrupted));
-    assert_eq!(cut.end().await.unwrap(), told);
+    let finished = within_patience("the end", end).await.unwrap().unwrap().unwrap();
+    assert_eq!((finished.turn, finished.outcome), (turn, Outcome::Interrupted));
+    assert_eq!(cut.end().await.unwrap(), finished);
     harness.model.then(reply().text("another"));
     session.prompt("again").await.unwrap();
     session.settled().await.unwrap();
     assert_eq!(
         sessions.turn_end(session.id(), turn).await.unwrap(),
-        Some(told.clone()),
+        Some(finished.clone()),
         "by the log"
     );
     session.close().await.unwrap();
-    assert_eq!(sessions.turn_end(session.id(), turn).await.unwrap(), Some(told));
+    assert_eq!(sessions.turn_end(session.id(), turn).await.unwrap(), Some(finished));
     assert!(!sessions.list().await.unwrap()[0].live);
     assert!(matches!(
         sessions.turn_end(&"h57zbqb4yk".parse().unwrap(), turn).await,
@@ -146,8 +146,8 @@ async fn the_end_of_a_run_is_published_once_it_is_saved() {
     within_patience("an attach", session.attach(AttachFrom::now())).await.unwrap();
     assert!(!interrupt.is_finished() && session.snapshot().run.is_some());
     door.open.send_replace(true);
-    let told = within_patience("the reply", interrupt).await.unwrap().unwrap();
-    assert!(matches!(told, Interruption::RunEnded) && session.snapshot().run.is_none());
+    let interruption = within_patience("the reply", interrupt).await.unwrap().unwrap();
+    assert!(matches!(interruption, Interruption::RunEnded) && session.snapshot().run.is_none());
 }
 
 #[tokio::test]
@@ -175,13 +175,13 @@ async fn m_b8_a_failed_save_is_reported_and_the_session_continues() {
     assert!(session.snapshot().saved);
     // The facts kept meanwhile have been written, in order, once.
     let saved: Vec<_> = door.saved.lock().unwrap().iter().map(|event| event.seq).collect();
-    let told: Vec<_> = events
+    let received: Vec<_> = events
         .events()
         .iter()
         .filter(|event| event.fact().is_some())
         .map(|event| event.seq)
         .collect();
-    assert_eq!(saved, told);
+    assert_eq!(saved, received);
     assert!(session.prompt("more").await.unwrap().saved);
 }
 
@@ -309,8 +309,9 @@ async fn t_u6_a_disk_that_fills_during_an_answer_is_reported() {
     events.step_started().await;
     door.full.store(true, Ordering::SeqCst);
     answer.text("something");
-    let told = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
-    events.until("not saved", told).await;
+    let not_saved =
+        |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", not_saved).await;
     door.full.store(false, Ordering::SeqCst);
     let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
     events.until("saved again", again).await;
@@ -371,8 +372,8 @@ async fn t_u6_a_close_that_can_not_be_saved_is_an_error() {
     let harness = Harness::with(|engine| engine.store(door.clone()));
     let session = harness.open().await;
     door.full.store(true, Ordering::SeqCst);
-    let told = session.close().await.unwrap_err();
-    assert!(matches!(told, SessionError::Store { .. }), "{told}");
+    let error = session.close().await.unwrap_err();
+    assert!(matches!(error, SessionError::Store { .. }), "{error}");
 }
 
 /// The end of a session waits for the save of its last facts, however long the save before has

@@ -19,8 +19,8 @@ async fn m_b8_a_close_does_not_wait_for_a_log_that_can_not_be_read() {
     let session = harness.open().await;
     door.unreadable.store(true, Ordering::SeqCst);
     session.panic_now().await;
-    let told = within_patience("an answer", session.close()).await.unwrap_err();
-    assert!(matches!(told, SessionError::Store { .. }), "{told}");
+    let error = within_patience("an answer", session.close()).await.unwrap_err();
+    assert!(matches!(error, SessionError::Store { .. }), "{error}");
     door.unreadable.store(false, Ordering::SeqCst);
     session.settled().await.unwrap();
     session.close().await.unwrap();
@@ -128,7 +128,7 @@ async fn prompted_at_the_end() -> Result<(), SessionError> {
 /// given again.
 #[tokio::test]
 async fn invariant_3_no_item_gets_the_id_of_an_unsaved_one() {
-    let said = |event: &Event| match event.fact() {
+    let answer_item = |event: &Event| match event.fact() {
         Some(Fact::Turn(TurnFact::AssistantMessage(message))) => Some(message.blocks[0].item),
         _ => None,
     };
@@ -139,13 +139,13 @@ async fn invariant_3_no_item_gets_the_id_of_an_unsaved_one() {
     let mut events = harness.watch(&session).await;
     door.full.store(true, Ordering::SeqCst);
     session.prompt("go").await.unwrap();
-    let told = events.until("the answer", said).await;
+    let first = events.until("the answer", answer_item).await;
     events.turn_finished().await;
     drop((harness, session, events));
     door.full.store(false, Ordering::SeqCst);
     let harness = Harness::with(|engine| engine.store(door.clone()));
     let session = harness.sessions().get(id.as_str()).await.unwrap();
     session.prompt("again").await.unwrap();
-    let next = harness.watch(&session).await.until("the answer", said).await;
-    assert!(next > told, "{next} after {told}");
+    let next = harness.watch(&session).await.until("the answer", answer_item).await;
+    assert!(next > first, "{next} after {first}");
 }

@@ -134,11 +134,12 @@ impl Before {
                 Ok(log) => log.read(0..u64::MAX).await,
                 Err(error) => Err(error),
             };
-            let said = store.salvaged().iter().any(|salvaged| !salvaged.whole.contains(session));
+            let reported =
+                store.salvaged().iter().any(|salvaged| !salvaged.whole.contains(session));
             let mut lost = !listed.iter().any(|saved| saved.summary.id == *session);
             match read {
                 Ok(read) => {
-                    let told = read.iter().any(|event| event.delta().is_some());
+                    let has_gap = read.iter().any(|event| event.delta().is_some());
                     let kept: Vec<_> = read.iter().filter(|event| event.fact().is_some()).collect();
                     // Every fact that is read was written.
                     for fact in &kept {
@@ -147,12 +148,12 @@ impl Before {
                             "{name}: {session} has a fact that was never written: {fact:?}"
                         );
                     }
-                    lost |= kept.len() != facts.len() && !told;
+                    lost |= kept.len() != facts.len() && !has_gap;
                     whole += usize::from(kept.len() == facts.len());
                 }
                 Err(_) => lost = true,
             }
-            assert!(!lost || said, "{name}: {session} lost facts without a gap");
+            assert!(!lost || reported, "{name}: {session} lost facts without a gap");
         }
         // The store accepts a new session.
         let fresh = id("fresh");

@@ -62,8 +62,8 @@ async fn t_u10_a_process_that_can_not_write_exits_with_an_error() {
     let Some(mounted) = Mounted::read_only(folder.path()) else { return };
     let output = again("w0").env(STORE, folder.path()).output().unwrap();
     drop(mounted);
-    let (said, status) = (String::from_utf8_lossy(&output.stdout), output.status);
-    assert!(!status.success() && !said.contains("wrote"), "{status}: {said}");
+    let (printed, status) = (String::from_utf8_lossy(&output.stdout), output.status);
+    assert!(!status.success() && !printed.contains("wrote"), "{status}: {printed}");
     assert!(Sqlite::open(folder.path()).unwrap().list().await.unwrap().is_empty());
 }
 

@@ -114,7 +114,7 @@ impl BrowserThread {
         };
         match listen(&mut process) {
             Err(_) if ended.is_cancelled() => {}
-            Err(said) => failed(start_error(&said, visible)),
+            Err(output) => failed(start_error(&output, visible)),
             Ok(address) => {
                 tracing::info!(pid = process.id(), address, visible, sandbox, "browser started");
                 let _listed = roll.enter(process.id(), &address, visible, sandbox);
@@ -187,24 +187,24 @@ fn home(env: Vec<(String, String)>, profile: &Profile) -> Vec<(String, String)> 
 fn listen(process: &mut Process) -> Result<String, String> {
     let deadline = Instant::now() + LAUNCH_WITHIN;
     let mut text = Lossy::default();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut buffer = [0; 4096];
     loop {
         match process.read_by(&mut buffer, Some(deadline)) {
-            Ok(Read::Bytes(bytes)) => said.push_str(&text.push(&buffer[..bytes])),
-            Ok(Read::Ended) => return Err(said),
+            Ok(Read::Bytes(bytes)) => output.push_str(&text.push(&buffer[..bytes])),
+            Ok(Read::Ended) => return Err(output),
             Ok(Read::TimedOut) => {
-                return Err(format!("{said}\nno answer within {} s", LAUNCH_WITHIN.as_secs()));
+                return Err(format!("{output}\nno answer within {} s", LAUNCH_WITHIN.as_secs()));
             }
-            Err(error) => return Err(format!("{said}\n{error}")),
+            Err(error) => return Err(format!("{output}\n{error}")),
         }
-        let address = said.find(LISTENING).map(|at| &said[at + LISTENING.len()..]);
+        let address = output.find(LISTENING).map(|at| &output[at + LISTENING.len()..]);
         if let Some((address, _)) = address.and_then(|address| address.split_once('\n')) {
             return Ok(address.trim().to_owned());
         }
         // The output before the address can be long.
-        if said.len() > 64 * MAX_ERROR_BYTES {
-            said.drain(..said.ceil_char_boundary(said.len() - MAX_ERROR_BYTES));
+        if output.len() > 64 * MAX_ERROR_BYTES {
+            output.drain(..output.ceil_char_boundary(output.len() - MAX_ERROR_BYTES));
         }
     }
 }
@@ -216,14 +216,15 @@ fn drain(process: &mut Process) {
 }
 
 /// The error for a failed start, with a hint that depends on the browser's output.
-fn start_error(said: &str, visible: bool) -> String {
-    let last = said[said.ceil_char_boundary(said.len().saturating_sub(MAX_ERROR_BYTES))..].trim();
+fn start_error(output: &str, visible: bool) -> String {
+    let last =
+        output[output.ceil_char_boundary(output.len().saturating_sub(MAX_ERROR_BYTES))..].trim();
     let hint = if visible
-        && (said.contains("X server") || said.contains("display") || said.contains("Wayland"))
+        && (output.contains("X server") || output.contains("display") || output.contains("Wayland"))
     {
         ". There is no display for its window. Without `pause`, no window is needed; to pause without a window, the \
          user can set web.pause_headless = true in the configuration"
-    } else if said.contains("No usable sandbox") || said.contains("without --no-sandbox") {
+    } else if output.contains("No usable sandbox") || output.contains("without --no-sandbox") {
         ". Its sandbox does not work here; it never works as root. The user can set web.sandbox = false in the \
          configuration"
     } else {

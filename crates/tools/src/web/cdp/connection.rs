@@ -291,13 +291,13 @@ impl Shared {
     fn dispatch_event(&self, session: Option<&str>, event: &Event<'_>) {
         let listeners: Vec<_> = {
             let state = self.state();
-            let mut heard: Vec<_> = state
+            let mut matching: Vec<_> = state
                 .listeners
                 .iter()
                 .filter(|(_, listener)| listener.session.as_deref() == session)
                 .collect();
-            heard.sort_unstable_by_key(|(number, _)| **number);
-            heard.into_iter().map(|(_, listener)| Arc::clone(&listener.hear)).collect()
+            matching.sort_unstable_by_key(|(number, _)| **number);
+            matching.into_iter().map(|(_, listener)| Arc::clone(&listener.hear)).collect()
         };
         for hear in listeners {
             hear.lock().unwrap_or_else(PoisonError::into_inner)(event);

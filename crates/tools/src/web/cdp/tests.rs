@@ -93,8 +93,8 @@ fn commands_and_listeners_end_with_their_session() {
     };
     with(browser, async |client| {
         let page = client.attach("T").await.unwrap();
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let listener = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let listener = Arc::clone(&received);
         let _listening = page.listen(move |event| {
             listener
                 .lock()
@@ -102,8 +102,8 @@ fn commands_and_listeners_end_with_their_session() {
                 .extend(event.read::<TargetCrashed>().map(|crashed| crashed.target_id));
         });
         assert!(matches!(page.execute(GetVersion {}).await, Err(CdpError::Ended)));
-        assert_eq!(*heard.lock().unwrap(), ["of the page"]);
-        assert_eq!(Arc::strong_count(&heard), 1, "the listener is dropped");
+        assert_eq!(*received.lock().unwrap(), ["of the page"]);
+        assert_eq!(Arc::strong_count(&received), 1, "the listener is dropped");
         client.execute(GetVersion {}).await.unwrap();
     });
 }
@@ -113,12 +113,12 @@ fn commands_fail_after_the_connection_has_ended() {
     with(
         |socket| drop(receive(socket)),
         async |client| {
-            let heard = Arc::new(());
-            let kept = Arc::clone(&heard);
+            let token = Arc::new(());
+            let kept = Arc::clone(&token);
             let _listening = client.listen(move |_| drop(Arc::clone(&kept)));
             assert!(matches!(client.execute(GetVersion {}).await, Err(CdpError::Ended)));
             assert!(matches!(client.execute(GetVersion {}).await, Err(CdpError::Ended)));
-            assert_eq!(Arc::strong_count(&heard), 1, "the listener is dropped");
+            assert_eq!(Arc::strong_count(&token), 1, "the listener is dropped");
         },
     );
 }

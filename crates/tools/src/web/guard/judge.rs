@@ -159,12 +159,12 @@ impl Judge {
 
     /// The addresses of a name that can be looked up nearby; `None` if there are none.
     fn near_addresses(&self, host: &Host) -> Option<Vec<IpAddr>> {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (resolver, name) = (self.resolver.clone(), host.to_string());
-        let look_up = move || tell.send(resolver.is_near(&name).then(|| resolver.resolve(&name)));
+        let look_up = move || sender.send(resolver.is_near(&name).then(|| resolver.resolve(&name)));
         // A lookup that exceeds the limit is left to its thread.
         thread::Builder::new().name("near name".to_owned()).spawn(look_up).ok()?;
-        let found = told.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;
+        let found = receiver.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;
         (!found.is_empty())
             .then(|| found.into_iter().map(|address| address.to_canonical()).collect())
     }

@@ -59,9 +59,9 @@ fn m_e7_an_edit_keeps_encoding_byte_order_mark_and_line_ends() {
 
         // Replacing the whole file keeps its form.
         let input = with(json!({"path": "a", "content": "one é\ntwo\n"}), encoding);
-        let said = judge_and_call(&bench, WriteFile::new(), input).unwrap().output;
+        let output = judge_and_call(&bench, WriteFile::new(), input).unwrap().output;
         assert_eq!(
-            said,
+            output,
             format!("wrote a ({} bytes in {name}, CRLF line endings kept)", old.len())
         );
         assert_eq!(fs::read(&path).unwrap(), old, "{name}");
@@ -93,7 +93,7 @@ fn m_e7_the_error_for_a_non_text_file_has_a_hint() {
     let bench = Bench::new();
     let path = bench.root().join("a");
     let odd = [&utf16("\u{feff}ab", u16::to_le_bytes)[..], b"c"].concat();
-    for (bytes, encoding, told) in [
+    for (bytes, encoding, expected) in [
         (
             &b"gr\xfc\xdfe"[..],
             None,
@@ -115,7 +115,7 @@ fn m_e7_the_error_for_a_non_text_file_has_a_hint() {
         fs::write(&path, bytes).unwrap();
         let error =
             call(&bench, EditFile::new(), with(replace("a", "a", "b"), encoding)).unwrap_err();
-        assert!(error.contains(told), "{bytes:?} {encoding:?}: {error}");
+        assert!(error.contains(expected), "{bytes:?} {encoding:?}: {error}");
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     // A character that the encoding lacks is not replaced by another one.

@@ -61,7 +61,7 @@ fn m_e7_several_edits_are_made_one_after_the_other() {
 fn m_e7_edits_apply_all_or_none_with_a_reason() {
     let before = "fn a() {\n    one();\n}\n\nfn b() {\n    one();\n}\n";
     let bench = with(before);
-    for (input, told) in [
+    for (input, expected) in [
         (
             replace("a", "one();", "two();"),
             "old_string occurs 2 times, on lines 2, 6: add surrounding lines",
@@ -89,7 +89,7 @@ fn m_e7_edits_apply_all_or_none_with_a_reason() {
         (replace(".", "x", "y"), "it is a folder"),
     ] {
         let error = edit(&bench, input.clone()).unwrap_err();
-        assert!(error.contains(told), "{input}: {error}");
+        assert!(error.contains(expected), "{input}: {error}");
         assert_eq!(text(&bench), before);
     }
     let many = with(&"x\n".repeat(100));

@@ -107,8 +107,8 @@ impl OutsideWorkspace {
     fn check(&self, path: &str) {
         let before = self.seen_outside();
         for (tool, ran) in self.all(path) {
-            if let Some(Ok(told) | Err(told)) = &ran {
-                assert!(!told.contains(SECRET), "{tool} {path:?}: {told}");
+            if let Some(Ok(output) | Err(output)) = &ran {
+                assert!(!output.contains(SECRET), "{tool} {path:?}: {output}");
             }
         }
         assert_eq!(self.seen_outside(), before, "{path:?}");
@@ -175,8 +175,8 @@ fn t_d1_no_path_leads_outside_without_an_ask() {
     assert!(cases.len() >= 30);
     for path in &cases {
         for (tool, ran) in world.all(path) {
-            let told = ran.as_ref().map(|ran| ran.as_ref().unwrap_or_else(|error| error));
-            assert!(ran.is_none(), "{tool} {path:?} ran without an ask: {told:?}");
+            let output = ran.as_ref().map(|ran| ran.as_ref().unwrap_or_else(|error| error));
+            assert!(ran.is_none(), "{tool} {path:?} ran without an ask: {output:?}");
         }
         world.check(path);
     }
@@ -192,8 +192,8 @@ fn t_d1_no_path_leads_outside_without_an_ask() {
     world.check(&format!("/proc/1/root{outside}/file"));
     // From the top folder, links are shown and not followed.
     for (tool, ran) in world.all(".") {
-        let told = ran.unwrap().unwrap_or_else(|error| error);
-        assert!(!told.contains(SECRET) && !told.contains("w-evil/folder"), "{tool}: {told}");
+        let output = ran.unwrap().unwrap_or_else(|error| error);
+        assert!(!output.contains(SECRET) && !output.contains("w-evil/folder"), "{tool}: {output}");
     }
     world.check(".");
 }
@@ -267,8 +267,8 @@ fn t_d1_a_folder_replaced_by_a_link_is_not_followed() {
                 for (tool, ran) in world.all(path) {
                     let Some(ran) = ran else { continue };
                     landed += u32::from(ran.is_ok());
-                    let told = ran.unwrap_or_else(|error| error);
-                    assert!(!told.contains(SECRET), "round {round}: {tool} {path}: {told}");
+                    let output = ran.unwrap_or_else(|error| error);
+                    assert!(!output.contains(SECRET), "round {round}: {tool} {path}: {output}");
                 }
             }
             // Also from the folder above.

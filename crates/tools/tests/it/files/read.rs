@@ -84,7 +84,7 @@ fn reading_a_non_text_file_names_the_reason() {
     assert!(fifo.success());
     let _listener = UnixListener::bind(root.join("socket")).unwrap();
     fs::File::create(root.join("huge")).unwrap().set_len(1 << 40).unwrap();
-    for (path, told) in [
+    for (path, expected) in [
         ("binary", "the file is binary (6 bytes)"),
         ("folder", "it is a folder"),
         ("fifo", "a pipe"),
@@ -97,7 +97,7 @@ fn reading_a_non_text_file_names_the_reason() {
         ("a\0b", "zero byte"),
     ] {
         let error = read(&bench, json!({ "path": path })).unwrap_err();
-        assert!(error.contains(told), "{path:?}: {error}");
+        assert!(error.contains(expected), "{path:?}: {error}");
     }
     assert!(read(&bench, json!({"path": "socket"})).is_err());
     let output = read(&bench, json!({"path": "latin"})).unwrap().output;

@@ -174,7 +174,7 @@ fn m_e7_long_lines_are_cut_around_the_match() {
 #[test]
 fn an_invalid_search_names_the_reason() {
     let bench = with(&[("a", "x\n")]);
-    for (input, told) in [
+    for (input, expected) in [
         (json!({"pattern": "("}), "invalid pattern: regex parse error"),
         (json!({"pattern": "a\nb"}), "invalid pattern"),
         (json!({"pattern": r"(\w{500}){500}"}), "invalid pattern"),
@@ -182,7 +182,7 @@ fn an_invalid_search_names_the_reason() {
         (json!({"pattern": "x", "path": "missing"}), "no such file or folder"),
     ] {
         let error = call(&bench, Grep::new(), input.clone()).unwrap_err();
-        assert!(error.contains(told), "{input}: {error}");
+        assert!(error.contains(expected), "{input}: {error}");
     }
     assert!(
         call(&bench, Glob::new(), json!({"pattern": "../*"}))

@@ -63,12 +63,12 @@ fn m_e7_byte_order_mark_and_line_ends_are_kept() {
         read(&bench, json!({"path": "a"})).unwrap();
         let output = write(&bench, "a", content).unwrap().output;
         assert_eq!(fs::read_to_string(&path).unwrap(), after);
-        let told = if after.contains('\r') && !content.contains('\r') {
+        let note = if after.contains('\r') && !content.contains('\r') {
             ", CRLF line endings kept"
         } else {
             ""
         };
-        assert_eq!(output, format!("wrote a ({} bytes{told})", after.len()));
+        assert_eq!(output, format!("wrote a ({} bytes{note})", after.len()));
     }
     fs::write(&path, "one\r\ntwo\r\n").unwrap();
     let input = json!({"path": "a", "content": "one\n2\n"});

@@ -142,7 +142,7 @@ fn hosts() -> Hosts {
     let page = PAGE.replace("OTHER", &format!("http://{host}")).replace("HOST", &host);
     let page = page.replace("UDP", &datagrams.address.to_string());
     let coming = datagrams.clone();
-    let (over, told) = (Mutex::new(false), Condvar::new());
+    let (over, changed) = (Mutex::new(false), Condvar::new());
     let own = Server::answering("127.0.0.1:0", move |request, stream| {
         let path = path(&request);
         if let Some(to) = path.strip_prefix("/redirect/") {
@@ -152,7 +152,7 @@ fn hosts() -> Hosts {
             "/" => say(stream, "200 OK", "Content-Type: text/html\r\n", &page),
             "/over" => {
                 *over.lock().unwrap() = true;
-                told.notify_all();
+                changed.notify_all();
                 say(stream, "204 No Content", "", "");
             }
             "/datagram" => {
@@ -160,7 +160,7 @@ fn hosts() -> Hosts {
                 say(stream, "204 No Content", "", "");
             }
             "/held" => {
-                let _over = told.wait_while(over.lock().unwrap(), |over| !*over).unwrap();
+                let _over = changed.wait_while(over.lock().unwrap(), |over| !*over).unwrap();
                 say(stream, "204 No Content", "", "");
             }
             _ => say(stream, "404 Not Found", "", ""),

@@ -33,8 +33,8 @@ pub(crate) fn enter() -> bool {
     let program = program.to_str().unwrap();
     let run =
         unshare(&["sh", "-c", &script, program, "--exact", test, "--nocapture"]).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
-    assert!(said.contains("1 passed"), "the test `{test}` did not run: {said}");
+    let printed = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{printed}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(printed.contains("1 passed"), "the test `{test}` did not run: {printed}");
     false
 }

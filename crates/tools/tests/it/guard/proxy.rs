@@ -113,10 +113,10 @@ fn a_connection_serves_one_request_after_the_other() {
 fn a_tunnel_passes_bytes_both_ways_until_it_ends() {
     let server = Server::accepting("127.0.0.1:0", |mut stream| {
         std::thread::spawn(move || {
-            let mut said = Vec::new();
-            stream.read_to_end(&mut said).unwrap();
-            said.reverse();
-            stream.write_all(&said).unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
+            received.reverse();
+            stream.write_all(&received).unwrap();
         });
     });
     let guard = allowing(&server);
@@ -174,8 +174,8 @@ fn an_unreachable_server_differs_from_a_refused_one() {
         "{refused:?}"
     );
     // A server that closes the connection, and one that does not answer in HTTP.
-    for said in ["", "HTTP/9.9 what\r\n\r\n"] {
-        let (server, _asked) = saying(said);
+    for response in ["", "HTTP/9.9 what\r\n\r\n"] {
+        let (server, _asked) = saying(response);
         let answer = get(&allowing(&server), &server.url("/"));
         assert_eq!((status(&answer), by_guard(&answer)), (502, Some("unreachable")), "{answer}");
     }

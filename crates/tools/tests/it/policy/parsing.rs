@@ -38,8 +38,8 @@ fn bash_says(command: &str) -> String {
         .env("LC_ALL", "C.UTF-8")
         .output();
     let bash = bash.unwrap();
-    let said = String::from_utf8_lossy(&bash.stderr).into_owned();
-    if bash.status.success() { said } else { format!("{}: {said}", bash.status) }
+    let errors = String::from_utf8_lossy(&bash.stderr).into_owned();
+    if bash.status.success() { errors } else { format!("{}: {errors}", bash.status) }
 }
 
 /// A script in which a few characters are missing or doubled.
@@ -113,8 +113,8 @@ fn every_allowed_command_is_valid_in_bash() {
         // Bash's errors for other commands do not matter: those ask or are denied.
         if world.verdict(&command) == Verdict::Allow && !command.contains('\0') {
             allowed.set(allowed.get() + 1);
-            let said = bash_says(&command);
-            prop_assert!(said.is_empty(), "{command:?} is allowed, but bash reports: {said}");
+            let errors = bash_says(&command);
+            prop_assert!(errors.is_empty(), "{command:?} is allowed, but bash reports: {errors}");
         }
         Ok(())
     });

@@ -758,7 +758,7 @@ fn a_too_wide_allow_rule_is_refused() {
 
 #[test]
 fn the_error_for_a_too_wide_rule_names_an_alternative() {
-    let said = |rule: &str| {
+    let problem = |rule: &str| {
         RuleText { allow: &[rule], ..RuleText::default() }.policy(None).unwrap_err().problem
     };
     let with = |name: &str| {
@@ -773,11 +773,11 @@ fn the_error_for_a_too_wide_rule_names_an_alternative() {
              the end"
         )
     };
-    assert_eq!(said("shell(git)"), with("git"));
-    assert_eq!(said("shell(tofu *)"), with("tofu"));
+    assert_eq!(problem("shell(git)"), with("git"));
+    assert_eq!(problem("shell(tofu *)"), with("tofu"));
     for name in ["sed", "python3.12", "vim", "gmake", "tig"] {
         let says = if name == "gmake" { with(name) } else { whole(name) };
-        assert_eq!(said(&format!("shell({name} *)")), says);
+        assert_eq!(problem(&format!("shell({name} *)")), says);
     }
     RuleText { allow: &["shell(sed -n 5p a.txt)"], ..RuleText::default() }.policy(None).unwrap();
 }
@@ -870,9 +870,9 @@ fn a_path_pattern_that_matches_nothing_is_refused_with_a_hint() {
             let error = RuleText { deny: &[&rule], ..RuleText::default() }
                 .policy(Some("/home/x".as_ref()))
                 .unwrap_err();
-            let said =
+            let expected =
                 format!("invalid rule `{rule}`: no path matches this form: write `{instead}`");
-            assert_eq!(error.to_string(), said);
+            assert_eq!(error.to_string(), expected);
         }
         let rule = format!("read({instead})");
         RuleText { deny: &[&rule], ..RuleText::default() }

@@ -12,7 +12,9 @@ use holdpoint_tools::{AskReply, Intent, Tool, ToolError};
 use serde_json::json;
 
 use super::server::{Server, html, status};
-use super::support::{Session, failure, has, local, pause, resumed, retry_with_more_time, said};
+use super::support::{
+    Session, failure, has, local, output_of, pause, resumed, retry_with_more_time,
+};
 
 /// A session without allowed hosts.
 fn strange() -> Session {
@@ -46,7 +48,7 @@ fn m_e7_web_a_private_host_is_asked_about_once_per_session() {
     let calling = session.start(json!({"action": "open_page", "url": server.url("/two")}));
     let _ = calling.wait_asked();
     calling.answer(AskReply::Pause(PauseResponse::Approved));
-    assert!(said(calling.wait()).contains("text"));
+    assert!(output_of(calling.wait()).contains("text"));
     let called = session.call(json!({"action": "open_page", "url": server.url("/three")}));
     assert!(called.asked.is_empty() && called.result.is_ok(), "one approval is enough");
     session.close();
@@ -179,7 +181,7 @@ fn m_e7_web_one_confirm_covers_a_local_name() {
         "the address was unknown before"
     );
     calling.answer(AskReply::Pause(PauseResponse::Approved));
-    assert!(said(calling.wait()).contains("text"));
+    assert!(output_of(calling.wait()).contains("text"));
     session.close();
 }
 
@@ -214,7 +216,7 @@ fn m_e7_web_two_calls_ask_once_about_one_host() {
 
     let (first, second) = both();
     first.answer(AskReply::Pause(PauseResponse::Approved));
-    assert!(said(first.wait()).contains("text"));
+    assert!(output_of(first.wait()).contains("text"));
     // Ends an ask of the second call, in case it wrongly asks.
     second.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
     let second = second.wait();
@@ -262,7 +264,7 @@ fn m_e7_web_each_page_lists_its_own_refusals() {
     });
     for (page, own) in pages.into_iter().zip(hosts) {
         page.answer(resumed());
-        let text = said(page.wait());
+        let text = output_of(page.wait());
         let refused: Vec<_> =
             text.lines().filter(|line| line.contains("no connection to")).collect();
         let [refused] = refused[..] else {

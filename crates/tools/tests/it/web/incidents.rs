@@ -10,7 +10,7 @@ use serde_json::json;
 use super::devtools::DevTools;
 use super::server::{Answer, Server, html, status, typed};
 use super::support::{
-    Session, has, local, pages, pause, resumed, retry_with_more_time, said, wait_until,
+    Session, has, local, output_of, pages, pause, resumed, retry_with_more_time, wait_until,
 };
 
 #[test]
@@ -63,9 +63,9 @@ fn t_g5_downloads_created_by_a_script_are_refused() {
     let mut session = Session::new();
     for path in ["/data", "/blob"] {
         // Reported in the error or in a note beside the page, depending on timing.
-        let told = session.call(json!({"action": "open_page", "url": server.url(path)}));
-        let told = format!("{:?}", told.result);
-        assert!(told.contains(&name) && told.contains("refused"), "{path}: {told}");
+        let called = session.call(json!({"action": "open_page", "url": server.url(path)}));
+        let result = format!("{:?}", called.result);
+        assert!(result.contains(&name) && result.contains("refused"), "{path}: {result}");
     }
     let home = std::env::home_dir().unwrap();
     let places = [session.place(), session.bench.root().to_owned(), home.join("Downloads")];
@@ -135,7 +135,7 @@ fn m_e7_web_the_user_controls_dialogs_during_a_pause() {
             server.wait_asked("/said");
         }
         calling.answer(resumed());
-        let text = said(calling.wait());
+        let text = output_of(calling.wait());
         assert!(text.contains(&format!("said {answers}")), "{text}");
     }
     session.close();
@@ -168,7 +168,7 @@ fn m_e7_web_further_windows_are_closed_and_reported() {
         pages(&address).matches("\"type\": \"page\"").count() == 1
     });
     click.send(()).unwrap();
-    let text = said(calling.wait());
+    let text = output_of(calling.wait());
     assert!(text.contains("the end"), "{text}");
     assert_eq!(
         text.matches("page action: opened another window, which was closed").count(),

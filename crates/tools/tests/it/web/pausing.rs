@@ -10,7 +10,7 @@ use serde_json::json;
 use super::devtools::DevTools;
 use super::display::Display;
 use super::server::{Server, html};
-use super::support::{Session, failure, local, pause, resumed, said};
+use super::support::{Session, failure, local, output_of, pause, resumed};
 
 fn server() -> Server {
     Server::start(|path| html(&format!("<h1>Report</h1><p id=text>as it was served at {path}</p>")))
@@ -38,7 +38,7 @@ fn m_a9_the_page_is_read_with_the_users_changes() {
     person.evaluate(EDIT);
     assert_eq!(person.evaluate("document.visibilityState"), "visible", "the page is visible");
     calling.answer(resumed());
-    let text = said(calling.wait());
+    let text = output_of(calling.wait());
     assert!(text.contains("as a person left it") && !text.contains("as it was served"), "{text}");
     session.close();
 }
@@ -72,7 +72,7 @@ fn m_a9_the_developer_tools_accept_only_their_own_pages() {
     assert!(knock(address, own).contains(" 101 "), "{address}");
     assert!(knock(address, &server.url("")).contains(" 403 "), "other pages are refused");
     calling.answer(resumed());
-    said(calling.wait());
+    output_of(calling.wait());
     session.close();
 }
 
@@ -87,7 +87,7 @@ fn m_a9_searches_and_screenshots_also_run_after_the_answer() {
     assert!(!session.browsers.running()[0].visible, "with `web.pause_headless` there is no window");
     DevTools::of(&ask.details.unwrap()).evaluate(EDIT);
     calling.answer(resumed());
-    let text = said(calling.wait());
+    let text = output_of(calling.wait());
     assert!(text.contains("was found once"), "{text}");
 
     let shot = json!({"action": "screenshot", "url": server.url("/"), "pause": true});
@@ -97,7 +97,7 @@ fn m_a9_searches_and_screenshots_also_run_after_the_answer() {
     let red = "document.body.style = 'background: rgb(200, 0, 0)'; document.body.textContent = ''";
     DevTools::of(&ask.details.unwrap()).evaluate(red);
     calling.answer(resumed());
-    let text = said(calling.wait());
+    let text = output_of(calling.wait());
     let path = text.split("Screenshot saved to ").nth(1).unwrap().split(" (").next().unwrap();
     let png = std::fs::read(path).unwrap();
     assert!(
@@ -125,10 +125,10 @@ fn m_a9_two_sessions_pause_on_two_pages() {
     DevTools::of(asks[1].details.as_ref().unwrap()).evaluate(EDIT);
     let [one, two] = <[_; 2]>::try_from(calling).ok().unwrap();
     two.answer(resumed());
-    let text = said(two.wait());
+    let text = output_of(two.wait());
     assert!(text.contains("as a person left it"), "{text}");
     one.answer(resumed());
-    let text = said(one.wait());
+    let text = output_of(one.wait());
     assert!(text.contains("as it was served at /one"), "{text}");
     sessions.into_iter().for_each(Session::close);
 }
@@ -160,7 +160,8 @@ fn m_a9_the_error_without_a_display_names_the_setting() {
 fn m_a9_the_end_of_a_page_ends_its_pause() {
     let server = server();
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
-    for (ends, told) in [("Page.close", "the page was closed"), ("Page.crash", "the page crashed")]
+    for (ends, expected) in
+        [("Page.close", "the page was closed"), ("Page.crash", "the page crashed")]
     {
         let calling =
             session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
@@ -168,7 +169,7 @@ fn m_a9_the_end_of_a_page_ends_its_pause() {
         // The page may end before it answers.
         person.send(ends, &json!({}));
         let why = failure(calling.wait());
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(expected), "{why}");
         assert!(
             session.open(&server.url("/next")).contains("as it was served"),
             "the browser still runs"

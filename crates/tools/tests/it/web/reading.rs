@@ -5,7 +5,7 @@ use holdpoint_tools::ToolError;
 use serde_json::json;
 
 use super::server::{Answer, Server, html, status, typed};
-use super::support::{Session, failure, local, pause, said};
+use super::support::{Session, failure, local, output_of, pause};
 
 const WORDS: &str =
     "The quick brown fox jumps over the lazy dog, and so on, as it does in texts of this kind. ";
@@ -88,7 +88,7 @@ fn m_e7_web_page_scripts_can_not_falsify_the_reading() {
     );
     assert!(text.contains(&format!("- Next: {}", server.url("/next"))), "{text}");
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "the text"});
-    assert!(said(session.call(find)).contains("was found once"));
+    assert!(output_of(session.call(find)).contains("was found once"));
     session.close();
 }
 
@@ -115,7 +115,7 @@ fn m_e7_web_lone_surrogates_and_inline_pictures_are_handled() {
         "{text:.200}"
     );
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "and half"});
-    assert!(said(session.call(find)).contains("was found once"));
+    assert!(output_of(session.call(find)).contains("was found once"));
     session.close();
 }
 
@@ -187,7 +187,7 @@ fn m_e7_web_cut_text_is_marked() {
         "{text}"
     );
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "LINE 3999 of"});
-    let text = said(session.call(find));
+    let text = output_of(session.call(find));
     assert!(
         text.contains("was found once") && text.contains("**Line 3999 of** a long page"),
         "{text}"
@@ -231,7 +231,7 @@ fn m_e7_web_screenshots_are_private_files() {
     let mut session = Session::new();
     for (full_page, at_least) in [(false, 300), (true, 3_000)] {
         let shot = json!({"action": "screenshot", "url": server.url("/"), "full_page": full_page});
-        let text = said(session.call(shot));
+        let text = output_of(session.call(shot));
         let (path, rest) =
             text.split("Screenshot saved to ").nth(1).unwrap().split_once(" (").unwrap();
         assert!(text.starts_with("Screenshot saved to "), "clients show the first line: {text}");
@@ -247,7 +247,7 @@ fn m_e7_web_screenshots_are_private_files() {
     }
     // The width and the height are capped at the limit of graphics hardware.
     let server = Server::start(|_| html("<div style='width: 20000px; height: 10px'>wide</div>"));
-    let text = said(
+    let text = output_of(
         session.call(json!({"action": "screenshot", "url": server.url("/"), "full_page": true})),
     );
     assert!(text.contains("(16384 × ") && text.contains("; the page is larger)"), "{text}");
@@ -279,7 +279,7 @@ fn m_e7_web_search_uses_the_configured_engine() {
     };
     let query = || json!({"action": "search", "query": "foxes & \"jumps\""});
     let mut session = Session::with(search(server.url("/searx?format=json&q={query}"), None));
-    let text = said(session.call(query()));
+    let text = output_of(session.call(query()));
     assert!(
         text.contains(
             "1. Foxes\n   http://foxes.example/\n   All of them\n2. More\n   http://more.example/"
@@ -298,7 +298,7 @@ fn m_e7_web_search_uses_the_configured_engine() {
 
     let mapping = WebSearchHtml { result: ".r".into(), link: "a".into(), text: Some(".s".into()) };
     let mut session = Session::with(search(server.url("/html?q={query}"), Some(mapping)));
-    let text = said(session.call(query()));
+    let text = output_of(session.call(query()));
     let first =
         format!("1. First\n   {}\n   About a\n2. Second\n   http://b.example/", server.url("/a"));
     assert!(text.contains(&first) && !text.contains("advertisement"), "{text}");

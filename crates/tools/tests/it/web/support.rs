@@ -66,7 +66,7 @@ impl Session {
 
     /// The output of opening this page.
     pub(crate) fn open(&mut self, url: &str) -> String {
-        said(self.call(json!({"action": "open_page", "url": url})))
+        output_of(self.call(json!({"action": "open_page", "url": url})))
     }
 
     /// The error of opening this page.
@@ -138,7 +138,7 @@ pub(crate) fn has(text: &str, wanted: &str) -> Result<(), String> {
 }
 
 #[track_caller]
-pub(crate) fn said(called: Called) -> String {
+pub(crate) fn output_of(called: Called) -> String {
     called.result.unwrap().output
 }
 
@@ -189,7 +189,7 @@ fn get(address: &str, path: &str) -> String {
         }
         line.clear();
     }
-    let mut said = vec![0; length];
-    let _ = reader.read_exact(&mut said);
-    String::from_utf8(said).unwrap()
+    let mut body = vec![0; length];
+    let _ = reader.read_exact(&mut body);
+    String::from_utf8(body).unwrap()
 }

@@ -41,25 +41,25 @@ fn m_e1_resume_opens_the_newest_used_session_of_this_folder() {
     let last = |outcome| {
         Some(holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None })
     };
-    let said = |scene: &mut Scene, name: &str, since, folder: &str, said: bool| {
+    let reports = |scene: &mut Scene, name: &str, since, folder: &str, used: bool| {
         let folder = folder.to_owned();
         scene.reports_session(
             |session| {
                 (session.since, session.workspace) = (Timestamp(since), folder);
-                session.last_turn = if said { last(Outcome::Done) } else { None };
+                session.last_turn = if used { last(Outcome::Done) } else { None };
             },
             name,
         );
     };
     let resumes = |scene: &Scene| scene.state.hub.resumable().map(|session| session.name.clone());
-    said(&mut scene, "fresh", 90, "/code/project", false);
+    reports(&mut scene, "fresh", 90, "/code/project", false);
     assert_eq!(resumes(&scene), None);
     assert!(!scene.screen(80, 24).contains("Resume"));
-    said(&mut scene, "far", 80, "/elsewhere", true);
+    reports(&mut scene, "far", 80, "/elsewhere", true);
     assert_eq!(resumes(&scene).as_deref(), Some("far"));
     assert!(scene.screen(80, 24).contains("Resume far in /elsewhere"));
-    said(&mut scene, "old", 10, "/code/project", true);
-    said(&mut scene, "new", 20, "/code/project", true);
+    reports(&mut scene, "old", 10, "/code/project", true);
+    reports(&mut scene, "new", 20, "/code/project", true);
     assert_eq!(resumes(&scene).as_deref(), Some("new"));
 }
 
@@ -190,7 +190,7 @@ fn m_a10_words_for_a_hub_ask_closed_elsewhere_are_dropped_with_a_notice() {
 
 #[test]
 fn m_b9_a_narrow_hub_never_cuts_an_outcome() {
-    for (live, width, said) in [
+    for (live, width, expected) in [
         (true, 80, "idle (interrupted)"),
         (true, 40, " interrupted "),
         (false, 80, "saved, idle (interrupted)"),
@@ -206,7 +206,9 @@ fn m_b9_a_narrow_hub_never_cuts_an_outcome() {
         );
         let screen = scene.screen(width, 12);
         assert!(
-            screen.contains(said) && !screen.contains("inter…") && !screen.contains("interrupt…"),
+            screen.contains(expected)
+                && !screen.contains("inter…")
+                && !screen.contains("interrupt…"),
             "{screen}"
         );
     }
@@ -412,17 +414,17 @@ fn the_bell_rings_only_without_focus() {
 #[test]
 fn m_e1_a_typed_name_is_found_before_other_matches() {
     let mut scene = Scene::hub();
-    let said = |since, title: &'static str| {
+    let titled = |since, title: &'static str| {
         move |session: &mut holdpoint_common::SessionSummary| {
             (session.since, session.title) = (Timestamp(since), title.to_owned());
         }
     };
     let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
     scene
-        .reports_session(said(1, "the first"), "api")
-        .reports_session(said(2, "another"), "api-tests")
-        .reports_session(said(3, "mends the api"), "zeta")
-        .reports_session(said(4, "the newest"), "old-api")
+        .reports_session(titled(1, "the first"), "api")
+        .reports_session(titled(2, "another"), "api-tests")
+        .reports_session(titled(3, "mends the api"), "zeta")
+        .reports_session(titled(4, "the newest"), "old-api")
         .reports_session(
             |session| {
                 (session.title, session.waits_for) = ("asks of the api".to_owned(), Some(asked))

@@ -304,20 +304,20 @@ fn a_failed_reattach_returns_to_the_hub() {
 
 #[test]
 fn the_ctrl_c_hint_is_shown_as_long_as_it_applies() {
-    const TOLD: &str = "Ctrl+C again to leave";
+    const HINT: &str = "Ctrl+C again to leave";
     for begin in [Scene::session, Scene::hub] {
         let mut scene = begin();
         scene.press("ctrl+c");
         scene.later(1999).send(Message::Tick);
-        assert!(scene.screen(80, 24).contains(TOLD));
+        assert!(scene.screen(80, 24).contains(HINT));
         scene.later(2).send(Message::Tick);
-        assert!(!scene.screen(80, 24).contains(TOLD));
+        assert!(!scene.screen(80, 24).contains(HINT));
         // Other input cancels it.
         scene.press("ctrl+c x");
-        assert!(!scene.screen(80, 24).contains(TOLD));
+        assert!(!scene.screen(80, 24).contains(HINT));
         assert_eq!(scene.press("ctrl+c"), []);
         scene.send(Message::Paste("x".to_owned()));
-        assert!(!scene.screen(80, 24).contains(TOLD));
+        assert!(!scene.screen(80, 24).contains(HINT));
         assert_eq!(scene.press("ctrl+c"), []);
     }
 }

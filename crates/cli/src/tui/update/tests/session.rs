@@ -228,13 +228,13 @@ fn scrolling_stays_put_while_text_arrives() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     for number in 0..100 {
-        scene.said(number, &format!("Message {number}."));
+        scene.replies(number, &format!("Message {number}."));
     }
     scene.screen(80, 24);
     scene.press("pgup");
     let before = scene.screen(80, 24);
     for number in 100..120 {
-        scene.said(number, &format!("Message {number}."));
+        scene.replies(number, &format!("Message {number}."));
     }
     let now = scene.screen(80, 24);
     assert_eq!(before.lines().next(), now.lines().next());
@@ -248,7 +248,7 @@ fn scrolling_to_the_first_line_fetches_older_facts() {
     let mut scene = Scene::session();
     // As if only the newest facts had arrived.
     scene.state.session.as_mut().unwrap().older = true;
-    scene.turn("Go.").said(1, "The first that came.");
+    scene.turn("Go.").replies(1, "The first that came.");
     scene.screen(80, 24);
     let commands = scene.press("pgup");
     let [Command::Open { attachment: 2, limit, .. }] = &commands[..] else {
@@ -256,7 +256,7 @@ fn scrolling_to_the_first_line_fetches_older_facts() {
     };
     assert!(*limit > crate::tui::session::INITIAL_FACTS);
     // Events of the old attachment are ignored, and the old entries stay until the replay ends.
-    scene.said(9, "of the old stream");
+    scene.replies(9, "of the old stream");
     assert!(!scene.screen(80, 24).contains("of the old stream"));
     assert!(scene.screen(80, 24).contains("The first that came."));
     scene.send(Message::ReplayEnded { attachment: 2 });
@@ -265,7 +265,7 @@ fn scrolling_to_the_first_line_fetches_older_facts() {
 
 #[test]
 fn commands_that_change_nothing_say_so() {
-    let told = |hold: Hold, text: &str| {
+    let screen_after = |hold: Hold, text: &str| {
         let mut scene = Scene::session();
         scene.turn("Go.").hold(hold).types(text);
         assert_eq!(scene.press("enter"), [], "{text}");
@@ -274,12 +274,13 @@ fn commands_that_change_nothing_say_so() {
     let requested =
         || Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) };
     let held = || standing(HoldCause::Restored);
-    assert!(told(held(), "/hold").contains("the session is already held"));
+    assert!(screen_after(held(), "/hold").contains("the session is already held"));
     assert!(
-        told(requested(), "/pause").contains("a hold at the next boundary is already requested")
+        screen_after(requested(), "/pause")
+            .contains("a hold at the next boundary is already requested")
     );
-    assert!(told(Hold::Off, "/release").contains("the session is not held"));
-    assert!(told(Hold::Off, "/model rehearsal").contains("the model is already rehearsal"));
+    assert!(screen_after(Hold::Off, "/release").contains("the session is not held"));
+    assert!(screen_after(Hold::Off, "/model rehearsal").contains("the model is already rehearsal"));
     let mut scene = Scene::session();
     scene.turn("Go.").hold(requested()).types("/play");
     assert_eq!(scene.press("enter"), [Command::Release]);
@@ -297,7 +298,7 @@ fn a_hold_that_lets_a_turn_reach_its_boundary_is_noted_once() {
     scene.turn("Go.").hold(restored()).hold(requested()).hold(restored());
     assert_eq!(counts(&mut scene), [1, 0]);
     // After another entry it is noted again: a run's iteration may take long.
-    scene.hold(requested()).said(1, "So much is done.").hold(restored());
+    scene.hold(requested()).replies(1, "So much is done.").hold(restored());
     assert_eq!(counts(&mut scene), [2, 0]);
     // Released before its boundary.
     scene.hold(requested()).hold(Hold::Off);
@@ -315,7 +316,7 @@ fn a_hold_that_lets_a_turn_reach_its_boundary_is_noted_once() {
 fn fetching_older_facts_duplicates_no_history_entry() {
     let mut scene = Scene::session();
     scene.state.session.as_mut().unwrap().limit = 1;
-    let said = |scene: &mut Scene, texts: &[&str]| {
+    let run_turns = |scene: &mut Scene, texts: &[&str]| {
         for text in texts {
             scene.turn(text).ended(Outcome::Done, None);
         }
@@ -326,7 +327,7 @@ fn fetching_older_facts_duplicates_no_history_entry() {
         scene.press("esc");
         recalled
     };
-    said(&mut scene, &["one", "two"]);
+    run_turns(&mut scene, &["one", "two"]);
     assert_eq!(
         (recall(&mut scene, 1), recall(&mut scene, 2), recall(&mut scene, 9)),
         ("two".into(), "one".into(), "one".into())
@@ -338,7 +339,7 @@ fn fetching_older_facts_duplicates_no_history_entry() {
     };
     let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
     scene.send(Message::Attached { attachment, id, snapshot });
-    said(&mut scene, &["zero", "one", "two"]);
+    run_turns(&mut scene, &["zero", "one", "two"]);
     scene.send(Message::ReplayEnded { attachment });
     let all: Vec<_> = (1..=4).map(|times| recall(&mut scene, times)).collect();
     assert_eq!(all, ["two", "one", "zero", "zero"]);

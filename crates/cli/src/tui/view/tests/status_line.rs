@@ -111,10 +111,10 @@ fn m_d6_the_status_bar_shows_whole_segments_then_the_label() {
     ];
     for width in (12..=90).rev() {
         let bar = bar(&mut scene, width);
-        let said =
+        let segments =
             bar.strip_suffix("⏸ PAUSED").unwrap_or_else(|| panic!("{width}: {bar}")).trim_end();
         assert!(
-            said.is_empty() || said.split(" | ").all(|segment| whole.contains(&segment)),
+            segments.is_empty() || segments.split(" | ").all(|segment| whole.contains(&segment)),
             "{width}: {bar}"
         );
     }

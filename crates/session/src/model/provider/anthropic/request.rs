@@ -191,7 +191,7 @@ fn turns<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Turn<'a>> {
 
 fn answer_blocks<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Content<'a>> {
     let part = |part| match part {
-        Part::Block(said) => block(said),
+        Part::Block(answer_block) => block(answer_block),
         Part::Call(ToolCall { id, name, input, .. }) => {
             Some(Block::ToolUse { id: ids.get(*id), name: wire_name(name), input })
         }
@@ -199,15 +199,15 @@ fn answer_blocks<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Con
     answer.parts().filter_map(part).map(Content::from).collect()
 }
 
-fn block(said: &Said) -> Option<Block<'_>> {
-    match (said.kind, said.signature.as_deref()) {
-        (BlockKind::Text, _) if said.text.trim().is_empty() => None,
-        (BlockKind::Text, _) => Some(Block::Text { text: &said.text }),
+fn block(answer_block: &Said) -> Option<Block<'_>> {
+    match (answer_block.kind, answer_block.signature.as_deref()) {
+        (BlockKind::Text, _) if answer_block.text.trim().is_empty() => None,
+        (BlockKind::Text, _) => Some(Block::Text { text: &answer_block.text }),
         (BlockKind::Thought, signature) => {
             let signature = signature?;
             let signed = signature.strip_prefix(SIGNED);
             let signed =
-                signed.map(|signature| Block::Thinking { thinking: &said.text, signature });
+                signed.map(|signature| Block::Thinking { thinking: &answer_block.text, signature });
             signed.or_else(|| {
                 signature.strip_prefix(REDACTED).map(|data| Block::RedactedThinking { data })
             })

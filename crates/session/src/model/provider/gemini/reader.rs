@@ -256,11 +256,11 @@ mod tests {
 
     /// Checks that these parts bring these events, in one chunk and in a chunk each.
     #[track_caller]
-    fn brings(all: &[&str], said: &[ModelEvent]) {
-        ends::<Chunks>(&[&parts(&all.join(",")), STOP], said, &Finish::Stop);
+    fn brings(all: &[&str], expected: &[ModelEvent]) {
+        ends::<Chunks>(&[&parts(&all.join(",")), STOP], expected, &Finish::Stop);
         let each: Vec<_> = all.iter().map(|part| parts(part)).collect();
         let each: Vec<_> = each.iter().map(String::as_str).chain([STOP]).collect();
-        ends::<Chunks>(&each, said, &Finish::Stop);
+        ends::<Chunks>(&each, expected, &Finish::Stop);
     }
 
     fn signed(name: &str, arguments: &str, signature: &str) -> ModelEvent {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn m_e6_parts_say_text_thoughts_and_calls() {
-        for (all, said) in [
+        for (all, expected) in [
             (vec![r#"{"text":"a"}"#, r#"{"text":""}"#, r#"{"text":"b"}"#], vec![text("ab")]),
             (
                 vec![r#"{"text":"hm","thought":true}"#, r#"{"text":"a","thought":false}"#],
@@ -302,14 +302,14 @@ mod tests {
             ),
             (vec![r#"{"text":5}"#, r#"{"text":"a","invented":[1]}"#], vec![text("a")]),
         ] {
-            brings(&all, &said);
+            brings(&all, &expected);
         }
     }
 
     #[test]
     fn m_e6_a_call_that_names_no_tool_is_lost_unless_it_is_empty_beside_another() {
-        let lost = |frame: &str, said: &[ModelEvent]| {
-            ends::<Chunks>(&[frame, STOP], said, &Finish::Stop).lost_call
+        let lost = |frame: &str, expected: &[ModelEvent]| {
+            ends::<Chunks>(&[frame, STOP], expected, &Finish::Stop).lost_call
         };
         let good = r#"{"functionCall":{"name":"a","args":{"x":1}}}"#;
         for empty in [
@@ -344,7 +344,7 @@ mod tests {
         let (alone, empty) =
             (r#"{"thoughtSignature":"s"}"#, r#"{"text":"","thoughtSignature":"s"}"#);
         let (s, t) = (signature("gemini:s"), signature("gemini:t"));
-        for (all, said) in [
+        for (all, expected) in [
             (
                 vec![r#"{"text":"hm","thought":true,"thoughtSignature":"s"}"#, think],
                 vec![thought("hm"), s.clone(), thought("hm")],
@@ -395,7 +395,7 @@ mod tests {
                 vec![text("ab")],
             ),
         ] {
-            brings(&all, &said);
+            brings(&all, &expected);
         }
     }
 

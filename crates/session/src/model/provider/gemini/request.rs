@@ -196,7 +196,7 @@ fn answer_parts<'a>(
     id: impl Fn(CallId) -> Option<Cow<'a, str>>,
 ) -> Vec<Part<'a>> {
     let part = |part| match part {
-        Said::Block(said) => block(said),
+        Said::Block(answer_block) => block(answer_block),
         Said::Call(call) => Some(Part {
             function_call: Some(FunctionCall {
                 id: id(call.id),
@@ -210,11 +210,16 @@ fn answer_parts<'a>(
     answer.parts().filter_map(part).collect()
 }
 
-fn block(said: &Block) -> Option<Part<'_>> {
-    let thought_signature = signature(said.signature.as_deref());
-    let thought = said.kind == BlockKind::Thought && !said.text.is_empty();
-    let sent = thought_signature.is_some() || (!thought && !said.text.trim().is_empty());
-    sent.then(|| Part { text: Some(&said.text), thought, thought_signature, ..Part::default() })
+fn block(answer_block: &Block) -> Option<Part<'_>> {
+    let thought_signature = signature(answer_block.signature.as_deref());
+    let thought = answer_block.kind == BlockKind::Thought && !answer_block.text.is_empty();
+    let sent = thought_signature.is_some() || (!thought && !answer_block.text.trim().is_empty());
+    sent.then(|| Part {
+        text: Some(&answer_block.text),
+        thought,
+        thought_signature,
+        ..Part::default()
+    })
 }
 
 fn signature(signature: Option<&str>) -> Option<&str> {

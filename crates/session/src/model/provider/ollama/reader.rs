@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn brings(records: &[String], said: &[ModelEvent]) {
+    fn brings(records: &[String], expected: &[ModelEvent]) {
         let frames: Vec<_> = records.iter().map(String::as_str).chain([DONE]).collect();
-        ends::<Records>(&frames, said, &Finish::Stop);
+        ends::<Records>(&frames, expected, &Finish::Stop);
     }
 
     #[test]
     fn m_e6_thoughts_between_tags_are_split_off_wherever_the_text_is_cut() {
-        for (content, said) in [
+        for (content, expected) in [
             ("<think>hm</think>a", vec![thought("hm"), text("a")]),
             (" \n<think>\n h m \n</think>\n\na b", vec![thought("h m"), text("a b")]),
             ("<think></think>a", vec![text("a")]),
@@ -135,9 +135,9 @@ mod tests {
             (" <thi", vec![text(" <thi")]),
             ("<think>hm</think>a<think>b</think>", vec![thought("hm"), text("a<think>b</think>")]),
         ] {
-            brings(&[says(content)], &said);
+            brings(&[says(content)], &expected);
             let each: Vec<_> = content.chars().map(|char| says(&char.to_string())).collect();
-            brings(&each, &said);
+            brings(&each, &expected);
         }
         // Only text that may begin a tag is held back.
         let (mut records, mut pieces) = (Records::default(), Pieces::default());
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn m_e6_a_call_that_names_no_tool_is_lost_unless_it_is_empty_beside_another() {
         let calls = |calls: &str| record(&format!(r#"{{"tool_calls":[{calls}]}}"#));
-        let lost = |frame: &str, said: &[ModelEvent]| {
-            ends::<Records>(&[frame, DONE], said, &Finish::Stop).lost_call
+        let lost = |frame: &str, expected: &[ModelEvent]| {
+            ends::<Records>(&[frame, DONE], expected, &Finish::Stop).lost_call
         };
         let good = r#"{"function":{"name":"a","arguments":{"x":1}}}"#;
         for empty in [

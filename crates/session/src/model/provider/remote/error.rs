@@ -213,17 +213,17 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// An error and its causes, without repetitions.
 pub(super) fn chain(error: &dyn Error) -> String {
-    let mut said = error.to_string();
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = error.to_string();
-        if !said.contains(&more) {
-            said.push_str(": ");
-            said.push_str(&more);
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
         }
         cause = error.source();
     }
-    said
+    text
 }
 
 /// The error for an answer without a byte.

@@ -58,9 +58,9 @@ pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
     };
     serde_json::from_str::<Envelope<'_>>(frame).ok().filter(Envelope::may_report)?;
     let frame: Value = serde_json::from_str(frame).ok()?;
-    let told = fault_part(&frame)?;
-    let body = json!({ "error": told }).to_string();
-    Some(match status(told) {
+    let fault = fault_part(&frame)?;
+    let body = json!({ "error": fault }).to_string();
+    Some(match status(fault) {
         Some(status) => error::refused(status, &HeaderMap::new(), &body, key),
         None => error::failed(&body, key),
     })
@@ -72,9 +72,9 @@ const CONTENT: [&str; 4] = ["choices", "candidates", "message", "done"];
 /// The part of a frame that reports a fault. In every protocol, a frame with a text as its
 /// `message` reports one.
 fn fault_part(frame: &Value) -> Option<&Value> {
-    let says = |told: &&Value| match told {
+    let says = |part: &&Value| match part {
         Value::Object(fields) => fields.values().any(|value| !value.is_null()),
-        told => told.as_str().is_some_and(|words| !words.is_empty()),
+        part => part.as_str().is_some_and(|words| !words.is_empty()),
     };
     let places = [frame.get("error"), frame.pointer("/choices/0/error")];
     let words = || frame["message"].is_string().then_some(frame);
@@ -86,9 +86,9 @@ fn fault_part(frame: &Value) -> Option<&Value> {
 }
 
 /// The HTTP status that a fault has as its code, as a number or as text.
-fn status(told: &Value) -> Option<StatusCode> {
+fn status(fault: &Value) -> Option<StatusCode> {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
-    let code = ["code", "status", "status_code"].into_iter().find_map(|key| number(&told[key]))?;
+    let code = ["code", "status", "status_code"].into_iter().find_map(|key| number(&fault[key]))?;
     let status = StatusCode::from_u16(u16::try_from(code).ok()?).ok()?;
     (status.is_client_error() || status.is_server_error()).then_some(status)
 }

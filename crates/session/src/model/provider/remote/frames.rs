@@ -270,11 +270,11 @@ mod tests {
         ];
         let sse = sse.map(|(body, expected)| (Framing::Sse, body, expected));
         for (framing, body, expected) in
-            sse.into_iter().chain(lines.map(|(body, said)| (Framing::Lines, body, said)))
+            sse.into_iter().chain(lines.map(|(body, expected)| (Framing::Lines, body, expected)))
         {
             for piece in 1..=body.len().max(1) {
-                let said = String::from_utf8_lossy(body);
-                assert_eq!(frames(framing, body, piece), expected, "{said:?} in pieces of {piece}");
+                let text = String::from_utf8_lossy(body);
+                assert_eq!(frames(framing, body, piece), expected, "{text:?} in pieces of {piece}");
             }
         }
     }

@@ -139,8 +139,8 @@ mod tests {
             let proxies = Proxies { https: Some(bad.to_owned()), ..Proxies::default() };
             let error = choose(&Url::parse("https://x.example").unwrap(), &proxies).err().unwrap();
             let ModelError::Setup { message, hint } = &error else { panic!("{bad}: {error}") };
-            let said = format!("{message} {hint}");
-            assert!(said.contains("https_proxy") && !said.contains("hunter2"), "{bad}: {said}");
+            let text = format!("{message} {hint}");
+            assert!(text.contains("https_proxy") && !text.contains("hunter2"), "{bad}: {text}");
         }
         let proxies = Proxies {
             https: Some("http://me:hunter%322@proxy:3128/".to_owned()),

@@ -290,8 +290,8 @@ pub(crate) mod tests {
     /// Checks that these frames bring these events and an end with this finish. Returns that end.
     #[track_caller]
     pub(crate) fn ends<R: Reader>(frames: &[&str], events: &[ModelEvent], finish: &Finish) -> End {
-        let (said, end) = play::<R>(frames);
-        assert_eq!(said, events, "{frames:#?}");
+        let (actual, end) = play::<R>(frames);
+        assert_eq!(actual, events, "{frames:#?}");
         let end = end.unwrap().unwrap();
         assert_eq!(end.finish, *finish, "{frames:#?}");
         end

@@ -23,12 +23,12 @@ fn end(reason: &str) -> String {
     )
 }
 
-/// Plays these events and an end, and expects `said`.
+/// Plays these events and an end, and expects `expected`.
 #[track_caller]
-fn brings(events: &[String], said: &[ModelEvent]) -> End {
+fn brings(events: &[String], expected: &[ModelEvent]) -> End {
     let last = end("end_turn");
     let frames: Vec<_> = events.iter().chain([&last]).map(String::as_str).collect();
-    ends::<Events>(&frames, said, &Finish::Stop)
+    ends::<Events>(&frames, expected, &Finish::Stop)
 }
 
 const TOOL: &str = r#"{"type":"tool_use","id":"x","name":"a","input":{}}"#;
@@ -41,7 +41,7 @@ fn m_e6_blocks_say_text_thoughts_and_signatures() {
     let thinks = || write(0, r#"{"type":"thinking_delta","thinking":"hm"}"#);
     let says = |index| write(index, r#"{"type":"text_delta","text":"b"}"#);
     let empty = || open(1, r#"{"type":"text","text":""}"#);
-    for (events, said) in [
+    for (events, expected) in [
         (vec![open(0, r#"{"type":"text","text":"a"}"#), says(0), stop(0)], vec![text("ab")]),
         (vec![says(0)], vec![text("b")]),
         (vec![says(0), stop(0), says(0)], vec![text("bb")]),
@@ -65,7 +65,7 @@ fn m_e6_blocks_say_text_thoughts_and_signatures() {
         ),
         (vec![open(0, r#"{"type":"redacted_thinking"}"#), stop(0)], vec![]),
     ] {
-        brings(&events, &said);
+        brings(&events, &expected);
     }
 }
 
@@ -210,8 +210,8 @@ fn m_e6_a_message_may_come_whole() {
     let whole = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"s"},
         {"type":"text","text":"a"},{"type":"tool_use","id":"x","name":"a","input":{"x":1}}],
         "stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#;
-    let said = [thought("hm"), signature("anthropic:s"), text("a"), call("a", r#"{"x":1}"#)];
-    let end = ends::<Events>(&[whole], &said, &Finish::Calls);
+    let expected = [thought("hm"), signature("anthropic:s"), text("a"), call("a", r#"{"x":1}"#)];
+    let end = ends::<Events>(&[whole], &expected, &Finish::Calls);
     assert_eq!((end.counts.input, end.counts.output), (Some(1), Some(2)));
 }
 

@@ -184,8 +184,8 @@ fn m_e6_a_name_may_come_in_pieces_or_again_with_each_fragment() {
 #[test]
 fn m_e6_calls_without_arguments_are_empty_objects_and_each_is_one() {
     let calls = r#"{"tool_calls":[{"function":{"name":"a","arguments":""}},{"function":{"name":"b"}},{"function":{"name":"c","arguments":null}},{"function":{"name":"d","arguments":"null"}}]}"#;
-    let said = ["a", "b", "c", "d"].map(|name| call(name, "{}"));
-    ends::<Chunks>(&[&delta(calls), STOP], &said, &Finish::Stop);
+    let expected = ["a", "b", "c", "d"].map(|name| call(name, "{}"));
+    ends::<Chunks>(&[&delta(calls), STOP], &expected, &Finish::Stop);
 }
 
 #[test]
@@ -206,9 +206,9 @@ fn m_e6_a_message_may_come_whole() {
     let whole = r#"{"object":"chat.completion","choices":[{"index":0,"finish_reason":"tool_calls","message":
         {"content":"t","reasoning":"r","tool_calls":[{"id":"p","function":{"name":"a","arguments":"{}"}},
         {"id":"p","function":{"name":"b","arguments":"{}"}}]}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-    let said =
+    let expected =
         [thought("r"), signature("openai:reasoning"), text("t"), call("a", "{}"), call("b", "{}")];
-    let end = ends::<Chunks>(&[whole, "not read"], &said, &Finish::Calls);
+    let end = ends::<Chunks>(&[whole, "not read"], &expected, &Finish::Calls);
     assert_eq!(end.counts, Counts { input: Some(1), output: Some(2), ..Counts::default() });
     let bare = r#"{"choices":[{"message":{"content":"t"}}]}"#;
     ends::<Chunks>(&[bare], &[text("t")], &Finish::Stop);
