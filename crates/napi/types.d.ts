@@ -745,7 +745,7 @@ export type Body = Fact | Delta
  */
 export type Fact = SessionFact | PromptFact | TurnFact | ToolFact | JobFact | AskFact | RunFact | TaskFact
 /**
- * Facts about the session as a whole: its life, its settings and its hold.
+ * Facts about the session as a whole: its lifecycle, settings and hold.
  */
 export type SessionFact =
   | {

@@ -12,7 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::error::CliError;
 
 /// The levels in `HOLDPOINT_LOG`; `None`, and so no log, if it is unset or empty.
-pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
+pub(crate) fn levels_from_env() -> Result<Option<Levels>, CliError> {
     let Some(levels) = std::env::var_os(VARIABLE).filter(|levels| !levels.is_empty()) else {
         return Ok(None);
     };
@@ -25,7 +25,7 @@ pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
 }
 
 /// The levels in the configuration, which apply when `HOLDPOINT_LOG` is unset.
-pub(crate) fn configured(levels: Option<&str>) -> Result<Levels, CliError> {
+pub(crate) fn levels_from_config(levels: Option<&str>) -> Result<Levels, CliError> {
     let Some(levels) = levels else { return Ok(Levels::default()) };
     Levels::parse(levels).map_err(|error| {
         CliError::usage(format!("`log = \"{levels}\"` in the configuration: {error}"))
@@ -33,17 +33,17 @@ pub(crate) fn configured(levels: Option<&str>) -> Result<Levels, CliError> {
     })
 }
 
-/// Starts the log on standard error if `HOLDPOINT_LOG` is set. Otherwise it is not set up, and a
-/// log line costs the read of one integer.
+/// Starts the log on standard error if `HOLDPOINT_LOG` is set. Otherwise no subscriber is
+/// installed, and a log statement costs the read of one integer.
 pub(crate) fn start() -> Result<(), CliError> {
-    let Some(levels) = levels()? else { return Ok(()) };
-    write(levels, || LossyStderr);
+    let Some(levels) = levels_from_env()? else { return Ok(()) };
+    init(levels, || LossyStderr);
     Ok(())
 }
 
 /// Fails if the log would be written over a screen.
 pub(crate) fn check_not_on_screen() -> Result<(), CliError> {
-    if levels()?.is_some() && io::stderr().is_terminal() {
+    if levels_from_env()?.is_some() && io::stderr().is_terminal() {
         return Err(CliError::usage(format!(
             "{VARIABLE} is set, and its log would be written over the screen"
         ))
@@ -52,15 +52,16 @@ pub(crate) fn check_not_on_screen() -> Result<(), CliError> {
     Ok(())
 }
 
-/// Starts writing the lines that these levels let through, and every line about a debugged session.
-pub(crate) fn write<W>(levels: Levels, to: W)
+/// Installs the log, which writes to `writer` the lines that these levels let through and every line
+/// about a debugged session.
+pub(crate) fn init<W>(levels: Levels, writer: W)
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .log_internal_errors(false)
-        .with_writer(to);
+        .with_writer(writer);
     tracing_subscriber::registry().with(levels.around(lines)).init();
 }
 
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t_c5_a_line_of_a_log_has_no_secrets_and_gives_no_orders() {
+    fn t_c5_a_log_line_has_masked_secrets_and_escaped_control_characters() {
         let text = line(b"started with API_TOKEN=aB3dE6gH9jK2mN5pQ8 \x1b[2J\n");
         assert_eq!(text, "started with API_TOKEN=aB3d\u{2026}(14 characters masked) \\u{1b}[2J\n");
     }

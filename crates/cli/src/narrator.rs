@@ -20,7 +20,7 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 use self::receipt::receipt_text;
 use crate::summaries::clock::Clock;
 use crate::summaries::{
-    about, answered, cut, paused, pausing, sent_again, setting, shorten, sum_up,
+    answered, ask_prefix, cut, first_line_summary, paused, pausing, resend_notice, setting, shorten,
 };
 use crate::tone::Tone;
 
@@ -107,7 +107,7 @@ impl OpenAsk {
             AskRequest::Pause(pause) => pause.kind == PauseKind::Confirm,
             AskRequest::Question(_) => false,
         };
-        Self { call: ask.call, subject: about(&ask.request), is_confirm }
+        Self { call: ask.call, subject: ask_prefix(&ask.request), is_confirm }
     }
 }
 
@@ -162,42 +162,42 @@ impl Narrator {
     pub(crate) fn narrate(&mut self, event: &Event) -> Vec<Narration> {
         let fact = match &event.body {
             Body::Delta(delta) => {
-                return of_delta(delta).map(Narration::Remark).into_iter().collect();
+                return delta_remark(delta).map(Narration::Remark).into_iter().collect();
             }
             Body::Fact(fact) => fact,
         };
         self.clock.iter_mut().for_each(|clock| clock.tick(event.at, fact));
         let narration = match fact {
-            Fact::Session(fact) => self.of_session_fact(fact),
-            Fact::Prompt(fact) => return self.of_prompt_fact(fact),
+            Fact::Session(fact) => self.narrate_session_fact(fact),
+            Fact::Prompt(fact) => return self.narrate_prompt_fact(fact),
             Fact::Run(fact) => {
-                if let RunFact::IterationStarted { .. } = fact {
+                if matches!(fact, RunFact::IterationStarted { .. }) {
                     self.begin_turn(event.at);
                 }
-                run::of_run_fact(fact, event.at).map(Narration::Remark)
+                run::run_remark(fact, event.at).map(Narration::Remark)
             }
             Fact::Task(fact) => {
                 self.tasks.apply(fact);
-                Some(Narration::Remark(run::of_task_fact(fact, &self.tasks)))
+                Some(Narration::Remark(run::task_remark(fact, &self.tasks)))
             }
-            Fact::Turn(fact) => self.of_turn_fact(fact, event.at),
-            Fact::Job(fact) => Some(Narration::Remark(of_job_fact(fact))),
-            Fact::Ask(fact) => self.of_ask_fact(fact),
+            Fact::Turn(fact) => self.narrate_turn_fact(fact, event.at),
+            Fact::Job(fact) => Some(Narration::Remark(job_remark(fact))),
+            Fact::Ask(fact) => self.narrate_ask_fact(fact),
             // The views show the calls themselves.
             Fact::Tool(_) => None,
         };
         narration.into_iter().collect()
     }
 
-    fn of_session_fact(&mut self, fact: &SessionFact) -> Option<Narration> {
+    fn narrate_session_fact(&mut self, fact: &SessionFact) -> Option<Narration> {
         let remark = match fact {
             SessionFact::HoldChanged { hold } => return self.hold(hold),
             SessionFact::Restored { cause } => restored(*cause)?,
             SessionFact::Closed { by } => {
                 Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
             }
-            SessionFact::Opened { .. }
-            | SessionFact::Renamed { .. }
+            SessionFact::Opened { .. } => return None,
+            SessionFact::Renamed { .. }
             | SessionFact::ModelChanged { .. }
             | SessionFact::DebugChanged { .. }
             | SessionFact::AsksChanged { .. } => Remark::new(Tone::Dim, setting(fact)?),
@@ -205,23 +205,24 @@ impl Narrator {
         Some(Narration::Remark(remark))
     }
 
-    fn of_prompt_fact(&mut self, fact: &PromptFact) -> Vec<Narration> {
-        let narration = match fact {
-            PromptFact::Accepted { prompt, text, by } => self.accepted(*prompt, text, by),
+    fn narrate_prompt_fact(&mut self, fact: &PromptFact) -> Vec<Narration> {
+        match fact {
+            PromptFact::Accepted { prompt, text, by } => {
+                self.accepted(*prompt, text, by).into_iter().collect()
+            }
             PromptFact::Returned { prompt, text } => {
                 self.prompts.remove(prompt);
-                Some(Narration::Returned { prompt: *prompt, text: prompt_text(text) })
+                vec![Narration::Returned { prompt: *prompt, text: prompt_text(text) }]
             }
             PromptFact::Delivered { prompt, iteration } => {
                 let text = format!("prompt {prompt} is delivered to iteration {iteration}");
                 let delivered = Narration::Remark(Remark::new(Tone::Dim, text));
-                return [delivered].into_iter().chain(self.begin_prompt(*prompt)).collect();
+                [delivered].into_iter().chain(self.begin_prompt(*prompt)).collect()
             }
-        };
-        narration.into_iter().collect()
+        }
     }
 
-    fn of_turn_fact(&mut self, fact: &TurnFact, at: Timestamp) -> Option<Narration> {
+    fn narrate_turn_fact(&mut self, fact: &TurnFact, at: Timestamp) -> Option<Narration> {
         let remark = match fact {
             TurnFact::Started { prompt, .. } => {
                 self.begin_turn(at);
@@ -234,7 +235,7 @@ impl Narrator {
             TurnFact::AssistantMessage(message) => return text_cut(message),
             TurnFact::StepFinished { omitted: None, .. } => return None,
             TurnFact::StepFinished { omitted: Some(omission), .. } => {
-                Remark::new(Tone::Warning, sent_again(omission))
+                Remark::new(Tone::Warning, resend_notice(omission))
             }
             TurnFact::ProjectCut { reason } => Remark::new(Tone::Warning, prose_line(reason)),
             TurnFact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
@@ -258,7 +259,7 @@ impl Narrator {
         Some(Narration::Remark(remark))
     }
 
-    fn of_ask_fact(&mut self, fact: &AskFact) -> Option<Narration> {
+    fn narrate_ask_fact(&mut self, fact: &AskFact) -> Option<Narration> {
         match fact {
             AskFact::Raised { ask } => {
                 self.asks.insert(ask.id.clone(), OpenAsk::new(ask));
@@ -279,8 +280,9 @@ impl Narrator {
         self.prompts.insert(prompt, (Arc::clone(text), by.clone()));
         // Otherwise its turn begins at once.
         let waits = self.is_open || self.hold == HoldState::Standing;
-        let queued =
-            || Remark::new(Tone::Dim, format!("queued, prompt {prompt}: {}", sum_up(text)));
+        let queued = || {
+            Remark::new(Tone::Dim, format!("queued, prompt {prompt}: {}", first_line_summary(text)))
+        };
         waits.then(|| Narration::State(queued()))
     }
 
@@ -375,7 +377,7 @@ fn prompt_text(text: &str) -> String {
     prose(&text.replace("\r\n", "\n")).into_owned()
 }
 
-fn of_job_fact(fact: &JobFact) -> Remark {
+fn job_remark(fact: &JobFact) -> Remark {
     let text = match fact {
         JobFact::Started { job } => {
             format!("⚙ job {} in the background: {}", job.id, shorten(&line(&job.command)))
@@ -386,7 +388,7 @@ fn of_job_fact(fact: &JobFact) -> Remark {
 }
 
 /// The words about a delta that is not a piece of an answer or an output.
-fn of_delta(delta: &Delta) -> Option<Remark> {
+fn delta_remark(delta: &Delta) -> Option<Remark> {
     Some(match delta {
         Delta::Retrying { next, tries, wait_ms, reason } => {
             let wait = wait_ms.div_ceil(1000);

@@ -238,7 +238,7 @@ impl SessionsArg {
         {
             match find(&id).await {
                 Ok(one) => found.push(one),
-                Err(error) if self.is_gone_under_all(&error) => {}
+                Err(error) if self.is_ignorable_with_all(&error) => {}
                 Err(error) => faults.add(&name, error, ui),
             }
         }
@@ -250,7 +250,7 @@ impl SessionsArg {
     }
 
     /// Whether an error only means that one of "all live sessions" is no longer live.
-    pub(crate) fn is_gone_under_all(&self, error: &SessionError) -> bool {
+    pub(crate) fn is_ignorable_with_all(&self, error: &SessionError) -> bool {
         let is_gone = matches!(
             error,
             SessionError::NotLive { .. }

@@ -1,4 +1,4 @@
-//! One-line texts about answers, calls and results, shared by all terminal clients.
+//! One-line texts about calls, answers, holds and settings, shared by all terminal clients.
 
 pub(crate) mod clock;
 pub(crate) mod runs;
@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::table::fit;
 
 /// The number of characters after which a summary is cut.
-const SHORT: usize = 120;
+const MAX_SUMMARY_CHARS: usize = 120;
 
 /// JSON pointers to the values in a call's input that identify it, in the order in which they are
 /// shown.
@@ -35,19 +35,19 @@ const IDENTIFYING_POINTERS: [&str; 12] = [
 ];
 
 /// Describes a call in one line.
-pub(crate) fn title(call: &ToolCall) -> String {
-    let word = |place: &&str| match call.input.pointer(place)? {
-        Value::String(word) => Some(word.clone()),
+pub(crate) fn call_summary(call: &ToolCall) -> String {
+    let value = |pointer: &&str| match call.input.pointer(pointer)? {
+        Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     };
-    let words: Vec<_> = IDENTIFYING_POINTERS.iter().filter_map(word).collect();
-    let what = if words.is_empty() { call.input.to_string() } else { words.join(" ") };
-    format!("{}: {}", prose_line(&call.name), shorten(&line(&what)))
+    let values: Vec<_> = IDENTIFYING_POINTERS.iter().filter_map(value).collect();
+    let input = if values.is_empty() { call.input.to_string() } else { values.join(" ") };
+    format!("{}: {}", prose_line(&call.name), shorten(&line(&input)))
 }
 
-/// The end of an acknowledgement, which says if the change is not saved.
-pub(crate) fn unless_saved(saved: bool) -> &'static str {
+/// `, not saved`, or nothing if the change is saved.
+pub(crate) fn not_saved_suffix(saved: bool) -> &'static str {
     if saved { "" } else { ", not saved" }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn setting(fact: &SessionFact) -> Option<String> {
     let (what, by) = match fact {
         SessionFact::Renamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
         SessionFact::ModelChanged { model, by } => {
-            (format!("its model is {} from the next turn on", prose_line(model)), by)
+            (format!("model changed to {} for the next turns", prose_line(model)), by)
         }
         SessionFact::DebugChanged { enabled: true, by } => ("logged at debug level".to_owned(), by),
         SessionFact::DebugChanged { enabled: false, by } => {
@@ -116,10 +116,10 @@ pub(crate) fn asks_mode(asks: AsksMode) -> &'static str {
     match asks {
         AsksMode::Wait => "asks wait: a person answers",
         AsksMode::Deny => {
-            "asks deny: confirmations are denied and questions refused without asking you"
+            "asks deny: confirmations are denied and questions declined, without asking you"
         }
         AsksMode::Approve => {
-            "asks approve: confirmations are approved and questions refused without asking you"
+            "asks approve: confirmations are approved and questions declined, without asking you"
         }
     }
 }
@@ -134,13 +134,13 @@ pub(crate) fn cut(cut: &HistoryCut) -> String {
     };
     let what: Vec<_> = parts.into_iter().filter_map(part).collect();
     format!(
-        "{} ({reached} reached): the model is sent {tokens} of at most {limit} tokens, {lines} of at most {line_limit} lines",
+        "{} ({reached} reached): the request has {tokens} of at most {limit} tokens and {lines} of at most {line_limit} lines",
         what.join(", ")
     )
 }
 
 /// The subject of an ask, as a prefix for its answer.
-pub(crate) fn about(request: &AskRequest) -> String {
+pub(crate) fn ask_prefix(request: &AskRequest) -> String {
     let what = match request {
         AskRequest::Pause(pause) => {
             // The details of a Continue matter only while it is shown.
@@ -157,8 +157,8 @@ pub(crate) fn about(request: &AskRequest) -> String {
     format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
 }
 
-/// Describes why a conversation was refused and how it is sent again.
-pub(crate) fn sent_again(omission: &Omission) -> String {
+/// Describes a provider's refusal of a conversation and the part that the next request omits.
+pub(crate) fn resend_notice(omission: &Omission) -> String {
     format!("{}; the conversation is sent again {}", prose_line(&omission.reason), omission.what)
 }
 
@@ -176,11 +176,11 @@ impl AskSummary {
             AskRequest::Pause(pause) => {
                 let message = lines(&pause.message).next().unwrap_or_default();
                 let detail = first_detail(pause);
-                let all = lines(&pause.message).count() + about_lines(pause).count();
+                let all = lines(&pause.message).count() + detail_lines(pause).count();
                 let shown = [!message.is_empty(), detail.is_some(), diff_file(pause).is_some()];
                 let shown = shown.into_iter().filter(|shown| *shown).count();
                 let line = format!("{message} {}", detail.unwrap_or_default());
-                (line, count(all.saturating_sub(shown), "more line"))
+                (line, more_suffix(all.saturating_sub(shown), "more line"))
             }
             AskRequest::Question(request) => match &request.questions[..] {
                 [] => (String::new(), String::new()),
@@ -188,12 +188,12 @@ impl AskSummary {
                     let more = lines(&question.question).count().saturating_sub(1);
                     (
                         lines(&question.question).next().unwrap_or_default().to_owned(),
-                        count(more, "more line"),
+                        more_suffix(more, "more line"),
                     )
                 }
                 [question, more @ ..] => (
                     lines(&question.question).next().unwrap_or_default().to_owned(),
-                    count(more.len(), "more question"),
+                    more_suffix(more.len(), "more question"),
                 ),
             },
         };
@@ -208,11 +208,11 @@ impl AskSummary {
 }
 
 /// Formats ` (2 more lines)`; empty for 0.
-fn count(more: usize, what: &str) -> String {
+fn more_suffix(more: usize, noun: &str) -> String {
     match more {
         0 => String::new(),
-        1 => format!(" (1 {what})"),
-        more => format!(" ({more} {what}s)"),
+        1 => format!(" (1 {noun})"),
+        more => format!(" ({more} {noun}s)"),
     }
 }
 
@@ -223,7 +223,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// The lines of a pause's details, without the paragraph in which the shell names a command's
 /// folder.
-fn about_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
+fn detail_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
     let details = pause.details.as_deref().unwrap_or_default();
     lines(match details.rsplit_once("\n\n") {
         Some((command, folder)) if pause.tool_name == "shell" && folder.starts_with("in ") => {
@@ -235,19 +235,19 @@ fn about_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
 
 /// The file of a diff, else the first line of the details.
 fn first_detail(pause: &PauseRequest) -> Option<&str> {
-    diff_file(pause).or_else(|| about_lines(pause).next())
+    diff_file(pause).or_else(|| detail_lines(pause).next())
 }
 
-/// The file of a diff, which its second line names; the first line does not if the file is new. A
-/// shell command is not taken for a diff.
+/// The file that a diff changes, from its `+++` line: the `---` line of a new file has `/dev/null`. A
+/// shell command is never read as a diff.
 fn diff_file(pause: &PauseRequest) -> Option<&str> {
-    let mut about = about_lines(pause).filter(|_| pause.tool_name != "shell");
+    let mut about = detail_lines(pause).filter(|_| pause.tool_name != "shell");
     about.next()?.strip_prefix("--- ")?;
     about.next()?.strip_prefix("+++ ")
 }
 
 /// The first line of a text, and the number of further lines.
-pub(crate) fn sum_up(text: &str) -> String {
+pub(crate) fn first_line_summary(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default().trim_start().replace('\t', " ");
     let first = shorten(&prose_line(&first));
@@ -271,9 +271,9 @@ pub(crate) fn result_text(status: ToolStatus, summary: &str) -> String {
     if summary.starts_with(word) { summary.to_owned() } else { format!("{word}: {summary}") }
 }
 
-/// Cuts a line after `SHORT` characters.
+/// Cuts a line after `MAX_SUMMARY_CHARS` characters.
 pub(crate) fn shorten(line: &str) -> String {
-    match line.char_indices().nth(SHORT) {
+    match line.char_indices().nth(MAX_SUMMARY_CHARS) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line.to_owned(),
     }
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_cut_says_what_was_left_out_and_what_was_cut() {
-        let rest = " (the model's window reached): the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
+        let rest = " (the model's window reached): the request has 90 of at most 100 tokens and 7 of at most 8 lines";
         let summary = |messages, results| {
             cut(&HistoryCut {
                 messages,
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_whose_it_is_but_for_our_own() {
+    fn an_answer_names_its_origin_unless_it_is_ours() {
         let by = |name: &str, pid| AnsweredBy::Client(Who { name: name.to_owned(), pid });
         let denied = Answer::Deny { reason: Some("no\u{9b}".to_owned()) };
         assert_eq!(answered(&denied, &by("tui", Some(7)), 7), "denied: no\\u{9b}");
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(wants("\n \na\nb\n\nin /w", 80), "Do it? a (1 more line)");
         let diff = of_tool("edit_file", "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-a\n+b\n");
         assert_eq!(AskSummary::new(&diff).fit(80), "Do it? a.rs (3 more lines)");
-        assert_eq!(about(&diff), "⏸ edit_file: a.rs ");
+        assert_eq!(ask_prefix(&diff), "⏸ edit_file: a.rs ");
         let made = of_tool("write_file", "--- /dev/null\n+++ w\u{9b}.txt\n@@ -0,0 +1 @@\n+a\n");
         assert_eq!(AskSummary::new(&made).fit(80), "Do it? w\\u{9b}.txt (2 more lines)");
         // A command that looks like a diff is shown from its beginning.
@@ -354,7 +354,7 @@ mod tests {
     fn the_summary_of_a_call_has_its_distinguishing_argument() {
         let title = |name: &str, input| {
             let (id, name, signature) = (CallId(1), name.to_owned(), None);
-            title(&ToolCall { id, provider_id: None, name, input, signature })
+            call_summary(&ToolCall { id, provider_id: None, name, input, signature })
         };
         assert_eq!(
             title("shell", json!({"command": "ls\n-l", "timeout_ms": 5})),

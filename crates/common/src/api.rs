@@ -6,8 +6,8 @@
 //! | `GET status` | | [`DaemonStatus`] |
 //! | `GET sessions` | | [`SessionList`] |
 //! | `POST sessions` | [`OpenSession`](crate::OpenSession) | [`Snapshot`] |
-//! | `POST sessions/{what}/open` | [`Supplies`](crate::Supplies) | [`Snapshot`] |
-//! | `GET`, `DELETE sessions/{what}` | | [`Snapshot`]; none |
+//! | `POST sessions/{session}/open` | [`Supplies`](crate::Supplies) | [`Snapshot`] |
+//! | `GET`, `DELETE sessions/{session}` | | [`Snapshot`]; none |
 //! | `POST sessions/{id}/prompts` | [`PromptRequest`] | [`Prompted`] |
 //! | `POST sessions/{id}/run` | [`RunRequest`] | [`RunStarted`] |
 //! | `POST sessions/{id}/interrupt` | [`InterruptRequest`] | [`InterruptReply`] |
@@ -21,7 +21,7 @@
 //! | `POST sessions/{id}/asks` | [`AsksRequest`] | none |
 //! | `POST sessions/{id}/close` | [`CloseRequest`] | none |
 //! | `GET sessions/{id}/events` | [`EventsQuery`] | a stream of [`StreamFrame`] |
-//! | `GET sessions/{what}/log` | | the exported session, as JSON lines |
+//! | `GET sessions/{session}/log` | | the exported session, as JSON lines |
 //! | `GET sessions/{id}/asks`, `GET asks` | | [`Inbox`] |
 //! | `POST asks/{ask}/answer` | [`Answer`](crate::Answer) | [`Answered`] |
 //! | `GET events` | | a stream of [`SessionNews`] |

@@ -16,7 +16,7 @@ pub use self::delta::{Delta, ItemKind};
 pub use self::fact::{
     AskFact, Fact, JobFact, PromptFact, RunFact, SessionFact, TaskFact, ToolFact, TurnFact,
 };
-use self::kinds::families;
+use self::kinds::groups;
 use crate::id::TurnId;
 use crate::time::Timestamp;
 
@@ -68,7 +68,7 @@ impl Event {
     }
 }
 
-families! {
+groups! {
     /// The content of an event: a fact or a delta.
     pub enum Body {
         /// An event that is logged.

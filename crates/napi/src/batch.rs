@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use holdpoint_common::{Ask, AskFact, AskId, Event, Fact, SessionId, Snapshot};
+use holdpoint_common::{AskFact, AskId, Event, Fact, SessionId, Snapshot};
 
 use crate::convert::to_json;
 use crate::failure::Failure;
@@ -97,16 +97,14 @@ impl BatchQueue {
 
     /// Updates the open asks. Returns the ask that is shown now, if that has changed.
     fn update_asks(&mut self, event: &Event) -> Option<Option<AskId>> {
-        match event.fact()? {
-            Fact::Ask(AskFact::Raised { ask: Ask { id, .. } }) if event.seq > self.asks_seq => {
-                self.asks.push_back(id.clone())
-            }
-            Fact::Ask(AskFact::Answered { ask, .. } | AskFact::Closed { ask, .. }) => {
+        let Fact::Ask(fact) = event.fact()? else { return None };
+        match fact {
+            // The snapshot already accounts for past asks, open or not.
+            AskFact::Raised { .. } if event.seq <= self.asks_seq => {}
+            AskFact::Raised { ask } => self.asks.push_back(ask.id.clone()),
+            AskFact::Answered { ask, .. } | AskFact::Closed { ask, .. } => {
                 self.asks.retain(|open| open != ask)
             }
-            // The snapshot already accounts for past asks, open or not.
-            Fact::Ask(AskFact::Raised { .. }) => {}
-            _ => return None,
         }
         Some(self.asks.front().cloned())
     }

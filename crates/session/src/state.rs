@@ -367,28 +367,23 @@ impl State {
     #[must_use]
     pub fn turn_and_step(&self, fact: &Fact) -> (Option<TurnId>, Option<u32>) {
         let turn = self.turn();
-        let current =
-            || (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
+        let id = turn.map(|turn| turn.id);
+        let current = (id, turn.map(|turn| turn.step).filter(|step| *step > 0));
+        if fact.started_turn().is_some() {
+            return (fact.started_turn(), None);
+        }
         match fact {
-            Fact::Turn(TurnFact::Started { turn, .. })
-            | Fact::Run(RunFact::IterationStarted { turn, .. }) => (Some(*turn), None),
-            Fact::Turn(TurnFact::StepStarted) => {
-                (turn.map(|turn| turn.id), turn.map(|turn| turn.step + 1))
-            }
+            Fact::Turn(TurnFact::StepStarted) => (id, turn.map(|turn| turn.step + 1)),
             // The turn of a job may have ended before the job starts, and long before it ends.
-            Fact::Job(JobFact::Started { job }) if turn.is_none_or(|turn| turn.id != job.turn) => {
-                (None, None)
-            }
-            Fact::Job(JobFact::Ended { .. }) => (None, None),
-            Fact::Session(SessionFact::HoldChanged { .. })
-            | Fact::Prompt(PromptFact::Delivered { .. })
-            | Fact::Run(RunFact::FilesChanged { .. })
-            | Fact::Task(_)
-            | Fact::Turn(_)
+            Fact::Job(JobFact::Started { job }) if id == Some(job.turn) => current,
+            Fact::Turn(_)
             | Fact::Tool(_)
-            | Fact::Job(JobFact::Started { .. })
-            | Fact::Ask(_) => current(),
-            Fact::Session(_) | Fact::Prompt(_) | Fact::Run(_) => (None, None),
+            | Fact::Ask(_)
+            | Fact::Task(_)
+            | Fact::Session(SessionFact::HoldChanged { .. })
+            | Fact::Prompt(PromptFact::Delivered { .. })
+            | Fact::Run(RunFact::FilesChanged { .. }) => current,
+            Fact::Session(_) | Fact::Prompt(_) | Fact::Run(_) | Fact::Job(_) => (None, None),
         }
     }
 }

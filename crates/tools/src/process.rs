@@ -236,16 +236,23 @@ impl All {
     }
 }
 
-/// Counts the processes that were sent TERM (`sent_term`) or KILL (`killed`), of which `left` still
+/// Counts the processes that were sent TERM (`sent_term`) or KILL (`killed`), of which `not_ended` still
 /// live.
-fn end_counts(sent_term: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -> EndedProcesses {
+fn end_counts(
+    sent_term: &HashSet<Pid>,
+    killed: &HashSet<Pid>,
+    not_ended: Vec<Pid>,
+) -> EndedProcesses {
     let count = |gone: usize| u32::try_from(gone).unwrap_or(u32::MAX);
     EndedProcesses {
         terminated: count(
-            sent_term.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count(),
+            sent_term
+                .iter()
+                .filter(|pid| !killed.contains(pid) && !not_ended.contains(pid))
+                .count(),
         ),
-        killed: count(killed.iter().filter(|pid| !left.contains(pid)).count()),
-        not_ended: left.into_iter().map(id).collect(),
+        killed: count(killed.iter().filter(|pid| !not_ended.contains(pid)).count()),
+        not_ended: not_ended.into_iter().map(id).collect(),
     }
 }
 

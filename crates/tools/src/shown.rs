@@ -15,7 +15,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 pub use command::command;
-pub(crate) use diff::{CONTEXT, Hunk, TooMuch, diff, diff_of, with_coding};
+pub(crate) use diff::{CONTEXT, Hunk, TooMuch, diff, diff_of, with_encoding};
 
 use crate::secrets::{self, Secret};
 

@@ -14,8 +14,8 @@ fn root() -> PathBuf {
 }
 
 /// Writes a file only if its content changes, because cargo rebuilds after every write.
-fn write(path: &Path, text: &str) {
-    if fs::read_to_string(path).is_ok_and(|there| there == text) {
+fn write_if_changed(path: &Path, text: &str) {
+    if fs::read_to_string(path).is_ok_and(|current| current == text) {
         return;
     }
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -37,8 +37,8 @@ fn profile() -> String {
 }
 
 /// Runs the tests of a project that depends on one crate, and returns how many passed. `None` if
-/// cargo did not start this program, since it may then not be installed.
-fn tests_of(krate: &str, tests: &str, further: &str) -> Option<usize> {
+/// this test was not started by cargo, because cargo may then not be installed.
+fn run_tests(krate: &str, tests: &str, extra_dependencies: &str) -> Option<usize> {
     let cargo = std::env::var_os("CARGO")?;
     let files = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (project, crates) = (files.join("outside").join(krate), root().join("crates"));
@@ -57,12 +57,12 @@ doctest = false
 [dev-dependencies]
 holdpoint-{krate} = {{ path = "{crates}/{krate}", features = ["test-support"] }}
 serde_json = "1"
-{further}
+{extra_dependencies}
 {profile}"#,
         profile = profile(),
     );
-    write(&project.join("Cargo.toml"), &manifest);
-    write(&project.join("src/lib.rs"), tests);
+    write_if_changed(&project.join("Cargo.toml"), &manifest);
+    write_if_changed(&project.join("src/lib.rs"), tests);
     // Uses the workspace's versions. Cargo removes the packages that the project does not need.
     let locked = project.join("Cargo.lock.of-the-workspace");
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
@@ -96,13 +96,15 @@ fn count(tests: &str) -> usize {
 #[test]
 fn a_project_can_test_its_tools_with_the_tools_crate_alone() {
     let tests = include_str!("../outside/tools.rs");
-    assert!(tests_of("tools", tests, "").is_none_or(|passed| passed == count(tests)));
+    assert!(run_tests("tools", tests, "").is_none_or(|passed| passed == count(tests)));
 }
 
 #[test]
 fn a_project_can_test_its_sessions_with_the_session_crate_alone() {
     let tests = include_str!("../outside/session.rs");
-    let further =
+    let extra_dependencies =
         "tokio = { version = \"1\", default-features = false, features = [\"rt-multi-thread\"] }\n";
-    assert!(tests_of("session", tests, further).is_none_or(|passed| passed == count(tests)));
+    assert!(
+        run_tests("session", tests, extra_dependencies).is_none_or(|passed| passed == count(tests))
+    );
 }

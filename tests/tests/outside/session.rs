@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use holdpoint_session::common::{Answer, Delta, Event, Fact, ToolFact, TurnFact, Hold, Limits, Outcome, PauseKind, PauseResponse, Usage};
+use holdpoint_session::common::{
+    Answer, Delta, Event, Fact, Hold, Limits, Outcome, PauseKind, PauseResponse, ToolFact, TurnFact, Usage,
+};
 use holdpoint_session::model::ModelError;
 use holdpoint_session::testing::{
     Harness, Probe, Recorder, ScriptedModel, full, patience, reply, rounds, within_patience,

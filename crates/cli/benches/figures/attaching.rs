@@ -14,10 +14,9 @@ const PIECES: usize = 170;
 const PIECE: usize = 64 * 1024;
 
 pub(crate) fn measure(table: &Table) {
-    if !table.wants(
-        "attaching",
-        &["attach to a long open answer", "hold answered during such an attach"],
-    ) {
+    if !table
+        .wants("attaching", &["attach to an open answer", "hold answered during such an attach"])
+    {
         return;
     }
     let floor = Samples::of(ROUNDS, copied);

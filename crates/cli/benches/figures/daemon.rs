@@ -1,7 +1,10 @@
 //! The daemon: the time of a command, of a start and of a stop, and the load of an idle one.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
+use std::ops::{Add, Sub};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -280,14 +283,36 @@ impl Drop for StateDir {
     }
 }
 
-/// The CPU time of all threads of a process.
-pub(crate) fn busy(pid: u64) -> Duration {
+/// The CPU time of each thread of a process, by thread id.
+pub(crate) struct ThreadTimes(HashMap<OsString, Duration>);
+
+pub(crate) fn busy(pid: u64) -> ThreadTimes {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let ran = |thread: fs::DirEntry| {
-        let stat = fs::read_to_string(thread.path().join("schedstat")).unwrap();
-        stat.split(' ').next().unwrap().parse().map(Duration::from_nanos).unwrap()
+        // A thread that has just ended has no times.
+        let stat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let nanos = stat.split(' ').next()?.parse().ok()?;
+        Some((thread.file_name(), Duration::from_nanos(nanos)))
     };
-    threads.map(|thread| ran(thread.unwrap())).sum()
+    ThreadTimes(threads.filter_map(|thread| ran(thread.unwrap())).collect())
+}
+
+/// The CPU time since `before`, without that of threads that have ended since.
+impl Sub for ThreadTimes {
+    type Output = Duration;
+
+    fn sub(self, before: Self) -> Duration {
+        let before = |thread| before.0.get(thread).copied().unwrap_or_default();
+        self.0.iter().map(|(thread, time)| time.saturating_sub(before(thread))).sum()
+    }
+}
+
+impl Add for ThreadTimes {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.into_iter().chain(other.0).collect())
+    }
 }
 
 /// The private memory of a process in bytes, and the part of it that is unmodified from a file.

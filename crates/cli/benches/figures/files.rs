@@ -26,11 +26,11 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("searches", &["grep", "glob", "list_dir"]) {
         searches(table, &Bench::new());
     }
-    if table.wants("refused files", &["odd file refused", "grep cut"]) {
-        let refused = Samples::new(odd_files(&Bench::new()));
+    if table.wants("refused files", &["unreadable file refused", "grep cut"]) {
+        let refused = Samples::new(unreadable_files(&Bench::new()));
         table.figure_beside(
             Floor::Hop,
-            "odd file refused by a tool, slowest (t-D8)",
+            "unreadable file refused by a tool, slowest (t-D8)",
             refused.slowest(),
             Amount::ms(2_000),
         );
@@ -46,7 +46,7 @@ pub(crate) fn measure(table: &Table) {
 
 /// File tools on a pipe, a socket, a device, a folder and a file of 20 GiB. Calls that succeed are
 /// not counted.
-fn odd_files(bench: &Bench) -> Vec<Duration> {
+fn unreadable_files(bench: &Bench) -> Vec<Duration> {
     let root = bench.root();
     assert!(Command::new("mkfifo").arg(root.join("fifo")).status().unwrap().success());
     let _listener = UnixListener::bind(root.join("socket")).unwrap();
@@ -78,7 +78,7 @@ fn refused(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> Option<Du
     is_refused.then(|| since.elapsed())
 }
 
-/// Cuts a search of 22 GiB after its start.
+/// Cuts a search of 22 GB after its start.
 fn cuts(bench: &Bench) -> Samples {
     fs::write(bench.root().join("0"), "no needle here\n".repeat(300_000)).unwrap();
     for link in 1..5_000 {
@@ -122,7 +122,7 @@ fn edits(table: &Table, bench: &Bench) {
         let mut edits = [edit(&line, "// gone"), edit("// gone", &line)].into_iter().cycle();
         let mut intents = Vec::new();
         let both = Samples::of(ROUNDS * 2, || {
-            let (took, intent) = judged(bench, EditFile::new(), &edits.next().unwrap());
+            let (took, intent) = timed(bench, EditFile::new(), &edits.next().unwrap());
             intents.push(intent);
             took
         });
@@ -131,16 +131,16 @@ fn edits(table: &Table, bench: &Bench) {
             both.median(),
             Amount::ms(50),
         );
-        table.note("   … of it the intent, with the diff", Samples::new(intents).median());
+        table.note("   … the intent's part, with the diff", Samples::new(intents).median());
     }
     let read = json!({"path": "large", "offset": 100, "limit": 200});
-    note(table, "read_file, 200 lines of 10 MiB", || judged(bench, ReadFile::new(), &read).0);
+    note(table, "read_file, 200 lines of 10 MiB", || timed(bench, ReadFile::new(), &read).0);
     let (text, _) = source(64 * 1024);
     let mut number = 0;
-    note(table, "write_file of 64 KiB, a tenth of its lines changed", || {
+    note(table, "write_file of 64 KiB, almost half of its lines changed", || {
         number += 1;
         let content = text.replace("compute(1", &format!("compute({number}"));
-        judged(bench, WriteFile::new(), &json!({"path": "written", "content": content})).0
+        timed(bench, WriteFile::new(), &json!({"path": "written", "content": content})).0
     });
 }
 
@@ -160,7 +160,7 @@ fn searches(table: &Table, bench: &Bench) {
         let mut theirs = Vec::new();
         let ours = Samples::of(ROUNDS, || {
             theirs.extend(ripgrep(bench.root(), pattern));
-            judged(bench, Grep::new(), &json!({ "pattern": pattern })).0
+            timed(bench, Grep::new(), &json!({ "pattern": pattern })).0
         });
         table.note(&format!("grep: {what} in {FILES} files"), ours.median());
         if theirs.is_empty() {
@@ -175,9 +175,9 @@ fn searches(table: &Table, bench: &Bench) {
         }
     }
     let glob = json!({"pattern": "**/file_7.rs"});
-    note(table, &format!("glob in {FILES} files"), || judged(bench, Glob::new(), &glob).0);
+    note(table, &format!("glob in {FILES} files"), || timed(bench, Glob::new(), &glob).0);
     note(table, "list_dir of 1,000 entries", || {
-        judged(bench, ListDir::new(), &json!({"depth": 2})).0
+        timed(bench, ListDir::new(), &json!({"depth": 2})).0
     });
 }
 
@@ -191,8 +191,9 @@ fn ripgrep(folder: &Path, pattern: &str) -> Option<Duration> {
     command.output().ok().map(|_| since.elapsed())
 }
 
-/// The time of an intent and its call, and of the intent alone. A session does both.
-fn judged(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> (Duration, Duration) {
+/// The time of a tool's intent and call together, and of the intent alone. A session does both for
+/// each call.
+fn timed(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> (Duration, Duration) {
     let since = Instant::now();
     tool.intent(input, bench.workspace()).unwrap();
     let intent = since.elapsed();

@@ -1,5 +1,5 @@
-//! The cost of a supervisor for a command, and how long a process that holds its output open delays
-//! the call.
+//! The time that a supervisor adds to a command, and the time that a call takes when a process keeps
+//! the call's output open.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ const HELD_ROUNDS: usize = 5;
 
 pub(crate) fn measure(table: &Table) {
     if table.wants("processes", &["bash -c true"]) {
-        supervised(table);
+        bash_true(table);
     }
     if table.wants("held output", &["output held open"]) {
-        let repeats = "setsid bash -c 'trap \"\" PIPE; while sleep 0.01; do echo more; done' & echo $!; sleep 0.1";
+        let writer = "setsid bash -c 'trap \"\" PIPE; while sleep 0.01; do echo more; done' & echo $!; sleep 0.1";
         for (what, supervisor, command) in [
             ("supervised", Supervisor::ThisProgram, "setsid sleep 1000 & echo $!"),
             (
@@ -30,9 +30,9 @@ pub(crate) fn measure(table: &Table) {
                 "(trap '' TERM; exec setsid sleep 1000) & echo $!",
             ),
             ("unsupervised", Supervisor::None, "setsid sleep 1000 & echo $!; sleep 0.1"),
-            ("unsupervised, writing", Supervisor::None, repeats),
+            ("unsupervised, writing", Supervisor::None, writer),
         ] {
-            let took = Samples::of(HELD_ROUNDS, || held(&supervisor, command));
+            let took = Samples::of(HELD_ROUNDS, || time_with_output_held(&supervisor, command));
             let name = format!("output held open to call ended, {what} (t-P4)");
             table.figure_beside(Floor::Spawn, &name, took.slowest(), Amount::ms(2_000));
         }
@@ -41,12 +41,12 @@ pub(crate) fn measure(table: &Table) {
 
 /// The time of a whole call. The first line of the command's output is the id of the process that
 /// holds the output open.
-fn held(supervisor: &Supervisor, command: &str) -> Duration {
+fn time_with_output_held(supervisor: &Supervisor, command: &str) -> Duration {
     let bench = Bench::new().supervisor(supervisor.clone());
     let since = Instant::now();
     let called = bench.call(Shell::new(), json!({ "command": command }));
     let took = since.elapsed();
-    // A supervisor has ended it already.
+    // A supervisor has already ended the process.
     if matches!(supervisor, Supervisor::None) {
         let pid = called.output.lines().next().unwrap().parse().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
@@ -54,10 +54,10 @@ fn held(supervisor: &Supervisor, command: &str) -> Duration {
     took
 }
 
-fn supervised(table: &Table) {
+fn bash_true(table: &Table) {
     for (what, supervisor) in [
         ("bash -c true, supervised: start to nothing left", Supervisor::ThisProgram),
-        ("   … in a group of its own", Supervisor::None),
+        ("   … unsupervised", Supervisor::None),
     ] {
         let took = Samples::of(ROUNDS, || {
             let since = Instant::now();

@@ -15,7 +15,7 @@ use crate::follow::asked;
 use crate::runtime::block_on;
 use crate::select::complete_ask;
 use crate::sessions::control_sessions;
-use crate::summaries::unless_saved;
+use crate::summaries::not_saved_suffix;
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -179,7 +179,7 @@ fn answer(
         if args.json {
             ui.json(&answered)?;
         } else {
-            ui.print(&format!("answered{}\n", unless_saved(answered.saved)))?;
+            ui.print(&format!("answered{}\n", not_saved_suffix(answered.saved)))?;
         }
         Ok(0)
     })

@@ -9,7 +9,7 @@ use crate::open::AsksArg;
 use crate::runtime::block_on;
 use crate::select::{SessionArg, show_resolved};
 use crate::sessions::{is_saved, sessions};
-use crate::summaries::{asks_mode, unless_saved};
+use crate::summaries::{asks_mode, not_saved_suffix};
 use crate::ui::Ui;
 
 /// Change who answers the asks of a session
@@ -44,7 +44,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         true => {
             ui.json(&json!({ "session": session.settings.id, "asks": asks, "saved": saved }))?
         }
-        false => ui.print(&format!("{}{}\n", asks_mode(asks), unless_saved(saved)))?,
+        false => ui.print(&format!("{}{}\n", asks_mode(asks), not_saved_suffix(saved)))?,
     }
     Ok(0)
 }

@@ -30,23 +30,23 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
         let sessions = control_sessions(folders, "close").await?;
-        let mut faults = Failures::new(folders);
-        for session in args.sessions.look_exactly(&sessions, &mut faults, ui).await? {
-            let settings = &session.settings;
-            let what = match sessions.close(&settings.id).await {
+        let mut failures = Failures::new(folders);
+        for snapshot in args.sessions.look_exactly(&sessions, &mut failures, ui).await? {
+            let settings = &snapshot.settings;
+            let result = match sessions.close(&settings.id).await {
                 Ok(()) => "closed",
                 Err(SessionError::Refused(Refused::Closed)) => "already closed",
-                Err(error) if args.sessions.is_gone_under_all(&error) => continue,
+                Err(error) if args.sessions.is_ignorable_with_all(&error) => continue,
                 Err(error) => {
-                    faults.add(&settings.name, error, ui);
+                    failures.add(&settings.name, error, ui);
                     continue;
                 }
             };
             match args.json {
-                true => ui.json(&json!({ "session": settings.id, "what": what }))?,
-                false => ui.print(&format!("{}: {what}\n", prose_line(&settings.name)))?,
+                true => ui.json(&json!({ "session": settings.id, "result": result }))?,
+                false => ui.print(&format!("{}: {result}\n", prose_line(&settings.name)))?,
             }
         }
-        Ok(faults.code())
+        Ok(failures.code())
     })
 }

@@ -65,7 +65,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// own part, when they start.
 fn check(config: &Config, folders: &Folders) -> Result<(), CliError> {
     tui::check(config)?;
-    log::configured(config.log.as_deref())?;
+    log::levels_from_config(config.log.as_deref())?;
     web::browsers(config, folders)?;
     policy::build_policy(config.policy, &config.rules).map(drop)
 }

@@ -9,7 +9,7 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::select::{Failures, SessionsArg};
 use crate::sessions::{control_sessions, is_saved};
-use crate::summaries::{paused, unless_saved};
+use crate::summaries::{not_saved_suffix, paused};
 use crate::ui::Ui;
 
 /// Hold sessions at their next boundary
@@ -64,7 +64,7 @@ fn carry_out(what: &Targets, holds: bool, folders: &Folders, ui: &mut Ui) -> Res
                 (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
             let now = match if holds { session.hold().await } else { session.release().await } {
                 Ok(now) => now,
-                Err(error) if what.sessions.is_gone_under_all(&error) => continue,
+                Err(error) if what.sessions.is_ignorable_with_all(&error) => continue,
                 Err(error) => {
                     faults.add(&name, error, ui);
                     continue;
@@ -81,7 +81,7 @@ fn carry_out(what: &Targets, holds: bool, folders: &Folders, ui: &mut Ui) -> Res
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
                 Hold::Standing { cause, .. } => paused(&cause),
             };
-            ui.print(&format!("{}: {now}{}\n", prose_line(&name), unless_saved(saved)))?;
+            ui.print(&format!("{}: {now}{}\n", prose_line(&name), not_saved_suffix(saved)))?;
         }
         Ok(faults.code())
     })

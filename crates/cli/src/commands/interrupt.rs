@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::select::{Failures, SessionsArg};
 use crate::sessions::{control_sessions, is_saved};
-use crate::summaries::unless_saved;
+use crate::summaries::not_saved_suffix;
 use crate::ui::Ui;
 
 /// Interrupt sessions and print the receipts
@@ -56,9 +56,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 }
                 Err(error) => Err(error),
             };
-            let (what, end) = match came {
+            let (result, end) = match came {
                 Ok(came) => came,
-                Err(error) if args.sessions.is_gone_under_all(&error) => continue,
+                Err(error) if args.sessions.is_ignorable_with_all(&error) => continue,
                 Err(error) => {
                     faults.add(&name, error, ui);
                     continue;
@@ -67,7 +67,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let saved = is_saved(&sessions, session.id()).await;
             if args.json {
                 ui.json(
-                    &json!({ "session": session.id(), "what": what, "end": end, "saved": saved }),
+                    &json!({ "session": session.id(), "result": result, "end": end, "saved": saved }),
                 )?;
                 continue;
             }
@@ -76,7 +76,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 .map(|receipt| format!(": {receipt}"))
                 .unwrap_or_default();
             let (name, receipt) = (prose_line(&name), prose_line(&receipt));
-            ui.print(&format!("{name}: {what}{receipt}{}\n", unless_saved(saved)))?;
+            ui.print(&format!("{name}: {result}{receipt}{}\n", not_saved_suffix(saved)))?;
         }
         Ok(faults.code())
     })

@@ -66,9 +66,9 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
         (Some(from), _) => format!("key: {from}"),
         // The server at this address may need no key.
         (None, Some(variable)) if setup.base_url_from.is_some() => {
-            format!("without a key ({variable})")
+            format!("no key, may not need one ({variable})")
         }
-        (None, Some(variable)) => format!("no key ({variable})"),
+        (None, Some(variable)) => format!("key missing: set {variable}"),
         (None, None) => "needs no key".to_owned(),
     };
     format!("{:width$}  {key}, {}{from}\n", setup.default_model, prose_line(&address))
@@ -78,7 +78,7 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
 fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
     let begun = Instant::now();
     block_on(async {
-        let silent = || {
+        let timed_out = || {
             CliError::failed(format!(
                 "{} did not answer in {} s",
                 model.name(),
@@ -87,7 +87,7 @@ fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
         };
         tokio::time::timeout(CHECK_TIMEOUT, answers(model))
             .await
-            .map_err(|_| silent())?
+            .map_err(|_| timed_out())?
             .map_err(CliError::from)
     })?;
     let name = prose_line(model.name());

@@ -10,7 +10,7 @@ use crate::open::OpenArgs;
 use crate::prompt_input::read_prompt_for;
 use crate::runtime::block_on;
 use crate::sessions::{daemon_sessions, discard_unused, is_saved, supplies};
-use crate::summaries::unless_saved;
+use crate::summaries::not_saved_suffix;
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -63,15 +63,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 "{}, model: {model} ({}){}",
                 prose_line(&snapshot.settings.name),
                 prose_line(&why),
-                unless_saved(saved)
+                not_saved_suffix(saved)
             ),
         )?;
-        if !args.json {
-            ui.print(&format!("{}\n", session.id()))?;
-        }
         if args.json {
             // A fresh snapshot, which includes the effects of the prompt.
             ui.json(&*sessions.look(session.id().as_str()).await?)?;
+        } else {
+            ui.print(&format!("{}\n", session.id()))?;
         }
         ui.flush()?;
         Ok(0)

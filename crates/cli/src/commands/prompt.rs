@@ -8,7 +8,7 @@ use crate::prompt_input::{check_prompt, read_prompt};
 use crate::runtime::block_on;
 use crate::select::{SessionArg, show_resolved};
 use crate::sessions::sessions;
-use crate::summaries::unless_saved;
+use crate::summaries::not_saved_suffix;
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -66,6 +66,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         2 => "1 prompt is ahead of it".to_owned(),
         place => format!("{} prompts are ahead of it", place - 1),
     };
-    ui.print(&format!("prompt {}: {place}{}\n", prompted.prompt, unless_saved(prompted.saved)))?;
+    ui.print(&format!(
+        "prompt {}: {place}{}\n",
+        prompted.prompt,
+        not_saved_suffix(prompted.saved)
+    ))?;
     Ok(0)
 }

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::select::{SessionArg, show_resolved};
 use crate::sessions::{is_saved, sessions};
-use crate::summaries::unless_saved;
+use crate::summaries::not_saved_suffix;
 use crate::ui::Ui;
 
 /// Rename a session
@@ -41,7 +41,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         true => {
             ui.json(&json!({ "session": session.settings.id, "name": args.name, "saved": saved }))?
         }
-        false => ui.print(&format!("renamed{}\n", unless_saved(saved)))?,
+        false => ui.print(&format!("renamed{}\n", not_saved_suffix(saved)))?,
     }
     Ok(0)
 }

@@ -102,7 +102,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// Reports a deleted session by its name.
 fn deleted(id: &SessionId, name: &str, args: &Args, ui: &mut Ui) -> io::Result<()> {
     match args.json {
-        true => ui.json(&json!({ "session": id, "what": "deleted" })),
+        true => ui.json(&json!({ "session": id, "result": "deleted" })),
         false => ui.print(&format!("{}: deleted\n", prose_line(name))),
     }
 }

@@ -47,20 +47,20 @@ fn resources() -> Vec<Resource> {
         Resource::at("/sessions")
             .get("List all sessions, live and saved.", sessions::list)
             .post("Open a new session.", sessions::open),
-        Resource::at("/sessions/{what}")
+        Resource::at("/sessions/{session}")
             .get(
                 "Get the current snapshot of a session. A saved session stays saved.",
                 sessions::look,
             )
             .delete("Delete a session that is not live.", sessions::delete),
-        Resource::at("/sessions/{what}/open")
+        Resource::at("/sessions/{session}/open")
             .post("Open a saved session, with supplies from the client.", sessions::reopen),
-        Resource::at("/sessions/{what}/log").get("Export a session.", transfer::export),
+        Resource::at("/sessions/{session}/log").get("Export a session.", transfer::export),
         Resource::at("/import").post("Import an exported session.", transfer::import),
         Resource::at("/sessions/{id}/events")
             .get("Attach to a session. Closing the connection detaches.", events::attach),
         Resource::verb::<AsksRequest>(
-            "Change the asks mode of a session. It also answers the open asks.",
+            "Change the asks mode of a session. The new mode also answers the open asks.",
         )
         .get("List the open asks of a session.", sessions::asks),
         Resource::verb::<PromptRequest>("Send a prompt to a session."),

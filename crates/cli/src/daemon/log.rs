@@ -31,9 +31,9 @@ pub(super) struct Log {
 
 /// Starts to log into this folder, with the levels of `HOLDPOINT_LOG`, else of the configuration.
 pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliError> {
-    let levels = match crate::log::levels()? {
+    let levels = match crate::log::levels_from_env()? {
         Some(levels) => levels,
-        None => crate::log::configured(configured)?,
+        None => crate::log::levels_from_config(configured)?,
     };
     let path = folder.join("daemon.log");
     let rolling = RotatingFile::open(&path, FILE_SIZE)?;
@@ -41,7 +41,7 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
         NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
     let (writer, guard) = builder.finish(rolling);
     let lost = writer.error_counter();
-    crate::log::write(levels, writer);
+    crate::log::init(levels, writer);
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tracing::error!(%panic, "a panic");

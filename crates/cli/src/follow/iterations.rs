@@ -3,8 +3,8 @@
 use std::io;
 
 use holdpoint_common::{
-    AskFact, Body, Delta, Event, Fact, Hold, Outcome, PromptFact, RunFact, SessionFact, Snapshot,
-    TaskCounts, Timestamp, TurnFact,
+    Body, Delta, Event, Fact, Hold, Outcome, RunFact, SessionFact, Snapshot, TaskCounts, Timestamp,
+    TurnFact,
 };
 use holdpoint_tools::shown::prose_line;
 
@@ -20,7 +20,7 @@ const BAR: usize = 20;
 
 /// The iteration-by-iteration view of a run.
 pub(crate) struct Iterations {
-    /// Shows events that need attention at once: asks, holds and faults.
+    /// Shows the events that have lines of their own, and narrates the rest.
     steps: StepView,
     /// The open iteration.
     open: Option<u32>,
@@ -32,7 +32,7 @@ impl Iterations {
     }
 
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
-        if is_shown(&event.body) {
+        if has_own_lines(&event.body) {
             return self.steps.show(event, ui);
         }
         for narration in self.steps.narrate(event) {
@@ -95,9 +95,9 @@ impl Iterations {
         let counts = TaskCounts::from_tasks(&snapshot.tasks);
         let (bar, counts) =
             if counts.is_empty() { Default::default() } else { (bar(counts), counts.to_string()) };
-        let (iteration, tokens) =
-            (run.progress.iteration, format!("{} tokens", run.progress.tokens));
-        let (iteration, number) = (format!("Iteration #{iteration}"), format!("#{iteration}"));
+        let tokens = format!("{} tokens", run.progress.tokens);
+        let number = format!("#{}", run.progress.iteration);
+        let iteration = format!("Iteration {number}");
         // From the longest form to the shortest. Each part is shown whole or not at all.
         let layouts: [&[&str]; 6] = [
             &[&bar, &counts, &iteration, &clock, &tokens, &state],
@@ -114,8 +114,8 @@ impl Iterations {
     }
 }
 
-/// Whether an event is shown at once, and not only counted.
-fn is_shown(body: &Body) -> bool {
+/// Whether an event has lines of its own, besides the line of its iteration.
+fn has_own_lines(body: &Body) -> bool {
     match body {
         Body::Delta(delta) => {
             matches!(
@@ -128,7 +128,7 @@ fn is_shown(body: &Body) -> bool {
         }
         Body::Fact(fact) => matches!(
             fact,
-            Fact::Ask(AskFact::Raised { .. } | AskFact::Answered { .. } | AskFact::Closed { .. })
+            Fact::Ask(_)
                 | Fact::Session(
                     SessionFact::HoldChanged { .. }
                         | SessionFact::Renamed { .. }
@@ -137,11 +137,7 @@ fn is_shown(body: &Body) -> bool {
                         | SessionFact::AsksChanged { .. }
                         | SessionFact::Restored { .. }
                 )
-                | Fact::Prompt(
-                    PromptFact::Accepted { .. }
-                        | PromptFact::Delivered { .. }
-                        | PromptFact::Returned { .. }
-                )
+                | Fact::Prompt(_)
                 | Fact::Run(
                     RunFact::Waiting { .. } | RunFact::Extended { .. } | RunFact::Finished { .. }
                 )
@@ -160,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bar_is_full_when_all_is_done() {
+    fn the_bar_shows_the_share_of_done_tasks() {
         let counts = |done, todo| TaskCounts { done, todo, ..TaskCounts::default() };
         assert_eq!(bar(counts(0, 0)), format!("[{}]", "░".repeat(20)));
         assert_eq!(bar(counts(1, 3)), format!("[{}{}]", "█".repeat(5), "░".repeat(15)));

@@ -13,7 +13,7 @@ use holdpoint_tools::shown::prose;
 
 use super::asked;
 use crate::narrator::{AskEnd, Narration, Narrator, Remark, TurnEnd};
-use crate::summaries::{result_text, sum_up, title};
+use crate::summaries::{call_summary, first_line_summary, result_text};
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -149,7 +149,7 @@ impl StepView {
                     call.started = true;
                     ui.line(
                         Tone::Strong,
-                        &format!("● {}{}", call.number(self.many), title(&call.call)),
+                        &format!("● {}{}", call.number(self.many), call_summary(&call.call)),
                     )?;
                 }
             }
@@ -278,9 +278,9 @@ impl StepView {
         let which = if call.started {
             call.number(many)
         } else {
-            format!("{}{}: ", call.number(many), title(&call.call))
+            format!("{}{}: ", call.number(many), call_summary(&call.call))
         };
-        let text = result_text(result.status, &sum_up(&result.result));
+        let text = result_text(result.status, &first_line_summary(&result.result));
         if text.is_empty() {
             return Ok(());
         }

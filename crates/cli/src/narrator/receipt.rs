@@ -13,14 +13,14 @@ pub(super) fn receipt_text(receipt: &Receipt) -> Option<String> {
         let many = if count == 1 { "" } else { "s" };
         (count > 0).then(|| format!("{count} {what}{many} {became}"))
     };
-    let left = (!processes.not_ended.is_empty()).then(|| {
+    let not_ended = (!processes.not_ended.is_empty()).then(|| {
         let pids: Vec<_> = processes.not_ended.iter().map(u32::to_string).collect();
         format!("could not end pid {}", pids.join(", "))
     });
     let found = [
         counted(asks.len(), "ask", "released"),
         counted(prompts.len(), "prompt", "handed back"),
-        left,
+        not_ended,
     ];
     let found: Vec<_> = found.into_iter().flatten().collect();
     (!found.is_empty()).then(|| found.join(", "))
@@ -36,13 +36,13 @@ mod tests {
     fn zero_counts_are_omitted_and_the_rest_matches_the_receipt() {
         assert_eq!(receipt_text(&Receipt::default()), None);
         for most in 1..3 {
-            for (asks, prompts, left) in
+            for (asks, prompts, not_ended) in
                 [(most, 0, 0), (0, most, 0), (0, 0, most), (most, most, most)]
             {
                 let receipt = Receipt {
                     tools: vec![],
                     processes: EndedProcesses {
-                        not_ended: vec![7; left],
+                        not_ended: vec![7; not_ended],
                         ..EndedProcesses::default()
                     },
                     asks: vec!["alpha.1".parse().unwrap(); asks],

@@ -9,7 +9,7 @@ use crate::summaries::shorten;
 use crate::tone::Tone;
 
 /// The remark about a fact of a run, if it needs one.
-pub(super) fn of_run_fact(fact: &RunFact, at: Timestamp) -> Option<Remark> {
+pub(super) fn run_remark(fact: &RunFact, at: Timestamp) -> Option<Remark> {
     Some(match fact {
         RunFact::Started { run, .. } => {
             let goal =
@@ -38,7 +38,7 @@ pub(super) fn of_run_fact(fact: &RunFact, at: Timestamp) -> Option<Remark> {
 }
 
 /// The remark about a fact of a task, which `tasks` already includes.
-pub(super) fn of_task_fact(fact: &TaskFact, tasks: &Tasks) -> Remark {
+pub(super) fn task_remark(fact: &TaskFact, tasks: &Tasks) -> Remark {
     let text = match fact {
         TaskFact::Added { task, title } => format!("○ task {task}: {}", prose_line(title)),
         TaskFact::Moved { task, to } => {

@@ -31,7 +31,7 @@ pub(crate) fn watch(
             match signal {
                 SIGWINCH => react(ScreenSignal::Resized),
                 // The signal was meant for the program that has the terminal.
-                SIGINT | SIGQUIT if terminal.is_lent() => {}
+                SIGINT | SIGQUIT if terminal.ignores_key_signals() => {}
                 SIGCONT => react(ScreenSignal::Continued),
                 signal => {
                     terminal.leave_for_good();

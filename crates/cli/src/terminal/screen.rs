@@ -22,8 +22,8 @@ use super::modes::{Modes, lock};
 /// How long leaving in a hurry waits for a frame that is being written.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long signals from the terminal's keys may still arrive after another program had it.
-const LENT: Duration = Duration::from_secs(1);
+/// How long after another program has returned the terminal its keys' signals may still arrive.
+const LATE_SIGNALS: Duration = Duration::from_secs(1);
 
 /// Save and restore the terminal's title.
 const PUSH_TITLE: &str = "\x1b[22;2t";
@@ -47,7 +47,7 @@ struct Shared {
     tty: File,
     /// Held while bytes are written to the terminal.
     writing: Mutex<()>,
-    /// Changed while the screen is entered.
+    /// The modes of the terminal, changed from `enter` to `leave`.
     modes: Mutex<Modes>,
     lent: Mutex<Lent>,
 }
@@ -118,24 +118,25 @@ impl ScreenTerminal {
         if is_ours { self.enter() } else { Ok(()) }
     }
 
-    /// Leaves the screen while `to` runs, then enters it again.
+    /// Leaves the screen while `borrower` runs, then enters it again.
     ///
     /// # Errors
     /// Fails if the terminal is gone.
-    pub(crate) fn lend<T>(&self, to: impl FnOnce() -> T) -> io::Result<T> {
+    pub(crate) fn lend<T>(&self, borrower: impl FnOnce() -> T) -> io::Result<T> {
         *lock(&self.0.lent) = Lent::Now;
         self.leave();
-        let done = to();
+        let done = borrower();
         *lock(&self.0.lent) = Lent::Until(Instant::now());
         self.enter().map(|()| done)
     }
 
-    /// Whether a key's signal is for another program: Ctrl+C in an editor is the editor's.
-    pub(crate) fn is_lent(&self) -> bool {
+    /// Whether a signal from a key is for the program that has, or just had, the terminal: Ctrl+C in
+    /// an editor is the editor's.
+    pub(crate) fn ignores_key_signals(&self) -> bool {
         match *lock(&self.0.lent) {
             Lent::Never => false,
             Lent::Now => true,
-            Lent::Until(then) => then.elapsed() < LENT,
+            Lent::Until(then) => then.elapsed() < LATE_SIGNALS,
         }
     }
 
@@ -146,7 +147,7 @@ impl ScreenTerminal {
     /// Fails if the terminal is gone.
     pub(crate) fn suspend(&self) -> io::Result<()> {
         self.leave();
-        // The main thread makes this call, and the kernel prefers it for the signal: the call
+        // This runs on the main thread, to which the kernel delivers the signal first, so the call
         // returns only after the process resumes.
         let stopped = kill_current_process_group(Signal::TSTP);
         self.enter()?;
@@ -174,6 +175,7 @@ impl ScreenTerminal {
         }
     }
 
+    /// Restores the modes and, if `write`, the screen.
     fn restore(&self, write: bool) {
         let Some(before) = lock(&self.0.modes).take() else { return };
         let mut codes = String::new();
@@ -214,10 +216,10 @@ impl ScreenTerminal {
     /// Installs a panic hook for all threads. It restores the terminal, prints the panic and exits.
     pub(crate) fn leave_on_panic(&self) {
         let terminal = self.clone();
-        let tell = std::panic::take_hook();
+        let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             terminal.leave_for_good();
-            tell(panic);
+            previous(panic);
             std::process::exit(101);
         }));
     }
@@ -293,8 +295,9 @@ mod tests {
     use super::*;
     use crate::tty::Tty;
 
-    /// The threads that panic.
-    const THREADS: [&str; 5] = ["main", "plain", "task", "blocking", "frame"];
+    /// Where the program panics: on the thread of the test, on another one, in a task, in a blocking
+    /// task, or while a frame is being written.
+    const CASES: [&str; 5] = ["main", "plain", "task", "blocking", "frame"];
 
     /// Enters the screen and panics, in a process of its own with its own terminal.
     fn panic_in(thread: &str) -> ! {
@@ -324,7 +327,7 @@ mod tests {
             panic_in(&thread);
         }
         let rounds = rounds(1, 100);
-        for thread in THREADS.iter().cycle().take(THREADS.len() * rounds) {
+        for thread in CASES.iter().cycle().take(CASES.len() * rounds) {
             let other = again(thread);
             let mut program = CommandBuilder::new(other.get_program());
             program.args(other.get_args());

@@ -19,8 +19,8 @@ pub(crate) struct Hub {
     pub(crate) panel_ask: Option<AskView>,
     /// The session whose next ask the panel waits for: its turn continues after an answer.
     pub(crate) followed_session: Option<SessionId>,
-    /// Set when an ask replaces a running session in the panel: an Esc at that moment was meant to
-    /// leave the panel.
+    /// Set when the followed session's next ask appears in the panel: an Esc at that moment was meant
+    /// to leave the panel.
     follow_guard: Option<Guard>,
     /// The last ask that was closed by someone else while it was in the panel, kept until its
     /// session reports how.
@@ -60,7 +60,7 @@ impl Hub {
         Self { folder, model: Some(model), ..Self::default() }
     }
 
-    /// Whether there are no sessions.
+    /// Whether the list has arrived and is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.loaded && self.sessions.is_empty()
     }
@@ -95,7 +95,7 @@ impl Hub {
     }
 
     /// The time until a shown age changes. Ages are shown in their largest unit.
-    pub(crate) fn next_age(&self, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn until_age_change(&self, now: Timestamp) -> Option<Duration> {
         let asked = |session: &SessionSummary| session.waits_for.as_ref().map(|ask| ask.since);
         let since = self
             .sessions
@@ -125,26 +125,27 @@ impl Hub {
         waiting
     }
 
-    /// Keeps the panel on its session: shows its next ask once the shown one is closed, or that the
-    /// session is running until then. Returns an ask that was closed by someone else.
-    pub(crate) fn follow(&mut self, begun: &mut StartedForms, now: Instant) -> Option<AskView> {
+    /// Keeps the panel on its session. After an ask is closed, the panel shows the session's next ask
+    /// or, until there is one, that the session is running. Returns the ask if someone else closed
+    /// it.
+    pub(crate) fn follow(&mut self, started: &mut StartedForms, now: Instant) -> Option<AskView> {
         let shown = self.panel_ask.as_ref().map(|view| &view.form.ask().id);
         let id = shown.map(|ask| &ask.session).or(self.followed_session.as_ref())?.clone();
         let session = self.sessions.get(&id);
         let first = session.and_then(|session| session.waits_for.as_ref());
-        let works = first.is_none()
+        let is_running = first.is_none()
             && session.is_some_and(|session| session.status == SessionStatus::Running);
         let is_same = match shown {
             Some(shown) => first.is_some_and(|ask| ask.id == *shown),
-            None => works,
+            None => is_running,
         };
         if is_same {
             return None;
         }
         self.follow_guard = (shown.is_none() && first.is_some()).then(|| Guard::new(now));
-        self.followed_session = works.then_some(id);
+        self.followed_session = is_running.then_some(id);
         self.after.begin(now);
-        let next = first.map(|ask| begun.view(ask, now));
+        let next = first.map(|ask| started.view(ask, now));
         std::mem::replace(&mut self.panel_ask, next).filter(|view| !view.form.is_done())
     }
 
@@ -159,8 +160,8 @@ impl Hub {
         self.panel_ask.take()
     }
 
-    /// Whether the ask has just replaced a running session.
-    pub(crate) fn has_just_followed(&self, now: Instant) -> bool {
+    /// Whether the next ask of the followed session has just appeared.
+    pub(crate) fn next_ask_just_appeared(&self, now: Instant) -> bool {
         let is_drawn = self.panel_ask.as_ref().is_some_and(|view| view.drawn);
         self.follow_guard.is_some_and(|guard| !is_drawn || !guard.is_over(now))
     }
@@ -174,8 +175,7 @@ impl Hub {
             .sum()
     }
 
-    /// The session that Resume opens: the newest one with a turn in this folder, else in any
-    /// folder.
+    /// The session that Resume opens: the newest used session of this folder, else of any folder.
     pub(crate) fn resumable(&self) -> Option<&SessionSummary> {
         let is_used = |session: &&SessionSummary| {
             session.last_turn.is_some() || session.status != SessionStatus::Idle

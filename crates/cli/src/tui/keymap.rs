@@ -135,7 +135,8 @@ impl Keymap {
         for (name, keys) in keys {
             let chord = Chord::parse(keys)
                 .ok_or_else(|| format!("tui.keys.{name}: `{keys}` is not a valid key"))?;
-            if RESERVED_KEYS.into_iter().any(|kept| Press::parse(kept) == Some(chord.first)) {
+            if RESERVED_KEYS.into_iter().any(|reserved| Press::parse(reserved) == Some(chord.first))
+            {
                 return Err(format!("tui.keys.{name}: {} is reserved", chord.first));
             }
             let names =
@@ -155,7 +156,8 @@ impl Keymap {
         map.check().map(|()| map)
     }
 
-    /// Checks that no chord hides another.
+    /// Checks that no chord hides another. A second key counts without Ctrl, as in
+    /// [`find`](Self::find).
     fn check(&self) -> Result<(), String> {
         let all: Vec<_> = self
             .bindings
@@ -164,9 +166,14 @@ impl Keymap {
             .collect();
         for (at, (name, chord)) in all.iter().enumerate() {
             for (other, taken) in &all[..at] {
-                let hidden = chord.first == taken.first
-                    && (chord.second.is_none() || taken.second.is_none());
-                if chord == taken || hidden {
+                let is_hidden = chord.first == taken.first
+                    && match (chord.second, taken.second) {
+                        (Some(second), Some(other)) => {
+                            second.without_ctrl() == other.without_ctrl()
+                        }
+                        _ => true,
+                    };
+                if is_hidden {
                     return Err(format!(
                         "tui.keys: {name} ({chord}) conflicts with {other} ({taken})"
                     ));
@@ -188,7 +195,8 @@ impl Keymap {
                     (None, Some(_)) if chord.first == press => return KeyMeaning::Prefix(press),
                     // With or without Ctrl, because the user may still hold it down.
                     (Some(first), Some(second))
-                        if chord.first == first && (second == press || second == press.plain()) =>
+                        if chord.first == first
+                            && (second == press || second == press.without_ctrl()) =>
                     {
                         return KeyMeaning::Action(binding.action);
                     }
@@ -224,15 +232,15 @@ impl Keymap {
 impl Press {
     fn from_event(key: &KeyEvent) -> Self {
         // The character already includes Shift.
-        let kept = if matches!(key.code, KeyCode::Char(_)) {
+        let ignored = if matches!(key.code, KeyCode::Char(_)) {
             KeyModifiers::SHIFT
         } else {
             KeyModifiers::NONE
         };
-        Self { code: key.code, modifiers: key.modifiers.difference(kept) }
+        Self { code: key.code, modifiers: key.modifiers.difference(ignored) }
     }
 
-    fn plain(self) -> Self {
+    fn without_ctrl(self) -> Self {
         Self { modifiers: self.modifiers.difference(KeyModifiers::CONTROL), ..self }
     }
 
@@ -352,8 +360,9 @@ mod tests {
         assert!(with("held", "f8").unwrap_err().contains("the actions are hold, steps"));
         assert!(with("hold", "ctrl+x").unwrap_err().contains("conflicts with"));
         assert!(with("hold", "ctrl+v").unwrap_err().contains("conflicts with"));
-        for kept in RESERVED_KEYS {
-            for keys in [kept.to_owned(), format!("{kept} p")] {
+        assert!(with("quit", "ctrl+x ctrl+d").unwrap_err().contains("(ctrl+x d)"));
+        for reserved in RESERVED_KEYS {
+            for keys in [reserved.to_owned(), format!("{reserved} p")] {
                 assert!(with("quit", &keys).unwrap_err().contains("is reserved"), "{keys}");
             }
         }

@@ -180,7 +180,7 @@ impl Link {
             Command::InterruptOther { ask } => self.interrupt_other(ask),
             Command::ReadAskEnd { ask } => {
                 let shared = self.shared.clone();
-                self.spawn(async move { ask_end::read(&shared, ask).await });
+                self.spawn(async move { ask_end::report(&shared, ask).await });
             }
             Command::Close { id } => self.close(id),
             Command::Delete { id } => {

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{AskFact, Fact, SessionFact, TurnFact};
+use holdpoint_common::{Fact, SessionFact, TurnFact};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc;
@@ -300,7 +300,7 @@ fn is_urgent(message: &Message) -> bool {
     events.iter().filter_map(|event| event.fact()).any(|fact| {
         matches!(
             fact,
-            Fact::Ask(AskFact::Raised { .. } | AskFact::Answered { .. } | AskFact::Closed { .. })
+            Fact::Ask(_)
                 | Fact::Session(SessionFact::HoldChanged { .. })
                 | Fact::Turn(
                     TurnFact::Started { .. } | TurnFact::Cut { .. } | TurnFact::Finished { .. }

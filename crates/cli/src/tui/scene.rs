@@ -86,13 +86,16 @@ impl Scene {
         self.seq += 1;
         self.snapshot.seq = self.seq;
         self.works();
-        let event = Event {
-            seq: self.seq,
-            at: self.now().time,
-            turn: self.snapshot.turn,
-            step: None,
-            body,
-        };
+        self.event(self.seq, body)
+    }
+
+    /// Adds a fact of the past again.
+    pub(super) fn replayed(&mut self, seq: u64, fact: Fact) -> &mut Self {
+        self.event(seq, Body::Fact(fact))
+    }
+
+    fn event(&mut self, seq: u64, body: Body) -> &mut Self {
+        let event = Event { seq, at: self.now().time, turn: self.snapshot.turn, step: None, body };
         let snapshot = Arc::new(self.snapshot.clone());
         let attachment = self.state.session.as_ref().map_or(1, |session| session.attachment);
         self.send(Message::Events { attachment, events: vec![Arc::new(event)], snapshot });

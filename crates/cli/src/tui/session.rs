@@ -52,7 +52,9 @@ pub(crate) struct Session {
     /// The number of the attachment that delivers the events.
     pub(crate) attachment: u64,
     pub(crate) received: ReceivedEvents,
-    /// The events of an attachment that is still replaying the past. It replaces `received` when
+    /// The newest event so far. A replay repeats events up to it.
+    newest: u64,
+    /// The events of an attachment that is still replaying the past. They replace `received` when
     /// the replay ends.
     pub(crate) pending: Option<ReceivedEvents>,
     /// How many past facts were requested.
@@ -66,7 +68,8 @@ pub(crate) struct Session {
     pub(crate) prompt: Prompt,
     /// This process's id.
     own: u32,
-    sent: BTreeSet<PromptId>,
+    /// Prompts of this process that are accepted and not started.
+    unstarted: BTreeSet<PromptId>,
     /// How many prompts were sent from here and not refused. The snapshot may not show them yet.
     sent_count: usize,
     /// Returned prompts that were put back into the input.
@@ -95,6 +98,7 @@ impl Session {
     ) -> Self {
         Self {
             id: snapshot.settings.id.clone(),
+            newest: snapshot.seq,
             snapshot,
             branch: None,
             attachment,
@@ -108,7 +112,7 @@ impl Session {
             open_ask: None,
             prompt: Prompt::default(),
             own,
-            sent: BTreeSet::new(),
+            unstarted: BTreeSet::new(),
             sent_count: 0,
             handed_back: String::new(),
             closed: false,
@@ -137,28 +141,27 @@ impl Session {
     /// something else.
     fn restore_returned(&mut self, events: &[Arc<Event>]) {
         let mut back = Vec::new();
-        for fact in events.iter().filter_map(|event| event.fact()) {
+        for (seq, fact) in events.iter().filter_map(|event| Some((event.seq, event.fact()?))) {
             match fact {
                 Fact::Prompt(PromptFact::Accepted { prompt, by, .. })
                     if by.pid == Some(self.own) =>
                 {
-                    _ = self.sent.insert(*prompt)
+                    _ = self.unstarted.insert(*prompt)
                 }
                 Fact::Turn(TurnFact::Started { prompt, .. })
                 | Fact::Prompt(PromptFact::Delivered { prompt, .. }) => {
-                    _ = self.sent.remove(prompt)
+                    _ = self.unstarted.remove(prompt)
                 }
-                Fact::Prompt(PromptFact::Returned { prompt, text }) if self.sent.remove(prompt) => {
-                    back.push(&**text)
+                Fact::Prompt(PromptFact::Returned { prompt, text }) => {
+                    let is_new = seq > self.newest;
+                    back.extend((self.unstarted.remove(prompt) && is_new).then_some(&**text));
                 }
                 _ => {}
             }
         }
+        self.newest = events.last().map_or(self.newest, |last| self.newest.max(last.seq));
         let typed = self.prompt.text();
-        if self.pending.is_none()
-            && !back.is_empty()
-            && (typed.is_empty() || typed == self.handed_back)
-        {
+        if !back.is_empty() && (typed.is_empty() || typed == self.handed_back) {
             self.handed_back = [typed.as_str()]
                 .into_iter()
                 .filter(|typed| !typed.is_empty())
@@ -175,7 +178,7 @@ impl Session {
     }
 
     /// Puts a refused prompt back into the input.
-    pub(crate) fn refuse(&mut self, text: &str) {
+    pub(crate) fn restore_refused(&mut self, text: &str) {
         self.sent_count = self.sent_count.saturating_sub(1);
         self.prepend_text(text);
     }

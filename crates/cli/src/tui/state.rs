@@ -199,7 +199,7 @@ impl State {
             Some(session) if session.spins() => Some(SPIN),
             Some(_) => None,
             None if self.hub.followed_session.is_some() => Some(SPIN),
-            None => self.hub.next_age(self.now.time),
+            None => self.hub.until_age_change(self.now.time),
         };
         let goes = self
             .notice

@@ -12,7 +12,7 @@ use holdpoint_tools::shown::prose;
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use crate::narrator::{AskEnd, Narration, Narrator, Remark, TurnEnd};
-use crate::summaries::sum_up;
+use crate::summaries::first_line_summary;
 use crate::tone::Tone;
 
 /// The entries of a session, the oldest first.
@@ -118,7 +118,10 @@ impl Transcript {
             Narration::Returned { text, .. } => {
                 self.note(
                     seq,
-                    Remark::new(Tone::Warning, format!("handed back: {}", sum_up(&text))),
+                    Remark::new(
+                        Tone::Warning,
+                        format!("handed back: {}", first_line_summary(&text)),
+                    ),
                 );
             }
             Narration::AskEnd(end) => self.ask_end(seq, &end),

@@ -166,7 +166,7 @@ fn prompt_refused(state: &mut State, prompt: RefusedPrompt) {
     let RefusedPrompt { id, text, why } = &prompt;
     match state.session.as_mut().filter(|session| session.id == *id) {
         Some(session) => {
-            session.refuse(text);
+            session.restore_refused(text);
             state.show_notice(Tone::Fault, &**why);
         }
         None => {

@@ -1,8 +1,8 @@
-//! Facts: the events that are logged, in families by their subject.
+//! Facts: the events that are logged, grouped into families by subject.
 
 use std::sync::Arc;
 
-use super::kinds::{families, kinds};
+use super::kinds::{groups, kinds};
 use crate::answer::{Answer, AnsweredBy, AskCloseCause};
 use crate::ask::{Ask, AsksMode};
 use crate::client::Who;
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome, Receipt, RestoreCause};
 use crate::usage::{ContextFill, HistoryCut, Usage};
 
-families! {
+groups! {
     /// An event that is logged.
     pub enum Fact {
         /// A fact about the session as a whole.
@@ -39,8 +39,20 @@ families! {
     }
 }
 
+impl Fact {
+    /// Returns the turn that the fact starts, if it starts one.
+    #[must_use]
+    pub fn started_turn(&self) -> Option<TurnId> {
+        match self {
+            Self::Turn(TurnFact::Started { turn, .. })
+            | Self::Run(RunFact::IterationStarted { turn, .. }) => Some(*turn),
+            _ => None,
+        }
+    }
+}
+
 kinds! {
-    /// Facts about the session as a whole: its life, its settings and its hold.
+    /// Facts about the session as a whole: its lifecycle, settings and hold.
     pub enum SessionFact as "SessionFact" {
         /// The session was opened. This is the first fact of every log.
         "sessionOpened" => Opened {

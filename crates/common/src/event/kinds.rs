@@ -137,12 +137,12 @@ impl<'de, M: MapAccess<'de>> VariantAccess<'de> for Fields<M> {
     }
 }
 
-/// Declares an enum of kinds, each after its name in JSON. The name of the enum is given twice, the
-/// second time as a string literal.
+/// Declares an enum of kinds. The JSON name precedes each variant. The name of the enum is given
+/// twice, the second time as a string literal.
 macro_rules! kinds {
     ($(#[$meta:meta])* pub enum $name:ident as $text:tt {
         $(
-            $(#[$doc:meta])*
+            $(#[doc = $doc:literal])*
             $kind:literal => $variant:ident $({ $($fields:tt)* })? $(($($content:tt)*))?,
         )*
     }) => {
@@ -151,7 +151,7 @@ macro_rules! kinds {
         #[serde(tag = "type", rename_all_fields = "camelCase")]
         pub enum $name {
             $(
-                $(#[$doc])*
+                $(#[doc = $doc])*
                 #[serde(rename = $kind)]
                 $variant $({ $($fields)* })? $(($($content)*))?,
             )*
@@ -189,20 +189,21 @@ macro_rules! kinds {
     };
 }
 
-/// Declares an enum of enums of kinds. In JSON it is the same as the enum that it contains.
-macro_rules! families {
+/// Declares an enum that groups enums of kinds. Its JSON is that of the inner enum. A kind must be
+/// in one of them only.
+macro_rules! groups {
     ($(#[$meta:meta])* pub enum $name:ident {
-        $($(#[$doc:meta])* $variant:ident($family:ty),)*
+        $($(#[$doc:meta])* $variant:ident($inner:ty),)*
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
         #[serde(untagged)]
         pub enum $name {
-            $($(#[$doc])* $variant($family),)*
+            $($(#[$doc])* $variant($inner),)*
         }
 
-        $(impl From<$family> for $name {
-            fn from(content: $family) -> Self {
+        $(impl From<$inner> for $name {
+            fn from(content: $inner) -> Self {
                 Self::$variant(content)
             }
         })*
@@ -213,12 +214,12 @@ macro_rules! families {
 
             impl FromKind for $name {
                 fn has(kind: &str) -> bool {
-                    $(<$family>::has(kind))||*
+                    $(<$inner>::has(kind))||*
                 }
 
                 fn from_kind<'de, M: MapAccess<'de>>(kind: Kind<'de, M>) -> Result<Self, M::Error> {
-                    $(if <$family>::has(kind.name()) {
-                        return <$family>::from_kind(kind).map(Self::$variant);
+                    $(if <$inner>::has(kind.name()) {
+                        return <$inner>::from_kind(kind).map(Self::$variant);
                     })*
                     Err(Error::custom(format_args!("unknown kind of event `{}`", kind.name())))
                 }
@@ -233,4 +234,4 @@ macro_rules! families {
     };
 }
 
-pub(super) use {families, kinds};
+pub(super) use {groups, kinds};

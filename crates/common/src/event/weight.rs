@@ -19,31 +19,32 @@ pub(super) fn delta_bytes(delta: &Delta) -> usize {
         Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => {
             text.len()
         }
-        Delta::ItemSoFar { so_far, .. } => kept(so_far),
+        Delta::ItemSoFar { so_far, .. } => output_bytes(so_far),
         Delta::Retrying { reason, .. } | Delta::NotSaved { reason } => reason.len(),
         Delta::Status { .. } | Delta::Gap { .. } | Delta::SavedAgain => 0,
     }
 }
 
+/// Facts without text of unbounded length weigh 0.
 pub(super) fn fact_bytes(fact: &Fact) -> usize {
     match fact {
-        Fact::Turn(fact) => turn_fact_bytes(fact),
-        Fact::Tool(ToolFact::Started { .. }) => 0,
-        Fact::Tool(ToolFact::Finished(finished)) => result(finished),
-        Fact::Ask(AskFact::Raised { ask: raised }) => ask(raised),
-        Fact::Ask(AskFact::Answered { answer: given, .. }) => answer(given),
-        Fact::Ask(AskFact::Closed { .. }) => 0,
+        Fact::Session(fact) => session_fact_bytes(fact),
         Fact::Prompt(PromptFact::Accepted { text, .. } | PromptFact::Returned { text, .. }) => {
             text.len()
         }
         Fact::Prompt(PromptFact::Delivered { .. }) => 0,
-        Fact::Session(fact) => session_fact_bytes(fact),
+        Fact::Turn(fact) => turn_fact_bytes(fact),
+        Fact::Tool(ToolFact::Started { .. }) => 0,
+        Fact::Tool(ToolFact::Finished(result)) => result_bytes(result),
+        Fact::Job(JobFact::Started { job }) => job.command.len(),
+        Fact::Job(JobFact::Ended { .. }) => 0,
+        Fact::Ask(AskFact::Raised { ask }) => ask_bytes(ask),
+        Fact::Ask(AskFact::Answered { answer, .. }) => answer_bytes(answer),
+        Fact::Ask(AskFact::Closed { .. }) => 0,
         Fact::Run(fact) => run_fact_bytes(fact),
         Fact::Task(TaskFact::Added { title, .. }) => title.len(),
         Fact::Task(TaskFact::Moved { .. }) => 0,
         Fact::Task(TaskFact::NoteTaken { note }) => note.text.len(),
-        Fact::Job(JobFact::Started { job }) => job.command.len(),
-        Fact::Job(JobFact::Ended { .. }) => 0,
     }
 }
 
@@ -51,7 +52,6 @@ fn session_fact_bytes(fact: &SessionFact) -> usize {
     match fact {
         SessionFact::Renamed { name, .. } => name.len(),
         SessionFact::ModelChanged { model, .. } => model.len(),
-        // The user's own configuration, or names, times and counts.
         SessionFact::Opened { .. }
         | SessionFact::Restored { .. }
         | SessionFact::Closed { .. }
@@ -76,13 +76,13 @@ fn run_fact_bytes(fact: &RunFact) -> usize {
 
 fn turn_fact_bytes(fact: &TurnFact) -> usize {
     match fact {
-        TurnFact::AssistantMessage(answer) => message(answer),
+        TurnFact::AssistantMessage(message) => message_bytes(message),
         TurnFact::StepFinished { omitted, .. } => {
             omitted.as_ref().map_or(0, |omission| omission.reason.len())
         }
         TurnFact::ProjectCut { reason } => reason.len(),
-        TurnFact::Finished { error, receipt: found, .. } => {
-            optional_text_bytes(error) + found.as_ref().map_or(0, receipt)
+        TurnFact::Finished { error, receipt, .. } => {
+            optional_text_bytes(error) + receipt.as_ref().map_or(0, receipt_bytes)
         }
         TurnFact::Started { .. }
         | TurnFact::StepStarted
@@ -91,26 +91,26 @@ fn turn_fact_bytes(fact: &TurnFact) -> usize {
     }
 }
 
-fn message(message: &AssistantMessage) -> usize {
+fn message_bytes(message: &AssistantMessage) -> usize {
     let block = |block: &Block| {
         size_of_val(block) + block.text.len() + optional_text_bytes(&block.signature)
     };
     let call = |call: &ToolCall| {
         let back = optional_text_bytes(&call.provider_id) + optional_text_bytes(&call.signature);
-        size_of_val(call) + call.name.len() + json(&call.input) + back
+        size_of_val(call) + call.name.len() + json_bytes(&call.input) + back
     };
     let blocks: usize = message.blocks.iter().map(block).sum();
     blocks + message.calls.iter().map(call).sum::<usize>() + optional_text_bytes(&message.model)
 }
 
-fn result(result: &ToolResult) -> usize {
+fn result_bytes(result: &ToolResult) -> usize {
     let mark =
         |mark: &FileMark| size_of_val(mark) + mark.path.len() + optional_text_bytes(&mark.hash);
     let marks: usize = result.read.iter().chain(&result.wrote).map(mark).sum();
-    kept(&result.output) + result.result.len() + marks
+    output_bytes(&result.output) + result.result.len() + marks
 }
 
-fn ask(ask: &Ask) -> usize {
+fn ask_bytes(ask: &Ask) -> usize {
     let option = |option: &QuestionOption| {
         size_of_val(option) + option.label.len() + option.description.len()
     };
@@ -126,7 +126,7 @@ fn ask(ask: &Ask) -> usize {
         }
 }
 
-fn answer(answer: &Answer) -> usize {
+fn answer_bytes(answer: &Answer) -> usize {
     let reply = |reply: &QuestionReply| {
         size_of_val(reply) + reply.id.len() + optional_text_bytes(&reply.answer)
     };
@@ -137,7 +137,7 @@ fn answer(answer: &Answer) -> usize {
     }
 }
 
-fn receipt(receipt: &Receipt) -> usize {
+fn receipt_bytes(receipt: &Receipt) -> usize {
     let tools: usize = receipt.tools.iter().map(|tool| size_of_val(tool) + tool.name.len()).sum();
     tools
         + size_of_val(&*receipt.asks)
@@ -145,20 +145,22 @@ fn receipt(receipt: &Receipt) -> usize {
         + size_of_val(&*receipt.processes.not_ended)
 }
 
-fn kept(kept: &HeadAndTail) -> usize {
-    kept.head.len() + kept.tail.len()
+fn output_bytes(output: &HeadAndTail) -> usize {
+    output.head.len() + output.tail.len()
 }
 
 fn optional_text_bytes(words: &Option<String>) -> usize {
     words.as_ref().map_or(0, String::len)
 }
 
-fn json(value: &Value) -> usize {
+fn json_bytes(value: &Value) -> usize {
     size_of_val(value)
         + match value {
             Value::String(text) => text.len(),
-            Value::Array(values) => values.iter().map(json).sum(),
-            Value::Object(map) => map.iter().map(|(key, value)| key.len() + json(value)).sum(),
+            Value::Array(values) => values.iter().map(json_bytes).sum(),
+            Value::Object(map) => {
+                map.iter().map(|(key, value)| key.len() + json_bytes(value)).sum()
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
 }

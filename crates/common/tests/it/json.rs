@@ -419,3 +419,14 @@ fn sessions() {
 fn config_schema() {
     insta::assert_json_snapshot!(holdpoint_common::Config::schema());
 }
+
+/// Receipts of earlier versions have `left` for both.
+#[test]
+fn the_receipts_of_earlier_versions_can_be_read() {
+    let stopped: StoppedTool =
+        serde_json::from_str(r#"{"call": 3, "name": "shell", "how": "left"}"#).unwrap();
+    assert_eq!(stopped.how, StopHow::Abandoned);
+    let ended: EndedProcesses =
+        serde_json::from_str(r#"{"terminated": 0, "killed": 0, "left": [9]}"#).unwrap();
+    assert_eq!(ended.not_ended, [9]);
+}

@@ -67,7 +67,7 @@ fn m_a10_nothing_but_an_explicit_approval_approves() {
 }
 
 #[test]
-fn m_a10_enter_alone_goes_on() {
+fn m_a10_only_enter_continues() {
     for key in KEYS {
         let expected = match key {
             Key::Enter => Pressed::Answer(Answer::Resume),
@@ -177,7 +177,7 @@ fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_an
 
 /// A sentence that is being typed when an ask appears does not answer it.
 #[test]
-fn m_a10_what_is_typed_on_answers_nothing() {
+fn m_a10_continued_typing_answers_nothing() {
     let (kinds, words) =
         ([PauseKind::Confirm, PauseKind::Continue], "an array of many years\ry\rn\r");
     for kind in kinds {
@@ -203,7 +203,7 @@ fn m_a10_what_is_typed_on_answers_nothing() {
 
 /// Keys typed for an earlier ask do not become the start of an answer.
 #[test]
-fn m_a10_what_is_typed_on_is_no_text_for_a_question() {
+fn m_a10_continued_typing_is_not_an_answer() {
     let question =
         Question { id: "a".into(), header: "a".into(), question: "a".into(), options: vec![] };
     let request = QuestionRequest { tool_name: "ask_user".into(), questions: vec![question] };
@@ -414,7 +414,7 @@ fn any_key() -> impl Strategy<Value = Key> {
 proptest! {
     /// Constant typing, at any pace, does not answer an ask that appears and closes meanwhile.
     #[test]
-    fn m_a10_no_key_of_somebody_who_types_on_answers(keys in prop::collection::vec((any_key(), 0..300_u64), 0..60)) {
+    fn m_a10_no_key_of_continued_typing_answers(keys in prop::collection::vec((any_key(), 0..300_u64), 0..60)) {
         for kind in [PauseKind::Confirm, PauseKind::Continue] {
             let mut at = Instant::now();
             let mut form = AskForm::new(Ask { always: Some("ls".into()), ..pause(kind) }, at);

@@ -11,7 +11,7 @@ use holdpoint_common::{
 
 use holdpoint_tools::secrets::mask_in_list;
 
-use super::conversation::is_of_conversation;
+use super::conversation::belongs_to_conversation;
 use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queued};
 
 impl State {
@@ -33,7 +33,7 @@ impl State {
         match fact {
             Fact::Session(fact) => self.apply_session_fact(fact),
             Fact::Prompt(fact) => self.apply_prompt_fact(fact, event),
-            Fact::Run(fact) => self.apply_run_fact(fact, event.seq),
+            Fact::Run(fact) => self.apply_run_fact(fact),
             Fact::Task(fact) => self.tasks.apply(fact),
             Fact::Turn(fact) => self.apply_turn_fact(fact),
             Fact::Tool(fact) => self.apply_tool_fact(fact),
@@ -41,7 +41,7 @@ impl State {
             Fact::Job(JobFact::Ended { job, .. }) => self.jobs.retain(|running| running.id != *job),
             Fact::Ask(fact) => self.apply_ask_fact(fact),
         }
-        if is_of_conversation(fact) {
+        if belongs_to_conversation(fact) {
             self.history.push(event);
         }
         if self.status() != before {
@@ -99,7 +99,7 @@ impl State {
                     self.title = title_of(text);
                 }
                 (self.next_prompt, self.lost.prompts) = (prompt.next(), 0);
-                self.last_work = event.seq;
+                self.last_work = self.last;
                 self.queue.push_back(Arc::clone(event));
             }
             PromptFact::Returned { prompt, .. } => {
@@ -113,14 +113,14 @@ impl State {
         }
     }
 
-    fn apply_run_fact(&mut self, fact: &RunFact, seq: u64) {
+    fn apply_run_fact(&mut self, fact: &RunFact) {
         match fact {
             RunFact::Started { run, .. } => {
                 if self.title.is_none() {
                     self.title = title_of(&run.goal);
                 }
                 self.run = Some(Run::new(run.clone()));
-                self.last_work = seq;
+                self.last_work = self.last;
                 self.closed_before_run = self.tasks.counts().closed();
             }
             RunFact::IterationStarted { turn, iteration, resumed } => {

@@ -13,22 +13,25 @@ use holdpoint_common::{
 /// token.
 pub const MAX_CONVERSATION_BYTES: usize = 64 * 1024 * 1024;
 
-/// Whether a fact becomes part of the conversation when it is applied. A prompt does so only when
-/// its turn starts.
-pub(super) fn is_of_conversation(fact: &Fact) -> bool {
-    match fact {
-        Fact::Turn(TurnFact::StepFinished { refused, omitted, .. }) => {
-            *refused || omitted.is_some()
-        }
-        Fact::Turn(TurnFact::AssistantMessage(_))
-        | Fact::Tool(ToolFact::Finished(_))
-        | Fact::Session(SessionFact::ModelChanged { .. })
-        | Fact::Run(
-            RunFact::Started { .. } | RunFact::IterationStarted { .. } | RunFact::Finished { .. },
-        )
-        | Fact::Task(_) => true,
-        _ => false,
-    }
+/// Whether a fact becomes part of the conversation when it is applied. A prompt is added later, when
+/// its turn starts or an iteration receives it.
+pub(super) fn belongs_to_conversation(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        Fact::Turn(
+            TurnFact::AssistantMessage(_)
+                | TurnFact::StepFinished { refused: true, .. }
+                | TurnFact::StepFinished { omitted: Some(_), .. }
+        ) | Fact::Tool(ToolFact::Finished(_))
+            | Fact::Session(SessionFact::ModelChanged { .. })
+            // The end of a run marks the point after which prompts no longer belong to it.
+            | Fact::Run(
+                RunFact::Started { .. }
+                    | RunFact::IterationStarted { .. }
+                    | RunFact::Finished { .. }
+            )
+            | Fact::Task(_)
+    )
 }
 
 /// The newest of the started prompts, answers and results, and the facts that an iteration of a run

@@ -1,4 +1,4 @@
-//! The machine's output: decisions with their effects and replies, and refusals.
+//! The machine's output: decisions with their effects and replies.
 
 use holdpoint_common::{AskId, Fact, TurnId};
 use holdpoint_tools::AskReply;
@@ -31,7 +31,7 @@ pub enum Effect {
     },
     /// Cut the runner likewise and ignore its reports. Its turn stays open for a restart.
     Abandon,
-    /// Send [`WaitOver`](super::WaitOver) after a delay.
+    /// Wait after a failed iteration, then send [`WaitOver`](super::WaitOver).
     Wait {
         /// The turn of the iteration that failed.
         turn: TurnId,
@@ -75,6 +75,6 @@ pub enum GateReply {
         /// The limit, and the amount used.
         reason: String,
     },
-    /// Begin nothing any more.
+    /// The turn was cut: start nothing more.
     Cut,
 }

@@ -7,14 +7,15 @@ use holdpoint_common::{QueuedPrompt, SessionSummary, Snapshot, Usage};
 use super::{State, queued};
 
 impl State {
-    /// The summary that lists show while the session has no actor.
+    /// The summary shown in session lists while the session has no actor.
     #[must_use]
     pub fn summary(&self) -> SessionSummary {
         SessionSummary { live: false, ..SessionSummary::from(&self.snapshot(self.last(), 0, None)) }
     }
 
-    /// The state as clients see it. `not_saved` is the reason why some facts are not saved, if
-    /// there are any.
+    /// The state as clients see it. `seq` is the number of the last event, fact or delta. `clients`
+    /// is the number of attached clients. `not_saved` is the reason why some facts are not saved,
+    /// if there are any.
     #[must_use]
     pub fn snapshot(&self, seq: u64, clients: usize, not_saved: Option<Arc<str>>) -> Snapshot {
         Snapshot {

@@ -18,17 +18,18 @@ use crate::saved::OfflineSession;
 use crate::state::{Phase, State};
 use crate::store::{SessionLog, SessionStore, StoreError, last_seq_of};
 
-/// The reason why an import failed. The store is unchanged then.
+/// The reason why an import failed. A partly saved session is deleted again, as far as the store
+/// allows.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The text is not a valid export.
-    #[error("line {line}: {what}")]
+    #[error("line {line}: {reason}")]
     Line {
         /// The number of the line, counted from 1.
         line: u64,
-        /// The fault of this line.
-        what: String,
+        /// The reason why the line is invalid.
+        reason: String,
     },
     /// The text can't be read.
     #[error("the session can't be read: {0}")]
@@ -43,7 +44,7 @@ pub enum ImportError {
 
 /// Imports a session under its own id, or under a new one if that is taken, and returns the id.
 /// Work that was open at the export is ended as after a restart, with these limits. Permissions are
-/// not imported: here, the session asks.
+/// not imported: the session has the asks mode `wait` and the policy mode `ask`.
 ///
 /// # Errors
 /// [`ImportError`] if the text is not a valid export, with the number of the line, or if the store
@@ -56,12 +57,12 @@ pub async fn import(
     let Parsed { id: own, mut facts } = parse(text)?;
     let (id, log) = create(store, &own).await?;
     facts.iter_mut().for_each(|event| adopt(Arc::make_mut(event), &id));
-    let taken = save(log, limits, facts).await;
-    if taken.is_err() {
+    let saved = save(log, limits, facts).await;
+    if saved.is_err() {
         // The session may be in the store in spite of the error, and must not stay there.
         let _ = store.delete(&id).await;
     }
-    taken.map(|()| id)
+    saved.map(|()| id)
 }
 
 /// Saves a session's facts together with the end of its open work, because another client may open
@@ -72,7 +73,7 @@ async fn save(
     facts: Vec<Arc<Event>>,
 ) -> Result<(), ImportError> {
     let Some(state) = State::fold(&facts) else {
-        return Err(ImportError::Line { line: 2, what: NO_OPENING.to_owned() });
+        return Err(ImportError::Line { line: 2, reason: NO_OPENING.to_owned() });
     };
     let rested = state.is_at_rest() || matches!(state.phase(), Phase::Closed);
     let mut session = OfflineSession::new_unsaved(log, limits, state, facts);
@@ -103,14 +104,14 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
     let header = lines.next_required()?;
     let header: Header = lines.parse(&header)?;
     if header.format != FORMAT {
-        return Err(lines.wrong(format!("not an exported session (format `{}`)", header.format)));
+        return Err(lines.error(format!("not an exported session (format `{}`)", header.format)));
     }
     if header.version > VERSION {
         let what = format!(
             "format version {} is not supported; the newest supported is {VERSION}",
             header.version
         );
-        return Err(lines.wrong(what));
+        return Err(lines.error(what));
     }
     let (mut facts, mut last) = (Vec::new(), 0);
     let mut state: Option<State> = None;
@@ -120,25 +121,25 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         if line.starts_with(br#"{"end":"#) {
             let Footer { end } = lines.parse(&line)?;
             if end.facts != before.facts {
-                return Err(lines.wrong(format!(
+                return Err(lines.error(format!(
                     "{} facts were exported, but {} are here",
                     end.facts, before.facts
                 )));
             }
             if end != before {
                 return Err(lines
-                    .wrong("the checksum does not match: an earlier line was changed".to_owned()));
+                    .error("the checksum does not match: an earlier line was changed".to_owned()));
             }
             break;
         }
         let event: Event = lines.parse(&line)?;
-        last = follows(&event, last, &header.id).map_err(|what| lines.wrong(what))?;
+        last = follows(&event, last, &header.id).map_err(|what| lines.error(what))?;
         let event = Arc::new(event);
         match (&mut state, event.fact()) {
             (None, _) => state = State::open(&event),
             (Some(state), fact) => {
                 if let Some(what) = fact.and_then(|fact| impossible(state, fact)) {
-                    return Err(lines.wrong(what));
+                    return Err(lines.error(what));
                 }
                 state.follow(std::slice::from_ref(&event));
             }
@@ -146,7 +147,7 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         facts.push(event);
     }
     if lines.next()?.is_some() {
-        return Err(lines.wrong("unexpected line after the end".to_owned()));
+        return Err(lines.error("unexpected line after the end".to_owned()));
     }
     Ok(Parsed { id: header.id, facts })
 }
@@ -171,7 +172,7 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
             Err("the line opens another session".to_owned())
         }
         _ if last == 0 => Err(NO_OPENING.to_owned()),
-        // An answer finds its ask by the number. Of two asks with one number, it could reach
+        // An answer finds its ask by the number. If two asks had the same number, it could reach
         // either.
         Body::Fact(Fact::Ask(AskFact::Raised { ask })) if ask.id.seq != event.seq => {
             Err(format!("the number of ask {} is not that of its event, {}", ask.id, event.seq))
@@ -213,28 +214,28 @@ impl Lines<'_> {
             return Ok(None);
         }
         if line.len() as u64 > left {
-            return Err(self.wrong(format!("{what} has more than {bound} bytes")));
+            return Err(self.error(format!("{what} has more than {bound} bytes")));
         }
         self.bytes += line.len() as u64;
         self.sum.add(&line);
         match line.pop() {
             Some(b'\n') => Ok(Some(line)),
-            _ => Err(self.wrong("the line is incomplete".to_owned())),
+            _ => Err(self.error("the line is incomplete".to_owned())),
         }
     }
 
     /// The next line, which must exist.
     fn next_required(&mut self) -> Result<Vec<u8>, ImportError> {
         let line = self.next()?;
-        line.ok_or_else(|| self.wrong("the text ends before its last line".to_owned()))
+        line.ok_or_else(|| self.error("the text ends before its last line".to_owned()))
     }
 
     fn parse<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, ImportError> {
-        serde_json::from_slice(line).map_err(|error| self.wrong(json::describe(&error)))
+        serde_json::from_slice(line).map_err(|error| self.error(json::describe(&error)))
     }
 
-    fn wrong(&self, what: String) -> ImportError {
-        ImportError::Line { line: self.number, what }
+    fn error(&self, reason: String) -> ImportError {
+        ImportError::Line { line: self.number, reason }
     }
 }
 
@@ -253,8 +254,8 @@ async fn create(
     }
 }
 
-/// Assigns an event to the session with this id, and removes settings that a text must not bring:
-/// permissions are given by the user of this store, and a name has to fit on one line.
+/// Assigns an event to the session with this id, and removes settings that an import must not
+/// change: permissions and debug logging, which belong to the user of this store, and invalid names.
 fn adopt(event: &mut Event, id: &SessionId) {
     let Body::Fact(fact) = &mut event.body else { return };
     match fact {

@@ -49,16 +49,16 @@ struct PartialAnswer {
     /// The bytes received so far, which are bounded.
     bytes: usize,
     /// The bytes of arguments that are still streaming. The complete calls will contain them again.
-    writing: usize,
+    streaming_bytes: usize,
 }
 
 impl PartialAnswer {
     /// Adds the approximate size of an event.
     fn add_size(&mut self, event: &ModelEvent) {
         match event {
-            ModelEvent::Writing { bytes } => self.writing += bytes,
+            ModelEvent::Writing { bytes } => self.streaming_bytes += bytes,
             ModelEvent::Call { arguments, .. } => {
-                self.writing = self.writing.saturating_sub(arguments.len());
+                self.streaming_bytes = self.streaming_bytes.saturating_sub(arguments.len());
                 self.bytes += size_of_val(event) + event.bytes();
             }
             _ => self.bytes += size_of_val(event) + event.bytes(),
@@ -71,7 +71,7 @@ impl PartialAnswer {
 
     /// The error if the answer exceeds a bound.
     fn bound_error(&self, most_bytes: usize) -> Option<String> {
-        if self.bytes + self.writing > most_bytes {
+        if self.bytes + self.streaming_bytes > most_bytes {
             return Some(format!("the model's answer is over {most_bytes} bytes"));
         }
         (self.message.calls.len() > MAX_CALLS).then(|| ModelError::too_many_calls().to_string())
@@ -93,8 +93,8 @@ async fn next_within(
     }
 }
 
-/// The answer of a model, in which a panic becomes an error. The text so far and the turn's earlier
-/// work are kept then.
+/// The answer of a model, in which a panic becomes an error. Then the text so far and the
+/// earlier work of the turn are kept.
 fn stream_without_panics(model: &dyn Model, request: &ModelRequest) -> ModelStream {
     let fault = |panic: Box<dyn Any + Send>| {
         let message = format!("the model panicked: {}", panic_text(&*panic));
@@ -117,22 +117,22 @@ impl Runner {
         let began = Instant::now();
         let (messages, bytes) = (request.messages.len(), request.bytes());
         tracing::debug!(model = self.env.model.name(), messages, bytes, "model request sent");
-        let (draft, stop) = loop {
-            let mut draft = PartialAnswer::default();
+        let (partial, stop) = loop {
+            let mut partial = PartialAnswer::default();
             let mut stream = stream_without_panics(&*self.env.model, request);
-            let stop = self.stream(&mut stream, &mut draft).await;
+            let stop = self.read_stream(&mut stream, &mut partial).await;
             drop(stream);
             match stop {
-                Stop::Broken(error) if draft.message.blocks.is_empty() => {
+                Stop::Broken(error) if partial.message.blocks.is_empty() => {
                     match self.wait_for_retry(&mut tries, u32::MAX, error).await {
-                        Some(stop) => break (draft, stop),
+                        Some(stop) => break (partial, stop),
                         None => tracing::info!("retrying the model request"),
                     }
                 }
-                stop => break (draft, stop),
+                stop => break (partial, stop),
             }
         };
-        let PartialAnswer { mut message, refused, usage, .. } = draft;
+        let PartialAnswer { mut message, refused, usage, .. } = partial;
         if !matches!(stop, Stop::Whole) {
             // The text is kept, but calls of an incomplete answer are neither run nor kept.
             message.partial = true;
@@ -149,12 +149,12 @@ impl Runner {
         ModelAnswer { message, usage, stop, refused }
     }
 
-    /// Waits before the next of at most `most` tries of a failed request, and reports the reason.
-    /// `Some` if there is no next try.
+    /// Waits before the next try of a failed request, and reports the reason to clients, with at most
+    /// `shown_tries` as the number of tries. Returns `Some` if the request is not tried again.
     pub(super) async fn wait_for_retry(
         &self,
         tries: &mut Tries,
-        most: u32,
+        shown_tries: u32,
         error: ModelError,
     ) -> Option<Stop> {
         let limits = &self.env.limits;
@@ -167,7 +167,7 @@ impl Runner {
         };
         let retrying = Delta::Retrying {
             next: tries.made() + 1,
-            tries: limits.model_tries.min(most),
+            tries: limits.model_tries.min(shown_tries),
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason: self.explain(&error),
         };
@@ -180,7 +180,7 @@ impl Runner {
         }
     }
 
-    async fn stream(&mut self, stream: &mut ModelStream, draft: &mut PartialAnswer) -> Stop {
+    async fn read_stream(&mut self, stream: &mut ModelStream, partial: &mut PartialAnswer) -> Stop {
         let limits = self.env.limits.clone();
         let silence = Duration::from_secs(limits.model_silence_s);
         let mut ahead = None;
@@ -199,9 +199,9 @@ impl Runner {
             let event = match event {
                 Some(Ok(event)) => event,
                 Some(Err(error)) => {
-                    if draft.bytes + draft.writing == 0 {
+                    if partial.bytes + partial.streaming_bytes == 0 {
                         // An error without an answer has used no tokens.
-                        draft.usage.get_or_insert_default();
+                        partial.usage.get_or_insert_default();
                     }
                     return match error {
                         error if error.is_temporary() => Stop::Broken(error),
@@ -211,21 +211,21 @@ impl Runner {
                 }
                 None => return Stop::Whole,
             };
-            draft.add_size(&event);
-            if let Some(error) = draft.bound_error(limits.max_answer_bytes) {
+            partial.add_size(&event);
+            if let Some(error) = partial.bound_error(limits.max_answer_bytes) {
                 return Stop::Failed(error);
             }
             let (kind, mut text) = match event {
                 ModelEvent::Text(text) => (BlockKind::Text, text),
                 ModelEvent::Thought(text) => (BlockKind::Thought, text),
                 ModelEvent::ThoughtSignature(signature) => {
-                    self.sign(draft, signature);
+                    self.sign(partial, signature);
                     continue;
                 }
                 ModelEvent::Call { id: provider_id, name, arguments, signature } => {
                     let id = CallId(self.item().0);
                     self.add_call(
-                        draft,
+                        partial,
                         ToolCall { id, provider_id, name, input: Value::Null, signature },
                         &arguments,
                     );
@@ -233,7 +233,7 @@ impl Runner {
                 }
                 ModelEvent::Writing { .. } => continue,
                 ModelEvent::Usage(usage) => {
-                    draft.usage = Some(usage);
+                    partial.usage = Some(usage);
                     continue;
                 }
                 ModelEvent::OutputLimit => return Stop::Limit,
@@ -242,11 +242,11 @@ impl Runner {
             while text.len() < MAX_TEXT_DELTA {
                 match stream.next().now_or_never() {
                     Some(Some(Ok(ModelEvent::Text(more)))) if kind == BlockKind::Text => {
-                        draft.bytes += more.len();
+                        partial.bytes += more.len();
                         text.push_str(&more);
                     }
                     Some(Some(Ok(ModelEvent::Thought(more)))) if kind == BlockKind::Thought => {
-                        draft.bytes += more.len();
+                        partial.bytes += more.len();
                         text.push_str(&more);
                     }
                     Some(other) => {
@@ -256,16 +256,16 @@ impl Runner {
                     None => break,
                 }
             }
-            if !self.add_text(draft, kind, &text).await {
+            if !self.add_text(partial, kind, &text).await {
                 return Stop::Cut;
             }
         }
     }
 
-    /// Adds text to the answer and sends it. `false` if the turn was cut in the meantime.
-    async fn add_text(&mut self, draft: &mut PartialAnswer, kind: BlockKind, text: &str) -> bool {
-        let calls_before = draft.calls();
-        let item = match draft.message.blocks.last() {
+    /// Adds text to the answer and sends it. Returns `false` if the turn was cut or the actor is gone.
+    async fn add_text(&mut self, partial: &mut PartialAnswer, kind: BlockKind, text: &str) -> bool {
+        let calls_before = partial.calls();
+        let item = match partial.message.blocks.last() {
             Some(block)
                 if block.kind == kind
                     && block.signature.is_none()
@@ -275,7 +275,7 @@ impl Runner {
             }
             _ => {
                 let item = self.item();
-                draft.message.blocks.push(Block {
+                partial.message.blocks.push(Block {
                     item,
                     kind,
                     text: String::new(),
@@ -300,7 +300,7 @@ impl Runner {
             if !sent {
                 return false;
             }
-            if let Some(block) = draft.message.blocks.last_mut() {
+            if let Some(block) = partial.message.blocks.last_mut() {
                 block.text.push_str(piece);
             }
             rest = later;
@@ -310,9 +310,9 @@ impl Runner {
 
     /// Signs the last thought. A signature without an unsigned thought before it gets an empty
     /// thought of its own, because the provider requires all signatures back.
-    fn sign(&mut self, draft: &mut PartialAnswer, signature: String) {
-        let calls_before = draft.calls();
-        match draft.message.blocks.last_mut() {
+    fn sign(&mut self, partial: &mut PartialAnswer, signature: String) {
+        let calls_before = partial.calls();
+        match partial.message.blocks.last_mut() {
             Some(block)
                 if block.kind == BlockKind::Thought
                     && block.signature.is_none()
@@ -322,7 +322,7 @@ impl Runner {
             }
             _ => {
                 let (item, kind, signature) = (self.item(), BlockKind::Thought, Some(signature));
-                draft.message.blocks.push(Block {
+                partial.message.blocks.push(Block {
                     item,
                     kind,
                     text: String::new(),
@@ -333,10 +333,10 @@ impl Runner {
         }
     }
 
-    fn add_call(&self, draft: &mut PartialAnswer, mut call: ToolCall, arguments: &str) {
+    fn add_call(&self, partial: &mut PartialAnswer, mut call: ToolCall, arguments: &str) {
         let spec = self.specs.iter().find(|spec| spec.name == call.name);
         let (input, wrong) = match arguments::read(arguments) {
-            // An unknown tool is reported to the model when the call is to run.
+            // An unknown tool is reported to the model when the call is run.
             Ok(input) => {
                 let wrong = spec.and_then(|spec| schema::check(&spec.schema, &input).err());
                 (input, wrong)
@@ -344,9 +344,9 @@ impl Runner {
             // Only an object can be kept as the input of a call.
             Err(wrong) => (Value::Object(serde_json::Map::new()), Some(wrong)),
         };
-        draft.refused.extend(wrong.map(|why| (call.id, format!("not run: {why}"))));
+        partial.refused.extend(wrong.map(|why| (call.id, format!("not run: {why}"))));
         call.input = input;
-        draft.message.calls.push(call);
+        partial.message.calls.push(call);
     }
 
     /// The message of an error, with a hint if there is one.

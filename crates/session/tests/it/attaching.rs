@@ -13,8 +13,8 @@ use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::ToolOutcome;
 use serde_json::json;
 
-/// The probe streams as many numbered lines as its input says.
-fn flooding(harness: &Harness) {
+/// Makes the probe stream `lines` numbered lines.
+fn script_flood(harness: &Harness) {
     harness.probe.does(|input, context| {
         for n in 0..input["lines"].as_u64().unwrap_or(0) {
             context.output(&format!("line {n}\n"));
@@ -27,7 +27,7 @@ fn facts(events: &[Arc<Event>]) -> Vec<u64> {
     events.iter().filter(|event| event.fact().is_some()).map(|event| event.seq).collect()
 }
 
-async fn flood(harness: &Harness, session: &SessionHandle, lines: u64) {
+async fn run_flood(harness: &Harness, session: &SessionHandle, lines: u64) {
     harness.model.then(reply().text("flooding").call("probe", json!({ "lines": lines })));
     session.prompt("go").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
@@ -43,10 +43,10 @@ async fn read_to(recorder: &mut Recorder, last: u64) {
 #[tokio::test]
 async fn m_b4_a_later_client_gets_the_same_events() {
     let harness = Harness::start();
-    flooding(&harness);
+    script_flood(&harness);
     let session = harness.open().await;
     let mut first = harness.watch(&session).await;
-    flood(&harness, &session, 50).await;
+    run_flood(&harness, &session, 50).await;
     let last = session.snapshot().seq;
     read_to(&mut first, last).await;
     let mut second = harness.watch(&session).await;
@@ -89,10 +89,10 @@ async fn m_b4_a_cursor_beyond_the_newest_event_is_refused() {
 #[tokio::test]
 async fn m_b4_attach_after_a_number_sends_only_later_events() {
     let harness = Harness::start();
-    flooding(&harness);
+    script_flood(&harness);
     let session = harness.open().await;
     let mut whole = harness.watch(&session).await;
-    flood(&harness, &session, 20).await;
+    run_flood(&harness, &session, 20).await;
     let last = session.snapshot().seq;
     read_to(&mut whole, last).await;
     for (at, event) in whole.events().iter().enumerate().filter(|(_, event)| event.seq < last) {
@@ -248,12 +248,12 @@ async fn m_b5_after_detach_the_session_keeps_running() {
 async fn m_b6_a_slow_client_ends_with_the_number_to_continue_from() {
     let limits = Limits { buffered_events: 100, ..Limits::default() };
     let harness = Harness::limited(limits);
-    flooding(&harness);
+    script_flood(&harness);
     let session = harness.open().await;
     // This client reads nothing more while the session floods.
     let mut slow = session.attach(AttachFrom::start()).await.unwrap();
     let mut seen = vec![within_patience("the first event", slow.next()).await.unwrap()];
-    flood(&harness, &session, 5_000).await;
+    run_flood(&harness, &session, 5_000).await;
     while let Some(event) = within_patience("an event or the end", slow.next()).await {
         seen.push(event);
     }
@@ -280,7 +280,7 @@ async fn m_b6_a_client_also_lags_by_bytes() {
     });
     let session = harness.open().await;
     let mut slow = session.attach(AttachFrom::now()).await.unwrap();
-    flood(&harness, &session, 0).await;
+    run_flood(&harness, &session, 0).await;
     assert!(
         within_patience("the end", slow.next()).await.is_none(),
         "a slow client receives no events after the lost ones"
@@ -289,15 +289,15 @@ async fn m_b6_a_client_also_lags_by_bytes() {
 }
 
 #[tokio::test]
-async fn m_b6_a_client_with_room_of_its_own_misses_nothing_that_fits() {
+async fn m_b6_a_client_with_its_own_queue_limit_misses_nothing_that_fits() {
     let limits = Limits { buffered_events: 100, ..Limits::default() };
     let harness = Harness::limited(limits);
-    flooding(&harness);
+    script_flood(&harness);
     let session = harness.open().await;
     // Neither client reads while the session floods.
     let mut roomy = session.attach(AttachFrom::start().with_room(64 * 1024 * 1024)).await.unwrap();
     let mut narrow = session.attach(AttachFrom::start().with_room(64 * 1024)).await.unwrap();
-    flood(&harness, &session, 5_000).await;
+    run_flood(&harness, &session, 5_000).await;
     let last = session.snapshot().seq;
     let mut seen = Vec::new();
     while seen.last() != Some(&last) {
@@ -309,7 +309,7 @@ async fn m_b6_a_client_with_room_of_its_own_misses_nothing_that_fits() {
     assert!(matches!(narrow.end(), ClientEnd::Lagged { .. }), "{:?}", narrow.end());
 }
 
-/// The events queued for a client are the buffered ones, and no more.
+/// A client's queue shares the events of the buffer, and keeps no others.
 #[tokio::test]
 async fn t_s1_a_client_that_never_reads_keeps_only_buffered_events() {
     const KEPT: usize = 50;
@@ -338,7 +338,7 @@ async fn t_s1_a_client_that_never_reads_keeps_only_buffered_events() {
     assert_eq!(
         within_patience("the end", deaf.next()).await.map(|event| event.seq),
         Some(1),
-        "the client has the event before the end"
+        "an event sent before the client lagged is delivered"
     );
     while within_patience("the end", deaf.next()).await.is_some() {}
     assert!(matches!(deaf.end(), ClientEnd::Lagged { .. }));
@@ -359,15 +359,15 @@ async fn m_b4_the_connection_limit_is_a_clear_refusal() {
     session.attach(AttachFrom::now()).await.unwrap();
 }
 
-/// Attach and detach in a flood, 1,000 rounds: each client's facts are the log's from its cursor,
-/// once, in order.
+/// 1,000 attaches and detaches during a flood. Each client receives the facts of the log from its
+/// cursor, each once and in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_s8_attach_and_detach_at_random_in_a_flood() {
     const CLIENTS: usize = 10;
     const ROUNDS: usize = 100;
     let limits = Limits { buffered_events: 500, ..Limits::default() };
     let harness = Harness::limited(limits);
-    flooding(&harness);
+    script_flood(&harness);
     let session = harness.open().await;
     // The flood lasts as long as there are clients.
     let over = Arc::new(AtomicBool::new(false));
@@ -415,11 +415,11 @@ async fn t_s8_attach_and_detach_at_random_in_a_flood() {
 /// buffer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invariant_3_items_fold_to_their_final_content_however_often_a_client_lags() {
-    let (mut lagged, mut folds) = (0, 0);
+    let (mut attachments, mut folds) = (0, 0);
     for buffered_events in [2, 40, 400] {
         let limits = Limits { buffered_events, ..Limits::default() };
         let harness = Harness::limited(limits);
-        flooding(&harness);
+        script_flood(&harness);
         let session = harness.open().await;
         for _ in 0..20 {
             harness
@@ -454,8 +454,8 @@ async fn invariant_3_items_fold_to_their_final_content_however_often_a_client_la
                     break;
                 }
             }
-            lagged += 1;
+            attachments += 1;
         }
     }
-    assert!(lagged > 6 && folds > 3, "the client lagged {lagged} times and folded {folds} items");
+    assert!(attachments > 6 && folds > 3, "{attachments} attachments, {folds} folded items");
 }

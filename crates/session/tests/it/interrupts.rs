@@ -116,7 +116,7 @@ async fn t_p10_another_session_running_the_same_program_is_untouched() {
 }
 
 #[tokio::test]
-async fn m_c3_a_tool_that_does_not_return_is_left_and_named() {
+async fn m_c3_a_tool_that_does_not_return_is_abandoned_and_named() {
     let limits = holdpoint_common::Limits { grace_ms: 10, ..holdpoint_common::Limits::default() };
     let harness = Harness::limited(limits);
     let release = Arc::new(AtomicBool::new(false));

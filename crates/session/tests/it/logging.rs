@@ -1,4 +1,4 @@
-//! The log: a span for each session, turn, step and call, and a line for every act of a person.
+//! Log lines: a span for each session, turn, step and call, and a line for every user action.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ impl Write for Lines {
 }
 
 #[tokio::test]
-async fn every_act_of_a_person_has_a_line_in_its_session() {
+async fn user_actions_and_turn_events_are_logged_in_their_session() {
     if !in_own_process() {
         return;
     }

@@ -234,14 +234,14 @@ async fn play(world: &TestEngine, text: &[u8]) -> Result<bool, TestCaseError> {
         (sessions.list().await.unwrap().len(), world.server.violations().len());
     let id = match sessions.import(&mut &*text).await {
         Ok(id) => id,
-        Err(ImportError::Line { line, what }) => {
+        Err(ImportError::Line { line, reason }) => {
             let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
             prop_assert!(
-                (1..=lines).contains(&line) && !what.is_empty(),
+                (1..=lines).contains(&line) && !reason.is_empty(),
                 "line {} of {}: {}",
                 line,
                 lines,
-                what
+                reason
             );
             prop_assert_eq!(
                 sessions.list().await.unwrap().len(),

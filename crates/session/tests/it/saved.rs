@@ -424,7 +424,7 @@ async fn m_c4_the_usage_of_a_cut_answer_is_estimated_from_the_request() {
 }
 
 #[tokio::test]
-async fn m_d4_a_reopened_session_follows_its_moved_folder() {
+async fn m_e2_a_reopened_session_follows_its_moved_folder() {
     let (folder, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let work = place.path().join("work");
     std::fs::create_dir(&work).unwrap();

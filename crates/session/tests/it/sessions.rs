@@ -142,7 +142,7 @@ async fn m_b1_open_is_refused_only_if_all_are_busy_held_or_attached() {
 }
 
 #[tokio::test]
-async fn m_b9_the_list_says_what_each_is_doing() {
+async fn m_b9_the_list_shows_each_status() {
     let harness = Harness::start();
     harness.probe.does(|_, context| match context.pause(PauseKind::Confirm, "ok?", None) {
         PauseResponse::Approved => Ok(ToolOutcome::default()),

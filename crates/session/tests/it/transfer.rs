@@ -113,10 +113,10 @@ async fn refused(text: &[u8], how: &str) -> (u64, String) {
         Ok(_) => panic!("{how}: the import was accepted"),
     };
     assert!(store.list().await.unwrap().is_empty(), "{how}: something changed");
-    let ImportError::Line { line, what } = error else { panic!("{how}: {error}") };
+    let ImportError::Line { line, reason } = error else { panic!("{how}: {error}") };
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     assert!((1..=lines + 1).contains(&line), "{how}: line {line} of {lines}");
-    (line, what)
+    (line, reason)
 }
 
 #[tokio::test]
@@ -151,13 +151,13 @@ async fn a_changed_export_is_refused_with_its_line() {
             refused(&swapped.concat(), &format!("line {} too early", n + 1)).await;
         }
     }
-    let (line, what) = refused(
+    let (line, reason) = refused(
         br#"{"format":"holdpoint-session","version":2,"id":"x"}
 "#,
         "newer",
     )
     .await;
-    assert_eq!((line, what.contains("version 2")), (1, true), "{what}");
+    assert_eq!((line, reason.contains("version 2")), (1, true), "{reason}");
     let (line, _) = refused(b"not even JSON\n", "something else").await;
     assert_eq!(line, 1);
     let mut text = lines[..3].concat();
@@ -194,8 +194,8 @@ async fn a_number_above_the_bound_is_refused_with_its_line() {
         let mut facts = facts.clone();
         let last = facts.len() - 1;
         facts[last]["seq"] = number.into();
-        let (line, what) = refused(&written(id.as_str(), &facts), "a large number").await;
-        assert_eq!((line, what.contains("is above")), (last as u64 + 2, true), "{what}");
+        let (line, reason) = refused(&written(id.as_str(), &facts), "a large number").await;
+        assert_eq!((line, reason.contains("is above")), (last as u64 + 2, true), "{reason}");
     }
 }
 
@@ -239,8 +239,8 @@ async fn an_invalid_log_with_a_valid_checksum_is_refused_with_its_line() {
     for (change, line, why) in changes {
         let mut facts = facts.clone();
         change(&mut facts);
-        let (at, what) = refused(&written(id.as_str(), &facts), why).await;
-        assert_eq!((at, what.contains(why)), (line, true), "{why}: {what}");
+        let (at, reason) = refused(&written(id.as_str(), &facts), why).await;
+        assert_eq!((at, reason.contains(why)), (line, true), "{why}: {reason}");
     }
 }
 
@@ -263,11 +263,11 @@ async fn a_repeated_or_too_high_id_is_refused_with_its_line() {
             let mut facts = facts.clone();
             add(&mut facts, 1, &fact(50));
             add(&mut facts, 1, &fact(name));
-            let (line, what) = refused(&written(id.as_str(), &facts), why).await;
+            let (line, reason) = refused(&written(id.as_str(), &facts), why).await;
             assert_eq!(
-                (line, what.contains(why)),
+                (line, reason.contains(why)),
                 (facts.len() as u64 + 1, true),
-                "{name}: {what}"
+                "{name}: {reason}"
             );
         }
     }
@@ -284,11 +284,11 @@ async fn m_a5_an_ask_with_the_id_of_another_is_refused_with_its_line() {
     let asks: Vec<_> =
         (0..facts.len()).filter(|at| facts[*at]["body"]["type"] == "askRaised").collect();
     facts[asks[1]]["body"]["ask"]["id"] = facts[asks[0]]["body"]["ask"]["id"].clone();
-    let (line, what) = refused(&written(id.as_str(), &facts), "an ask's number").await;
+    let (line, reason) = refused(&written(id.as_str(), &facts), "an ask's number").await;
     assert_eq!(
-        (line, what.contains("is not that of its event")),
+        (line, reason.contains("is not that of its event")),
         (asks[1] as u64 + 2, true),
-        "{what}"
+        "{reason}"
     );
 }
 
@@ -305,8 +305,8 @@ async fn too_many_queued_prompts_or_jobs_are_refused_with_their_line() {
         let mut facts = facts.clone();
         let fits = facts.len() as u64 + 10_000;
         (100..10_101).for_each(|n| add(&mut facts, 1, &open(n)));
-        let (line, what) = refused(&written(id.as_str(), &facts), why).await;
-        assert_eq!((line, what.contains(why)), (fits + 2, true), "{what}");
+        let (line, reason) = refused(&written(id.as_str(), &facts), why).await;
+        assert_eq!((line, reason.contains(why)), (fits + 2, true), "{reason}");
     }
 }
 
@@ -352,12 +352,12 @@ async fn an_imported_session_gets_safe_settings_and_a_clean_name() {
 #[tokio::test]
 async fn a_line_that_never_ends_is_refused() {
     let mut text = std::io::BufReader::new(std::io::repeat(b' '));
-    let Err(ImportError::Line { line, what }) =
+    let Err(ImportError::Line { line, reason }) =
         import(&Memory::default(), &Limits::default(), &mut text).await
     else {
         panic!("taken")
     };
-    assert_eq!((line, what.contains("bytes")), (1, true), "{what}");
+    assert_eq!((line, reason.contains("bytes")), (1, true), "{reason}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -209,7 +209,7 @@ impl EditFile {
         let diff = change.shown(place.shown());
         let diff =
             diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
-        let diff = shown::with_coding(diff, old.coding);
+        let diff = shown::with_encoding(diff, old.encoding);
         self.shown
             .replace(Some(Ok(ShownChange { mark: old.mark, fingerprint: change.fingerprint() })));
         Ok(diff)
@@ -292,7 +292,11 @@ fn change(
             "the edits cancel each other out, so the file would not change".into(),
         ));
     }
-    let content = match old.coding.encode(change.after()).map_err(|why| refused(why.to_string()))? {
+    let content = match old
+        .encoding
+        .encode(change.after())
+        .map_err(|why| refused(why.to_string()))?
+    {
         Cow::Borrowed(_) => None,
         Cow::Owned(content) if content.len() as u64 > MAX_HASHED => {
             return Err(refused(EditLimit::Text.to_string()));
@@ -300,9 +304,9 @@ fn change(
         Cow::Owned(content)
             if is_utf8(&old, change.before()) && str::from_utf8(&content).is_err() =>
         {
-            let coding = old.coding;
+            let encoding = old.encoding;
             return Err(refused(format!(
-                "the file is UTF-8, and this edit in {coding} would make it invalid: leave the encoding out"
+                "the file is UTF-8, and this edit in {encoding} would make it invalid: leave the encoding out"
             )));
         }
         Cow::Owned(content) => Some(content),
@@ -312,7 +316,7 @@ fn change(
 
 /// Whether the encoded `text` is also valid UTF-8 and has more than ASCII characters.
 fn is_utf8(old: &OldFile, text: &str) -> bool {
-    old.coding.encode(text).is_ok_and(|bytes| !bytes.is_ascii() && str::from_utf8(&bytes).is_ok())
+    old.encoding.encode(text).is_ok_and(|bytes| !bytes.is_ascii() && str::from_utf8(&bytes).is_ok())
 }
 
 /// A range of a text and its replacement.

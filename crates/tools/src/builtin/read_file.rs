@@ -146,39 +146,39 @@ fn read(
     }
     let mut content = BufReader::with_capacity(CHUNK, Hashing::new(file.take(MAX_FILE)));
     let probe = content.fill_buf().map_err(failed)?;
-    let coding = match (TextEncoding::marked(probe), named) {
-        (Some(marked), Some(named)) if marked != named => {
-            return refused(NotText::Marked(marked, named).to_string());
+    let encoding = match (TextEncoding::of_bom(probe), named) {
+        (Some(bom), Some(requested)) if bom != requested => {
+            return refused(NotText::BomMismatch { bom, requested }.to_string());
         }
-        (marked, named) => named.or(marked).unwrap_or_default(),
+        (bom, requested) => requested.or(bom).unwrap_or_default(),
     };
-    if is_binary(probe) && !coding.has_zeros() {
+    if is_binary(probe) && !encoding.has_zeros() {
         return refused(match metadata.len() {
             // Files that are generated when they are read, as in `/proc`, have a size of 0.
             0 => "the file is binary".to_owned(),
             bytes => format!("the file is binary ({bytes} bytes)"),
         });
     }
-    let output = match coding {
+    let output = match encoding {
         TextEncoding::Utf8 => {
             if probe.starts_with(BYTE_ORDER_MARK.as_bytes()) {
                 content.consume(BYTE_ORDER_MARK.len());
             }
             Page::new(context).format_lines(&mut content, first, limit)
         }
-        coding => {
+        encoding => {
             let mut bytes = Vec::new();
             content.by_ref().take(MAX_HASHED + 1).read_to_end(&mut bytes).map_err(failed)?;
             if bytes.len() as u64 > MAX_HASHED {
                 let most = MAX_HASHED / 1024 / 1024;
                 return refused(format!(
-                    "a file in {coding} can have at most {most} MiB: read parts of it with a command"
+                    "a file in {encoding} can have at most {most} MiB: read parts of it with a command"
                 ));
             }
-            let text = coding.decode_lossily(&bytes);
+            let text = encoding.decode_lossily(&bytes);
             drop(bytes);
             let mut text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).as_bytes();
-            Page::new(context).in_coding(coding).format_lines(&mut text, first, limit)
+            Page::new(context).in_encoding(encoding).format_lines(&mut text, first, limit)
         }
     };
     let output = output.map_err(failed)?.ok_or(ToolError::Interrupted)?;

@@ -165,9 +165,9 @@ impl Tool for WriteFile {
                 Some(_) => String::new(),
             };
             let form = form(old.as_ref(), named);
-            let coding = coding(old.as_ref(), named);
+            let encoding = encoding(old.as_ref(), named);
             let text = form.apply_to(&input.content);
-            let content = coding
+            let content = encoding
                 .encode(&text)
                 .map_err(|why| ToolError::failed(format!("{}: {why}", place.shown())))?;
             let parent = OpenParent::open_or_create(place.path()).map_err(failed)?;
@@ -175,8 +175,11 @@ impl Tool for WriteFile {
                 parent.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, &content);
             files.wrote(old.map(|old| old.mark), mark.clone());
-            let encoded =
-                if coding == TextEncoding::Utf8 { String::new() } else { format!(" in {coding}") };
+            let encoded = if encoding == TextEncoding::Utf8 {
+                String::new()
+            } else {
+                format!(" in {encoding}")
+            };
             let line_ends_note = if form.changes_line_ends(&input.content) {
                 ", CRLF line endings kept"
             } else {
@@ -213,10 +216,10 @@ impl WriteFile {
         let failed = |error: &dyn Display| ToolError::failed(format!("{}: {error}", place.shown()));
         let old = find(place, named).map_err(|error| failed(&error))?;
         let mark = old.as_ref().map(|old| old.mark.clone());
-        let coding = coding(old.as_ref(), named);
+        let encoding = encoding(old.as_ref(), named);
         let content = form(old.as_ref(), named).apply_to(content).into_owned();
         // Report a character that can't be encoded before the user is asked.
-        coding.encode(&content).map_err(|why| failed(&why))?;
+        encoding.encode(&content).map_err(|why| failed(&why))?;
         let all = |content: &str| shown::diff(place.shown(), None, content);
         let loses = old.as_ref().is_some_and(|old| old.text.is_err());
         let (message, diff) = match old.map(|old| old.text) {
@@ -232,7 +235,7 @@ impl WriteFile {
         };
         let diff = diff.map_err(|error| failed(&error))?;
         self.shown.replace(Some(Ok(mark)));
-        Ok(ShownFile { message, details: shown::with_coding(diff, coding), loses })
+        Ok(ShownFile { message, details: shown::with_encoding(diff, encoding), loses })
     }
 }
 
@@ -285,7 +288,7 @@ fn form(old: Option<&OldFile>, named: Option<TextEncoding>) -> Form {
 }
 
 /// The encoding of the new text: the named one, else that of the text it replaces, else UTF-8.
-fn coding(old: Option<&OldFile>, named: Option<TextEncoding>) -> TextEncoding {
-    let kept = old.filter(|old| old.text.is_ok()).map(|old| old.coding);
+fn encoding(old: Option<&OldFile>, named: Option<TextEncoding>) -> TextEncoding {
+    let kept = old.filter(|old| old.text.is_ok()).map(|old| old.encoding);
     named.or(kept).unwrap_or_default()
 }

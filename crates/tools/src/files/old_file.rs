@@ -20,7 +20,7 @@ pub(crate) struct OldFile {
     /// The content, or why it is not text.
     pub(crate) text: Result<String, NotText>,
     /// The encoding of `text`.
-    pub(crate) coding: TextEncoding,
+    pub(crate) encoding: TextEncoding,
 }
 
 /// The reason why a file is not read as text.
@@ -33,34 +33,34 @@ pub(crate) enum NotText {
     /// The file is not UTF-8, and its encoding is unknown.
     Unknown,
     /// The file is not text in the encoding of its byte order mark or of the call.
-    Not(TextEncoding),
-    /// The byte order mark is of the first encoding, and the call names the second.
-    Marked(TextEncoding, TextEncoding),
+    Invalid(TextEncoding),
+    /// The encoding of the byte order mark is not that of the call.
+    BomMismatch { bom: TextEncoding, requested: TextEncoding },
 }
 
 impl OldFile {
-    /// Reads the file that `parent` names. `None` if it is missing. `named` is the encoding that
+    /// Reads the file that `parent` names. `None` if it is missing. `requested` is the encoding that
     /// the call names.
     ///
     /// # Errors
-    /// Also fails if there is something other than a file.
+    /// Fails if the file can't be read or is not a regular file.
     pub(crate) fn at(
         parent: &OpenParent,
         place: &Place,
-        named: Option<TextEncoding>,
+        requested: Option<TextEncoding>,
     ) -> io::Result<Option<Self>> {
         let Some((file, metadata)) = parent.open()? else { return Ok(None) };
         let size = metadata.len();
         if size > MAX_HASHED {
             let mark = mark(place, &metadata, None);
-            let coding = named.unwrap_or_default();
-            return Ok(Some(Self { metadata, mark, text: Err(NotText::TooLarge(size)), coding }));
+            let encoding = requested.unwrap_or_default();
+            return Ok(Some(Self { metadata, mark, text: Err(NotText::TooLarge(size)), encoding }));
         }
-        // One byte more shows that the file has grown.
+        // Reads one byte past the limit, to notice a file that has grown.
         let mut content = Hashing::new(file.take(MAX_HASHED + 1));
-        let (text, coding) = read_text(&mut content, size, named)?;
+        let (text, encoding) = read_text(&mut content, size, requested)?;
         let mark = mark(place, &metadata, content.hash());
-        Ok(Some(Self { metadata, mark, text, coding }))
+        Ok(Some(Self { metadata, mark, text, encoding }))
     }
 }
 
@@ -69,42 +69,44 @@ impl OldFile {
 fn read_text(
     content: &mut impl Read,
     size: u64,
-    named: Option<TextEncoding>,
+    requested: Option<TextEncoding>,
 ) -> io::Result<(Result<String, NotText>, TextEncoding)> {
     let mut text = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     let (mut bytes, mut is_binary) = (0, false);
-    let mut marked = None;
+    let mut bom = None;
     loop {
         let from = text.len();
         let read = content.by_ref().take(CHUNK as u64).read_to_end(&mut text)?;
         if bytes == 0 {
-            marked = TextEncoding::marked(&text);
+            bom = TextEncoding::of_bom(&text);
         }
         if read == 0 {
             break;
         }
         bytes += read as u64;
-        let has_zeros = named.or(marked).is_some_and(TextEncoding::has_zeros);
+        let has_zeros = requested.or(bom).is_some_and(TextEncoding::has_zeros);
         is_binary |= !has_zeros && memchr::memchr(0, &text[from..]).is_some();
         if is_binary {
             text = Vec::new();
         }
     }
-    let coding = named.or(marked).unwrap_or_default();
-    let text = match (marked, named) {
+    let encoding = requested.or(bom).unwrap_or_default();
+    let text = match (bom, requested) {
         _ if bytes > MAX_HASHED => Err(NotText::TooLarge(bytes)),
-        (Some(marked), Some(named)) if marked != named => Err(NotText::Marked(marked, named)),
+        (Some(bom), Some(requested)) if bom != requested => {
+            Err(NotText::BomMismatch { bom, requested })
+        }
         _ if is_binary => Err(NotText::Binary(bytes)),
-        _ => match coding.decode(text) {
+        _ => match encoding.decode(text) {
             Some(text) if memchr::memchr(0, text.as_bytes()).is_some() => {
                 Err(NotText::Binary(bytes))
             }
             Some(text) => Ok(text),
-            None if named.or(marked).is_some() => Err(NotText::Not(coding)),
+            None if requested.or(bom).is_some() => Err(NotText::Invalid(encoding)),
             None => Err(NotText::Unknown),
         },
     };
-    Ok((text, coding))
+    Ok((text, encoding))
 }
 
 impl fmt::Display for NotText {
@@ -122,9 +124,9 @@ impl fmt::Display for NotText {
                 "the file is not UTF-8 and has no byte order mark: set its encoding, for example `\"encoding\": \
                  \"windows-1252\"`",
             ),
-            Self::Not(coding) => write!(f, "the file is not valid {coding}: set another encoding"),
-            Self::Marked(marked, named) => {
-                write!(f, "the file has the byte order mark of {marked}, not {named}: leave the encoding out")
+            Self::Invalid(encoding) => write!(f, "the file is not valid {encoding}: set another encoding"),
+            Self::BomMismatch { bom, requested } => {
+                write!(f, "the file has the byte order mark of {bom}, not {requested}: leave the encoding out")
             }
         }
     }

@@ -35,7 +35,7 @@ pub(crate) enum TextEncoding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unmappable {
     character: char,
-    coding: TextEncoding,
+    encoding: TextEncoding,
 }
 
 impl TextEncoding {
@@ -62,8 +62,8 @@ impl TextEncoding {
     }
 
     /// The encoding of the byte order mark at the start of a file.
-    pub(crate) fn marked(beginning: &[u8]) -> Option<Self> {
-        MARKS.iter().find(|(mark, _)| beginning.starts_with(mark)).map(|(_, coding)| *coding)
+    pub(crate) fn of_bom(beginning: &[u8]) -> Option<Self> {
+        MARKS.iter().find(|(mark, _)| beginning.starts_with(mark)).map(|(_, encoding)| *encoding)
     }
 
     /// Whether text in this encoding may have zero bytes.
@@ -103,7 +103,7 @@ impl TextEncoding {
     /// # Errors
     /// [`Unmappable`] if the encoding lacks a character of the text.
     pub(crate) fn encode(self, text: &str) -> Result<Cow<'_, [u8]>, Unmappable> {
-        let unmappable = |character| Unmappable { character, coding: self };
+        let unmappable = |character| Unmappable { character, encoding: self };
         Ok(match self {
             Self::Utf8 => text.as_bytes().into(),
             Self::Utf16Le => {
@@ -168,8 +168,8 @@ impl fmt::Display for TextEncoding {
 
 impl fmt::Display for Unmappable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { character, coding } = self;
-        write!(f, "`{character}` (U+{:04X}) can't be encoded in {coding}", u32::from(*character))
+        let Self { character, encoding } = self;
+        write!(f, "`{character}` (U+{:04X}) can't be encoded in {encoding}", u32::from(*character))
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn encoding_labels_follow_the_encoding_standard() {
-        for (label, coding) in [
+        for (label, encoding) in [
             ("UTF-8", Some(TextEncoding::Utf8)),
             ("utf-16", Some(TextEncoding::Utf16Le)),
             ("Latin-1", Some(TextEncoding::Latin1)),
@@ -208,7 +208,7 @@ mod tests {
             ("utf-9", None),
             ("", None),
         ] {
-            assert_eq!(named(label), coding, "{label}");
+            assert_eq!(named(label), encoding, "{label}");
         }
         assert_eq!(TextEncoding::named(None).ok(), Some(None));
     }
@@ -232,18 +232,18 @@ mod tests {
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x20_u8..0x7f, Just(0x1b)], 0..40),
             label in prop::sample::select(LABELS.to_vec()),
         ) {
-            let coding = named(label).unwrap();
-            if let Some(text) = coding.decode(bytes.clone()) {
-                prop_assert_eq!(&*coding.encode(&text).unwrap(), &bytes[..]);
-                prop_assert_eq!(coding.decode_lossily(&bytes), text);
+            let encoding = named(label).unwrap();
+            if let Some(text) = encoding.decode(bytes.clone()) {
+                prop_assert_eq!(&*encoding.encode(&text).unwrap(), &bytes[..]);
+                prop_assert_eq!(encoding.decode_lossily(&bytes), text);
             }
         }
 
         #[test]
         fn a_text_that_can_be_encoded_is_read_again(text in ".{0,20}", label in prop::sample::select(LABELS.to_vec())) {
-            let coding = named(label).unwrap();
-            if let Ok(bytes) = coding.encode(&text).map(Cow::into_owned)
-                && let Some(again) = coding.decode(bytes)
+            let encoding = named(label).unwrap();
+            if let Ok(bytes) = encoding.encode(&text).map(Cow::into_owned)
+                && let Some(again) = encoding.decode(bytes)
             {
                 prop_assert_eq!(again, text);
             }

@@ -84,13 +84,15 @@ impl OpenParent {
         Ok(Self { folder: open(CWD, folder, HOLD)?, name: name.to_owned() })
     }
 
-    /// Like [`of`](Self::of), but creates missing folders.
+    /// Like [`open_existing`](Self::open_existing), but creates missing folders.
     pub(crate) fn open_or_create(path: &Path) -> io::Result<Self> {
         let (folder, name) = folder_and_name(path)?;
-        let missing = |folder: &Path| matches!(open(CWD, folder, HOLD), Err(error) if error.kind() == io::ErrorKind::NotFound);
-        let there = folder.ancestors().find(|folder| !missing(folder)).unwrap_or(Path::new("/"));
-        let mut held = open(CWD, there, HOLD)?;
-        for part in folder.strip_prefix(there).unwrap_or(Path::new("")) {
+        let missing = |folder: &Path| {
+            open(CWD, folder, HOLD).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let existing = folder.ancestors().find(|folder| !missing(folder)).unwrap_or(Path::new("/"));
+        let mut held = open(CWD, existing, HOLD)?;
+        for part in folder.strip_prefix(existing).unwrap_or(Path::new("")) {
             match rustix::fs::mkdirat(&held, part, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),

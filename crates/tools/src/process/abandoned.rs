@@ -57,10 +57,10 @@ fn end_all(find: impl Fn() -> Vec<Pid>) -> EndedProcesses {
     }
     let by = Instant::now() + ABANDON_AFTER / 2;
     for end in ends {
-        let left = super::timespec(by.saturating_duration_since(Instant::now()));
-        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&left));
+        let timeout = super::timespec(by.saturating_duration_since(Instant::now()));
+        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&timeout));
     }
-    let left: Vec<u32> = find().into_iter().map(id).collect();
-    let killed = u32::try_from(frozen.len().saturating_sub(left.len())).unwrap_or(u32::MAX);
-    EndedProcesses { terminated: 0, killed, not_ended: left }
+    let not_ended: Vec<u32> = find().into_iter().map(id).collect();
+    let killed = u32::try_from(frozen.len().saturating_sub(not_ended.len())).unwrap_or(u32::MAX);
+    EndedProcesses { terminated: 0, killed, not_ended }
 }

@@ -150,7 +150,7 @@ impl Reader<'_> {
         }
         let colon = self.eat(":");
         match self.peek() {
-            Some(b'=') => self.assigned(name.ok_or(OTHER)?),
+            Some(b'=') => self.record_unknown_assignment(name.ok_or(OTHER)?),
             Some(b'-' | b'+' | b'?') => {}
             Some(b'#' | b'%' | b'/' | b'^' | b',') if !colon => {}
             _ => return Err(OTHER),

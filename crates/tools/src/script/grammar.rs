@@ -194,7 +194,7 @@ impl Reader<'_> {
         let name = self.name().filter(|_| self.peek().is_none_or(is_meta));
         let name =
             name.ok_or_else(|| self.expected("arithmetic or an invalid variable name in a loop"))?;
-        self.assigned(name);
+        self.record_unknown_assignment(name);
         self.gap();
         if !self.eat(";") {
             self.lines()?;

@@ -4,6 +4,7 @@ use super::reader::{Reader, Stop, is_meta};
 use super::{Assignment, Call, ScriptEffect, Word};
 
 impl Reader<'_> {
+    /// Reads a simple command, or the function definition that begins like one.
     pub(super) fn simple(&mut self) -> Result<(), Stop> {
         let start = self.at;
         let (mut assignments, mut words, mut redirected) = (Vec::new(), Vec::new(), false);
@@ -26,13 +27,13 @@ impl Reader<'_> {
                 let source = self.source;
                 match words.as_slice() {
                     [_] => program = &source[begin..self.at],
-                    [.., Word::Dynamic] => self.exported(program, &words, begin),
+                    [.., Word::Dynamic] => self.record_export(program, &words, begin),
                     _ => {}
                 }
                 if words.len() == 1
                     && assignments.is_empty()
                     && !redirected
-                    && self.is_function()?
+                    && self.eat_function_parens()?
                 {
                     return self.function_body(start);
                 }
@@ -58,8 +59,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips the `()` that makes a word the name of a function.
-    fn is_function(&mut self) -> Result<bool, Stop> {
+    /// Skips `()`, which makes the word before it the name of a function. Returns whether it was
+    /// there.
+    fn eat_function_parens(&mut self) -> Result<bool, Stop> {
         let at = self.at;
         self.blanks();
         if !self.eat("(") {
@@ -88,21 +90,23 @@ impl Reader<'_> {
         Ok(Some(Assignment { name: name.to_owned(), value }))
     }
 
-    /// Records the variable that `export` or `readonly` sets by an unknown word, which begins at
-    /// `begin`. The text after a name and `=` is one word only if the builtin itself is written
-    /// plainly.
-    fn exported(&mut self, program: &str, words: &[Word], begin: usize) {
-        let sets = |word: &Word| matches!(word.literal(), Some("export" | "readonly"));
-        let sets = match words.first().and_then(Word::literal) {
-            Some("builtin" | "command") => words.iter().any(sets),
-            _ => words.first().is_some_and(sets),
+    /// Records the effect of an argument of `export` or `readonly` that is known only at run time
+    /// and begins at `begin`. If it begins with `NAME=`, that variable gets an unknown value. The
+    /// value is one word only if the builtin is written unquoted.
+    fn record_export(&mut self, program: &str, words: &[Word], begin: usize) {
+        let is_export = |word: &Word| matches!(word.literal(), Some("export" | "readonly"));
+        let exports = match words.first().and_then(Word::literal) {
+            Some("builtin" | "command") => words.iter().any(is_export),
+            _ => words.first().is_some_and(is_export),
         };
-        if !sets {
+        if !exports {
             return;
         }
         let mut word = Reader::new(&self.source[begin..], 0);
         match word.name().filter(|_| word.eat("=") || word.eat("+=")) {
-            Some(name) if matches!(program, "export" | "readonly") => self.assigned(name),
+            Some(name) if matches!(program, "export" | "readonly") => {
+                self.record_unknown_assignment(name)
+            }
             _ => self.unclear_at(begin, "the variable that it sets is known only at run time"),
         }
     }
@@ -121,7 +125,7 @@ impl Reader<'_> {
     }
 
     /// Records that a variable is set to an unknown value.
-    pub(super) fn assigned(&mut self, name: &str) {
+    pub(super) fn record_unknown_assignment(&mut self, name: &str) {
         let text = format!("{name}=");
         let assignments = vec![Assignment { name: name.to_owned(), value: Word::Dynamic }];
         self.found.push(ScriptEffect::Call(Call { text, assignments, words: Vec::new() }));

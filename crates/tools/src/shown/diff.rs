@@ -65,8 +65,8 @@ pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> Result<String, TooMuch>
 }
 
 /// Adds the encoding of the new text to a diff, unless it is UTF-8.
-pub(crate) fn with_coding(diff: String, coding: TextEncoding) -> String {
-    if coding == TextEncoding::Utf8 { diff } else { format!("Encoding: {coding}\n\n{diff}") }
+pub(crate) fn with_encoding(diff: String, encoding: TextEncoding) -> String {
+    if encoding == TextEncoding::Utf8 { diff } else { format!("Encoding: {encoding}\n\n{diff}") }
 }
 
 fn header(path: &str, is_new: bool) -> String {

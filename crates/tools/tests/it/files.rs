@@ -2,8 +2,8 @@
 #![cfg(unix)]
 
 mod changed;
-mod coding;
 mod edit;
+mod encoding;
 mod near;
 mod outside;
 mod place;

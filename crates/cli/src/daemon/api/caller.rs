@@ -27,7 +27,7 @@ const NAME: usize = 64;
 /// The name of a client that sends none.
 const NAMELESS: &str = "http";
 
-/// A client that speaks this version of the API.
+/// A client whose API version, if it states one, is the daemon's.
 pub(super) struct Caller {
     pub(super) who: Who,
     pub(super) peer: Peer,
@@ -40,13 +40,13 @@ pub(super) struct Caller {
 pub(super) struct AnyCaller(pub(super) Caller);
 
 impl Caller {
-    /// All sessions, as seen by this client.
+    /// All sessions, with this client as the author of its requests.
     pub(super) fn sessions(&self) -> Sessions {
         self.host.sessions.clone().for_client(self.who.clone())
     }
 
-    /// The session with this id, as seen by this client. A saved session is not opened: that needs
-    /// the client's supplies.
+    /// The session with this id, with this client as the author of its requests. A saved session is
+    /// not opened: that needs the client's supplies.
     pub(super) async fn session(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         self.sessions().reach(id).await
     }
@@ -56,7 +56,7 @@ impl Caller {
     /// # Errors
     /// Returns an [`ApiError`] if all places are taken.
     pub(super) fn stream(&self) -> Result<StreamPlace, ApiError> {
-        // A connection that is gone needs no response.
+        // If the connection is gone, nobody reads this error.
         self.connection
             .upgrade()
             .and_then(|connection| connection.stream())
@@ -95,7 +95,7 @@ fn name(request: &HttpRequest) -> String {
     own.or_else(program).unwrap_or_else(|| NAMELESS.to_owned())
 }
 
-fn version(request: &HttpRequest) -> Result<(), ApiError> {
+fn check_version(request: &HttpRequest) -> Result<(), ApiError> {
     let Some(theirs) = request.headers().get(VERSION_HEADER) else { return Ok(()) };
     let theirs = String::from_utf8_lossy(theirs.as_bytes());
     if theirs.trim().parse() == Ok(API_VERSION) {
@@ -113,7 +113,7 @@ impl FromRequest for Caller {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        match version(request) {
+        match check_version(request) {
             Ok(()) => ready(
                 AnyCaller::from_request(request, payload)
                     .into_inner()
@@ -140,8 +140,8 @@ impl FromRequest for AnyCaller {
 impl DescribeInput for Caller {
     fn describe(operation: &mut Operation<'_>) {
         AnyCaller::describe(operation);
-        let what = "The API version that the client speaks. Any other version than the daemon's is refused with 426.";
-        operation.header::<u32>(VERSION_HEADER, what);
+        let description = "The API version that the client speaks. Any other version than the daemon's is refused with 426.";
+        operation.header::<u32>(VERSION_HEADER, description);
     }
 }
 
@@ -149,8 +149,8 @@ impl DescribeInput for AnyCaller {
     fn describe(operation: &mut Operation<'_>) {
         operation
             .header::<String>(CLIENT_HEADER, "The name of the client, shown to other clients.");
-        let what =
+        let description =
             "The desktop variables for the `notify` command, percent-encoded: `DISPLAY=%3A0&…`.";
-        operation.header::<String>(DESKTOP_HEADER, what);
+        operation.header::<String>(DESKTOP_HEADER, description);
     }
 }

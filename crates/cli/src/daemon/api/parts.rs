@@ -91,7 +91,7 @@ impl FromRequest for Turn {
 impl DescribeInput for SessionRef {
     fn describe(operation: &mut Operation<'_>) {
         operation.part::<String>(
-            "what",
+            "session",
             "The session: its id, a unique prefix of it (4 characters or more), or its name.",
         );
     }

@@ -35,7 +35,7 @@ pub(super) async fn open(
     Ok(Reply(caller.sessions().with_supplies(supplies).open(open).await?.snapshot()))
 }
 
-/// `POST sessions/{what}/open`
+/// `POST sessions/{session}/open`
 pub(super) async fn reopen(
     caller: Caller,
     SessionRef(what): SessionRef,
@@ -44,7 +44,7 @@ pub(super) async fn reopen(
     Ok(Reply(caller.sessions().with_supplies(supplies).get(&what).await?.snapshot()))
 }
 
-/// `GET sessions/{what}`
+/// `GET sessions/{session}`
 pub(super) async fn look(
     caller: Caller,
     SessionRef(what): SessionRef,
@@ -52,7 +52,7 @@ pub(super) async fn look(
     Ok(Reply(caller.sessions().look(&what).await?))
 }
 
-/// `DELETE sessions/{what}`
+/// `DELETE sessions/{session}`
 pub(super) async fn delete(caller: Caller, SessionRef(what): SessionRef) -> Result<Done, ApiError> {
     caller.sessions().delete(&what).await?;
     Ok(Done)

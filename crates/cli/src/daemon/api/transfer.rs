@@ -42,7 +42,7 @@ pub(super) struct TextOut(mpsc::Receiver<io::Result<Bytes>>);
 /// The text of a session to import.
 pub(super) struct TextIn(Payload);
 
-/// `GET sessions/{what}/log`: without its last line, the text is incomplete.
+/// `GET sessions/{session}/log`: without its last line, the text is incomplete.
 pub(super) async fn export(
     caller: Caller,
     SessionRef(what): SessionRef,

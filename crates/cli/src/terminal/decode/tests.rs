@@ -74,13 +74,14 @@ const KEYS: &[(&str, &str)] = &[
     ("\x1bO1;2P", "shift+f1"),
     ("\x1bOa", "ctrl+up"),
     ("\x1b[a", "shift+up"),
+    ("\x1bOj", "*"),
     // Alt as an extra escape.
     ("\x1b\x1b[A", "alt+up"),
     ("\x1b\x1bOA", "alt+up"),
-    ("\x1bOj", "*"),
     // Shift+Enter, as kitty and as xterm report it.
     ("\x1b[13;2u", "shift+enter"),
     ("\x1b[27;2;13~", "shift+enter"),
+    // Other keys, as kitty reports them.
     ("\x1b[27u", "esc"),
     ("\x1b[99;5u", "ctrl+c"),
     ("\x1b[97;4u", "alt+shift+a"),
@@ -133,7 +134,7 @@ const OTHER: &[&[u8]] = &[
 ];
 
 #[test]
-fn keys_are_known_in_every_form() {
+fn every_form_of_a_key_is_decoded() {
     for (bytes, key) in KEYS {
         assert_eq!(shown(&decoded(bytes.as_bytes())), *key, "{bytes:?}");
     }
@@ -187,9 +188,9 @@ fn t_y6_a_paste_in_pieces_is_one_paste() {
         decoder.flush_pending(&mut inputs);
         assert_eq!(inputs, [Input::Paste(text.to_owned())]);
     }
-    // Two pastes, one directly after the other.
+    // Two pastes without a pause between them are merged: the end sequence may be part of the text.
     assert_eq!(decoded(b"\x1b[200~a\x1b[201~\x1b[200~b\x1b[201~"), [Input::Paste("ab".to_owned())]);
-    // A stalled connection delays the end of a paste; only a long silence replaces it.
+    // A stalled connection delays the end of a paste; only a long silence ends a paste without its end sequence.
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     decoder.feed(b"\x1b[200~y\r", at, &mut inputs);
@@ -213,7 +214,7 @@ fn t_y6_input_directly_after_a_paste_belongs_to_it() {
 }
 
 #[test]
-fn an_escape_is_a_key_after_a_silence() {
+fn a_lone_escape_is_a_key_after_its_timeout() {
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     assert_eq!(decoder.due(), None);

@@ -11,7 +11,7 @@ use super::super::style::selected;
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
 use super::super::wrap::{wrap, wrap_exact};
 use super::folds::Fold;
-use crate::summaries::{result_text, shorten, sum_up, title};
+use crate::summaries::{call_summary, first_line_summary, result_text, shorten};
 use crate::table::fit;
 use crate::tone::Tone;
 
@@ -72,7 +72,10 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
             let output = tool.output.to_text();
             let is_all =
                 result.trim().is_empty() || result.trim() == WENT_WELL && !output.trim().is_empty();
-            result_text(*status, &sum_up(if is_all { output.trim() } else { result.trim() }))
+            result_text(
+                *status,
+                &first_line_summary(if is_all { output.trim() } else { result.trim() }),
+            )
         }
     };
     let (mark, tone) = match &tool.state {
@@ -87,7 +90,7 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
         }
     };
     let mut spans =
-        vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
+        vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(call_summary(&tool.call))];
     let result = (!fold.open && !summary.is_empty())
         .then(|| Span::styled(format!("  └ {summary}"), Tone::Dim.style()));
     let looks = if fold.chosen { selected() } else { Style::new() };

@@ -7,11 +7,12 @@ use super::super::ask;
 use super::super::message::Message;
 use super::Shared;
 
+/// The number of events that are taken from the stream at once.
 const BATCH: usize = 256;
 
 /// Reports how an ask was closed. Errors are only logged: the screen already shows that the ask is
 /// closed.
-pub(super) async fn read(shared: &Shared, ask: AskId) {
+pub(super) async fn report(shared: &Shared, ask: AskId) {
     match find(shared, &ask).await {
         Ok(Some(how)) => shared.send(Message::AskEnded { ask, how }).await,
         Ok(None) => {}

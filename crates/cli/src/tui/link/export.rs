@@ -11,10 +11,10 @@ use holdpoint_tools::shown::{prose, prose_line};
 use super::super::message::Message;
 use super::super::transcript::{Kind, ToolState, Transcript};
 use super::why;
-use crate::summaries::title;
+use crate::summaries::call_summary;
 
 const BATCH: usize = 1024;
-/// How many times a broken stream is attached again.
+/// How many attachments in a row may end early without a new event.
 const TRIES: u32 = 5;
 
 pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
@@ -23,11 +23,13 @@ pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
     let name = prose_line(&path.to_string_lossy()).into_owned();
     let transcript = match read(session).await {
         Ok(transcript) => transcript,
-        Err(why) => return Message::Failed(format!("can't write {name}: {}", prose_line(&why))),
+        Err(reason) => {
+            return Message::Failed(format!("can't write {name}: {}", prose_line(&reason)));
+        }
     };
-    // Never overwrites a file.
+    // `create_new` fails if the file exists.
     let written = File::create_new(path).and_then(|mut file| {
-        // A partial file is removed.
+        // Remove a partial file.
         file.write_all(prose(&markdown(&transcript)).as_bytes())
             .inspect_err(|_| _ = std::fs::remove_file(path))
     });
@@ -44,10 +46,13 @@ pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
 async fn read(session: &SessionHandle) -> Result<Transcript, String> {
     let mut transcript = Transcript::new(std::process::id());
     let mut from = AttachFrom::start();
-    for _ in 0..TRIES {
+    let mut tries = 0;
+    while tries < TRIES {
+        tries += 1;
         let mut stream = session.attach(from).await.map_err(why)?;
         let mut batch = Vec::new();
         while stream.next_past(&mut batch, BATCH).await > 0 {
+            tries = 0;
             for event in batch.drain(..) {
                 from = AttachFrom::after(event.seq);
                 transcript.add(&event);
@@ -72,7 +77,7 @@ fn markdown(transcript: &Transcript) -> String {
             }
             Kind::Text { text: message, .. } => text.push_str(&format!("{}\n", message.trim_end())),
             Kind::Thought { text: thought, .. } => {
-                text.push_str(&format!("> *{}*\n", thought.trim().replace('\n', "\n> ")));
+                text.push_str(&format!("> {}\n", thought.trim().replace('\n', "\n> ")));
             }
             Kind::Tool(tool) => {
                 let result = match &tool.state {
@@ -80,8 +85,9 @@ fn markdown(transcript: &Transcript) -> String {
                     ToolState::Waits | ToolState::Runs => "",
                 };
                 let output = format!("{}\n{result}", tool.output.to_text());
-                let quoted = output.trim().replace('\n', "\n    ");
-                text.push_str(&format!("- {}\n\n    {quoted}\n", title(&tool.call)));
+                // In a list item, a code block is indented by four columns more than its text.
+                let code = output.trim().replace('\n', "\n      ");
+                text.push_str(&format!("- {}\n\n      {code}\n", call_summary(&tool.call)));
             }
             Kind::Note(remark) => {
                 let lines =

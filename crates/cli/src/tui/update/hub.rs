@@ -85,7 +85,7 @@ fn answer_here(state: &mut State) {
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
-    let meant_to_leave = form_key(key).interrupts() && state.hub.has_just_followed(now);
+    let meant_to_leave = form_key(key).interrupts() && state.hub.next_ask_just_appeared(now);
     let Some(view) = &mut state.hub.panel_ask else { return vec![] };
     if meant_to_leave || key.code == KeyCode::Tab && !view.has_more_questions() {
         state.started_forms.keep(state.hub.close_panel());

@@ -17,7 +17,7 @@ use super::super::state::State;
 use super::super::update::candidates;
 use super::super::wrap::wrap;
 use super::{ask, foot, is_held, position, put, rule, status};
-use crate::summaries::{asks_mode, sum_up};
+use crate::summaries::{asks_mode, first_line_summary};
 use crate::table::fit;
 use crate::tone::Tone;
 
@@ -235,7 +235,7 @@ fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
     let mut lines: Vec<_> = queued
         .iter()
         .take(shown)
-        .map(|prompt| text(format!("queued: {}", sum_up(&prompt.text))))
+        .map(|prompt| text(format!("queued: {}", first_line_summary(&prompt.text))))
         .collect();
     if queued.len() > shown {
         lines.push(text(format!("and {} more queued", queued.len() - shown)));

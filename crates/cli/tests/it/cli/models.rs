@@ -15,7 +15,7 @@ fn m_e6_configured_models_are_listed_without_keys() {
     let ran = Ran::of(command).code(0);
     assert!(!format!("{ran:?}").contains(KEY), "{ran:#?}");
     let expected = "\
-openai/gpt-5                 no key (OPENAI_API_KEY), https://api.openai.com/v1
+openai/gpt-5                 key missing: set OPENAI_API_KEY, https://api.openai.com/v1
 anthropic/claude-sonnet-5-5  key: ANTHROPIC_API_KEY, https://api.anthropic.com
 gemini/gemini-3.8-flash      key: [providers.gemini] api_key, https://***@host/x ([providers.gemini] base_url)
 ollama/qwen3                 needs no key, http://127.0.0.1:11434 (OLLAMA_HOST)
@@ -26,7 +26,8 @@ New sessions use anthropic/claude-sonnet-5-5 (a key for anthropic is set).
     assert_eq!(ran.out, expected);
     let mut command = world.command(&["models"]);
     command.env("OPENAI_BASE_URL", "http://localhost:8080/v1");
-    let own = "without a key (OPENAI_API_KEY), http://localhost:8080/v1 (OPENAI_BASE_URL)";
+    let own =
+        "no key, may not need one (OPENAI_API_KEY), http://localhost:8080/v1 (OPENAI_BASE_URL)";
     assert!(Ran::of(command).code(0).out.contains(own));
     let ran = World::new().run(&["models"]).code(0);
     assert!(ran.out.ends_with(

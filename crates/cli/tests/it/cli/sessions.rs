@@ -963,7 +963,7 @@ fn m_b9_rm_refuses_live_asking_and_ambiguous_sessions() {
     world.idle(&other);
     assert_eq!(
         world.json(&["close", &other, "--json"]),
-        serde_json::json!({ "session": other, "what": "closed" })
+        serde_json::json!({ "session": other, "result": "closed" })
     );
     let doubt = world.run(&["rm", "same", "--force"]).code(1).err;
     assert!(
@@ -971,7 +971,7 @@ fn m_b9_rm_refuses_live_asking_and_ambiguous_sessions() {
         "{doubt}"
     );
     let gone = world.json(&["rm", &asks, "--force", "--json"]);
-    assert_eq!(gone, serde_json::json!({ "session": asks, "what": "deleted" }));
+    assert_eq!(gone, serde_json::json!({ "session": asks, "result": "deleted" }));
     world.run(&["rm", "same"]).code(0);
     assert!(world.run(&["list"]).code(0).out.starts_with("No sessions."));
 }
@@ -1220,7 +1220,7 @@ fn m_a6_the_inbox_counts_the_hidden_lines_of_a_command() {
 }
 
 #[test]
-fn m_e5_a_script_with_a_mistake_is_an_error_before_anything_is_opened() {
+fn m_e6_a_script_with_a_mistake_is_an_error_before_anything_is_opened() {
     let world = World::new();
     let id = world.open(&["--name", "one"], "say a");
     world.idle(&id);

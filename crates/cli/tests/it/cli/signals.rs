@@ -275,7 +275,7 @@ fn m_c2_a_kill_at_any_moment_leaves_no_process() {
 
 /// A hang-up or the client's death ends nothing, because the daemon has the session.
 #[test]
-fn m_b10_n7_a_client_that_is_gone_leaves_the_session_running() {
+fn t_n7_m_b10_a_client_that_is_gone_leaves_the_session_running() {
     for signal in ["HUP", "KILL"] {
         let world = World::new();
         assert!(

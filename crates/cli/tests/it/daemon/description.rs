@@ -40,7 +40,7 @@ fn the_description_has_every_path_and_no_dangling_reference() {
     let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `"));
     let mut documented = BTreeSet::new();
     for row in rows {
-        // Cells such as `GET`, `DELETE sessions/{what}`, or `GET sessions/{id}/asks`, `GET asks`,
+        // Cells such as `GET`, `DELETE sessions/{session}`, or `GET sessions/{id}/asks`, `GET asks`,
         // or `…/{hold,release}`.
         let cell = row.split(" | ").next().unwrap().replace('`', "");
         let mut methods = Vec::new();

@@ -268,7 +268,8 @@ impl Fuzzer {
             Part::Text(text) => encoded(text),
         };
         let Operation { method, path, .. } = &request.operation;
-        let mut path = path.replace("{id}", &part).replace("{what}", &part).replace("{ask}", &part);
+        let mut path =
+            path.replace("{id}", &part).replace("{session}", &part).replace("{ask}", &part);
         for (n, (name, value)) in request.query.iter().enumerate() {
             path.push_str(&format!("{}{name}={}", if n == 0 { '?' } else { '&' }, encoded(value)));
         }

@@ -251,7 +251,7 @@ fn a_client_of_another_version_may_only_ask_for_the_status() {
 
 /// The log has a command's output with its result; only the daemon had it in pieces.
 #[test]
-fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
+fn m_b7_logs_have_the_output_of_commands_after_a_restart() {
     let house = DaemonWorld::new();
     let script = "shell: echo out; echo err >&2; seq 3; printf end; exit 3";
     house.run(&["new", "--name", "one", "--model", "rehearsal", "--policy", "all", script]).code(0);

@@ -381,7 +381,7 @@ fn the_model_and_the_log_are_changed_from_the_screen() {
     tty.press("/model nowhere/x\r");
     tty.wait_for("no model provider `nowhere`; ");
     tty.press("/model ollama/llama3\r");
-    tty.wait_for("its model is ollama/llama3 from the next turn on");
+    tty.wait_for("model changed to ollama/llama3 for the next turns");
     let shown: serde_json::Value =
         serde_json::from_str(&world.run(&["show", "one", "--json"]).code(0).out).unwrap();
     assert_eq!(

@@ -13,7 +13,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde::Serialize;
 use serde_json::Value;
 
-use self::client::Slot;
+use self::client::ClientSlot;
 use super::{Access, Provider};
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
@@ -160,7 +160,7 @@ impl fmt::Debug for Endpoint {
 pub(super) struct Remote<P> {
     name: String,
     protocol: P,
-    client: Arc<Slot>,
+    client: Arc<ClientSlot>,
 }
 
 impl<P: Protocol> Remote<P> {

@@ -2,10 +2,10 @@
 
 use std::fs::OpenOptions;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::files::{ROLLBACK_JOURNAL, side_file};
 use super::{StoreError, files};
@@ -57,6 +57,9 @@ const SMALLEST: u64 = 512;
 /// How long to wait for the lock of another process.
 const BUSY: Duration = Duration::from_secs(10);
 
+/// The pause between two tries where SQLite itself does not wait.
+const BUSY_RETRY: Duration = Duration::from_millis(5);
+
 /// Opens the database for writing, in any state that a crash may have left.
 pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     // SQLite would take a part of a header for an empty database. With a journal it restores the
@@ -83,8 +86,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
         OpenOptions::new().write(true).open(path)?;
         return Err(StoreError::Damaged { message: "its header marks it as read-only".to_owned() });
     }
-    // SQLite keeps the old mode if it can't change it.
-    let mode: String = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let mode = set_journal_mode(&db)?;
     if mode != "wal" {
         return Err(StoreError::Io {
             message: format!("the database can't be set to journal_mode=wal; it stays {mode}"),
@@ -99,6 +101,24 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
         });
     }
     Ok(db)
+}
+
+/// Sets the journal mode to WAL and returns the resulting mode: SQLite keeps the old mode if it can't
+/// change it.
+fn set_journal_mode(db: &Connection) -> Result<String, StoreError> {
+    let by = Instant::now() + BUSY;
+    loop {
+        // If two connections change the mode of a new database at once, SQLite does not wait.
+        match db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && Instant::now() < by =>
+            {
+                std::thread::sleep(BUSY_RETRY);
+            }
+            mode => return Ok(mode?),
+        }
+    }
 }
 
 /// Opens the database for reading.
@@ -157,7 +177,33 @@ fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
+    use holdpoint_tools::testing::rounds;
+
     use super::*;
+
+    /// SQLite does not wait if two connections change the journal mode of a new database at once.
+    #[test]
+    fn t_u11_processes_that_open_a_new_database_at_once_wait_for_each_other()
+    -> Result<(), StoreError> {
+        const OPENING: usize = 8;
+        for _ in 0..rounds(30, 1_000) {
+            let folder = tempfile::tempdir()?;
+            let path = folder.path().join("sessions.db");
+            files::make_file(&path)?;
+            let start = Barrier::new(OPENING);
+            std::thread::scope(|scope| {
+                let open = || {
+                    start.wait();
+                    open_for_writing(&path).map(drop)
+                };
+                let opening: Vec<_> = (0..OPENING).map(|_| scope.spawn(open)).collect();
+                opening.into_iter().try_for_each(|thread| thread.join().unwrap())
+            })?;
+        }
+        Ok(())
+    }
 
     #[test]
     fn t_u11_every_connection_waits_for_another_process() -> Result<(), StoreError> {

@@ -1,5 +1,4 @@
-//! Signed thoughts are sent back to their provider unchanged, however many there are and in any
-//! mixture.
+//! Thoughts are sent back to the model that wrote them, with their signatures unchanged.
 
 use holdpoint_common::Outcome;
 use holdpoint_tests::model_server::{Reply, Wire, anthropic, gemini};
@@ -8,7 +7,8 @@ use serde_json::{Value, json};
 
 const CALL: &str = r#"{"command":"true"}"#;
 
-/// The parts that are sent back before the call, of an answer that ends with a call of the shell.
+/// Plays `answer` followed by a call of `shell`. Returns the parts that the next request has before
+/// that call.
 async fn sent_back(wire: Wire, answer: Reply) -> Vec<Value> {
     let world = TestEngine::start(wire);
     let mut talk = world.open().await;
@@ -144,7 +144,7 @@ fn answers(world: &TestEngine, request: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_other_model() {
+async fn m_e6_after_its_turn_a_thought_goes_back_only_with_a_call() {
     for field in ["reasoning_content", "reasoning"] {
         let world = TestEngine::start(Wire::OpenAi);
         let mut talk = world.open().await;
@@ -171,8 +171,8 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
             (&json!("Let me see.\n"), &json!("Again?")),
             "{field}"
         );
-        // Of a finished turn, thoughts are sent only with calls: DeepSeek and Kimi refuse calls
-        // without them.
+        // After the turn has finished, only thoughts before a call are sent: DeepSeek and Kimi
+        // refuse calls without them.
         let sent: Vec<_> =
             answers(&world, 3).iter().map(|answer| !answer[field].is_null()).collect();
         assert_eq!(sent, [true, true, false], "{field}");
@@ -181,7 +181,7 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
 }
 
 #[tokio::test]
-async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
+async fn m_e6_thoughts_before_a_call_go_back_in_their_field_even_if_empty() {
     for (deltas, sent) in [
         (vec![json!({"reasoning_content": ""})], Some(json!({"reasoning_content": ""}))),
         (vec![json!({"reasoning_content": null, "reasoning": ""})], Some(json!({"reasoning": ""}))),
@@ -226,7 +226,7 @@ async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
 
 /// OpenRouter sends thoughts in two forms. Only the complete form goes back.
 #[tokio::test]
-async fn m_e6_details_of_thoughts_go_back_to_openrouter_as_they_came() {
+async fn m_e6_reasoning_details_go_back_to_openrouter_unchanged() {
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let detail = |text: &str| json!({"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1"});
@@ -251,21 +251,27 @@ async fn m_e6_thoughts_of_another_model_are_not_sent() {
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;
     let thinks = json!({"reasoning_content": "secret of the first"});
-    world.server.reply(Reply::stream().delta(&thinks).call(0, "shell", CALL).finish("length"));
-    world.server.reply(Reply::stream().delta(&thinks).say("half").finish("length"));
-    talk.session.prompt("go").await.unwrap();
-    talk.events.turn_finished().await;
+    world.server.reply(Reply::stream().delta(&thinks).call(0, "shell", CALL).finish("tool_calls"));
+    world.server.reply(Reply::text(["done"])).reply(Reply::text(["done"]));
+    world.server.reply(Reply::text(["done"]));
+    for prompt in ["go", "again"] {
+        talk.session.prompt(prompt).await.unwrap();
+        assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
+    }
+    let has_thought = |sent: &Value| sent.to_string().contains("secret of the first");
+    let own = world.server.requests().pop().unwrap();
+    assert!(has_thought(&own.body), "{}", own.body);
     talk.session.change_model("openai/other").await.unwrap();
-    world.server.answer(|_| Reply::text(["done"]));
     talk.session.prompt("go on").await.unwrap();
-    talk.events.turn_finished().await;
-    let last = world.server.requests().pop().unwrap();
-    assert_eq!(last.body["model"], "other");
-    assert!(!last.body.to_string().contains("secret of the first"), "{}", last.body);
+    assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
+    let other = world.server.requests().pop().unwrap();
+    assert_eq!(other.body["model"], "other");
+    assert!(other.body["messages"].to_string().contains("shell"), "{}", other.body);
+    assert!(!has_thought(&other.body), "{}", other.body);
 }
 
 #[tokio::test]
-async fn m_e6_what_gemini_signs_behind_a_compatible_server_goes_back_unchanged() {
+async fn m_e6_gemini_signatures_from_a_compatible_server_go_back_unchanged() {
     let extra = json!({"google": {"thought_signature": "s1g+/=="}});
     let world = TestEngine::start(Wire::OpenAi);
     let mut talk = world.open().await;

@@ -31,7 +31,7 @@ pub(super) struct Page<'a> {
     /// A shown line has bytes that are not UTF-8.
     has_invalid_utf8: bool,
     /// The encoding of the file. The text itself was decoded to UTF-8.
-    coding: TextEncoding,
+    encoding: TextEncoding,
 }
 
 impl<'a> Page<'a> {
@@ -46,13 +46,13 @@ impl<'a> Page<'a> {
             ended: 0,
             crlf_lines: 0,
             has_invalid_utf8: false,
-            coding: TextEncoding::Utf8,
+            encoding: TextEncoding::Utf8,
         }
     }
 
     /// Sets the encoding that the text was decoded from.
-    pub(super) fn in_coding(self, coding: TextEncoding) -> Self {
-        Self { coding, ..self }
+    pub(super) fn in_encoding(self, encoding: TextEncoding) -> Self {
+        Self { encoding, ..self }
     }
 
     /// Formats up to `limit` lines from line `first` on. Reads the text to its end, to count its
@@ -170,8 +170,8 @@ impl<'a> Page<'a> {
                     .to_owned(),
             );
         }
-        if self.coding != TextEncoding::Utf8 {
-            self.notes.push(format!("the encoding is {}", self.coding));
+        if self.encoding != TextEncoding::Utf8 {
+            self.notes.push(format!("the encoding is {}", self.encoding));
         }
         if !self.notes.is_empty() {
             let _ = writeln!(self.output, "[{}]", self.notes.join("; "));

@@ -12,7 +12,7 @@ use super::judge;
 use super::names::Names;
 
 /// The order of verdicts by strictness.
-fn weight(verdict: &Verdict) -> u8 {
+fn strictness(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Allow => 0,
         Verdict::Ask(_) => 1,
@@ -20,7 +20,7 @@ fn weight(verdict: &Verdict) -> u8 {
     }
 }
 
-/// Spellings of one IPv4 address that mean no other address.
+/// Equivalent spellings of one IPv4 address.
 fn forms(address: Ipv4Addr) -> Vec<String> {
     let (bits, [a, b, c, d]) = (address.to_bits(), address.octets());
     vec![
@@ -46,7 +46,7 @@ fn carriers(address: Ipv4Addr) -> [String; 3] {
     ]
 }
 
-/// Addresses, more of them from the special ranges.
+/// IPv4 addresses, biased towards the special ranges.
 fn v4() -> impl Strategy<Value = Ipv4Addr> {
     let first = select(vec![0_u8, 10, 100, 127, 169, 172, 192, 198, 203, 224, 255]);
     let second = select(vec![0_u8, 16, 31, 64, 127, 168, 18, 254]);
@@ -66,7 +66,7 @@ proptest! {
             prop_assert_eq!(&judge(&guard, &format!("http://{form}/")), &plain, "{}", form);
         }
         for carrier in carriers(address) {
-            prop_assert_eq!(weight(&judge(&guard, &format!("http://{carrier}/"))), weight(&plain), "{}", carrier);
+            prop_assert_eq!(strictness(&judge(&guard, &format!("http://{carrier}/"))), strictness(&plain), "{}", carrier);
         }
         // The standard library's view of the address.
         let never = address.is_link_local() || address.is_multicast() || address.is_broadcast()
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn t_g1_only_allocated_ipv6_addresses_are_public(first in any::<u16>(), rest in any::<[u16; 7]>()) {
+    fn t_g1_only_global_unicast_ipv6_addresses_are_public(first in any::<u16>(), rest in any::<[u16; 7]>()) {
         let [b, c, d, e, f, g, h] = rest;
         let address = Ipv6Addr::new(first, b, c, d, e, f, g, h);
         let guard = Guard::start(Rules::default()).unwrap();

@@ -22,20 +22,21 @@ use super::hostile;
 use super::support::PolicyWorkspace;
 use super::tries::tries;
 
-/// The programs that the rules allow to run: their own, and wrappers that are harmless themselves.
+/// The programs that may be executed: those of the allow rules, wrappers that only run them, and
+/// `strace` itself.
 const ALLOWED: [&str; 16] = [
     "bash", "good", "echo", "cat", "printf", "test", "[", "env", "timeout", "nice", "nohup",
     "setsid", "stdbuf", "xargs", "time", "strace",
 ];
 
-/// Words of the grammar that are programs if bash treats them as such.
-const OTHERS: [&str; 22] = [
+/// Words of the grammar that get a stand-in program, so that running one by mistake is noticed.
+const STAND_INS: [&str; 22] = [
     "bad", "a", "b", "x", "y", "EOF", "-n", "-v", "-o", "1", "2", "in", "-", "a#b", "a;b", "a b",
     "%d", "]", "b c", "out", "true", "false",
 ];
 
-/// The folder in which commands run, which contains only `out`, and programs, of which `bad` leaves
-/// a mark.
+/// A workspace in which commands really run, and a `PATH` of stand-ins for programs. A stand-in that
+/// must not run leaves a mark.
 struct BashSandbox {
     world: PolicyWorkspace,
     programs: PathBuf,
@@ -46,13 +47,13 @@ struct BashSandbox {
 }
 
 impl BashSandbox {
-    /// A place where only the programs of the rules are allowed; all others leave a mark.
+    /// A sandbox in which only the programs of the rules are allowed; all others leave a mark.
     fn allowing() -> Self {
         // `write(-*)` allows the file that `>&-bad` would write if it did not run `bad`.
         Self::new(hostile::world(&["write(out/**)", "write(-*)"]), |bad| bad.to_owned())
     }
 
-    /// A place where everything but `bad` is allowed; only `bad` leaves a mark.
+    /// A sandbox in which everything but `bad` is allowed; only `bad` leaves a mark.
     fn denying() -> Self {
         Self::new(hostile::denying(), |_| "/bin/true".into())
     }
@@ -66,7 +67,7 @@ impl BashSandbox {
         let script = format!("#!/bin/sh\n: > {}\n", mark.display());
         fs::write(&bad, &script).unwrap();
         fs::set_permissions(&bad, fs::Permissions::from_mode(0o755)).unwrap();
-        for name in OTHERS.iter().filter(|name| **name != "bad") {
+        for name in STAND_INS.iter().filter(|name| **name != "bad") {
             symlink(other(&bad), programs.join(name)).unwrap();
         }
         symlink("/bin/true", programs.join("good")).unwrap();
@@ -84,12 +85,12 @@ impl BashSandbox {
         Self { world, programs, bad: (bad, script), mark, _folder: folder }
     }
 
-    /// Runs `command` with bash, through `before`, until all its processes have ended. Returns its
-    /// standard error.
-    fn run(&self, before: &[&str], command: &str) -> String {
+    /// Runs `command` with bash, under `wrapper`, until its standard error is closed, and kills the
+    /// rest of its process group. Returns its standard error.
+    fn run(&self, wrapper: &[&str], command: &str) -> String {
         // An earlier command may have overwritten the file.
         fs::write(&self.bad.0, &self.bad.1).unwrap();
-        let words: Vec<_> = before.iter().copied().chain(["/bin/bash", "-c", command]).collect();
+        let words: Vec<_> = wrapper.iter().copied().chain(["/bin/bash", "-c", command]).collect();
         let mut child = Command::new(words[0])
             .args(&words[1..])
             .current_dir(&self.world.root)
@@ -117,17 +118,27 @@ impl BashSandbox {
         text.unwrap_or_default()
     }
 
-    /// The new files in the folder since the start.
-    fn left(&self) -> BTreeSet<String> {
-        let names = fs::read_dir(&self.world.root).unwrap().map(|entry| entry.unwrap().file_name());
-        let names = names.map(|name| name.to_string_lossy().into_owned());
-        let mut left: BTreeSet<_> = names.filter(|name| !name.starts_with('-')).collect();
-        left.remove("out");
-        left.remove("bad");
-        if fs::remove_file(&self.mark).is_ok() {
-            left.insert("the mark of another program".to_owned());
+    /// Removes the new files in the folder and the mark, and returns their names. A failed command
+    /// must leave nothing for the simpler ones that are tried after it.
+    fn take_new_files(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for entry in fs::read_dir(&self.world.root).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name.starts_with('-') || name == "out" || name == "bad" {
+                continue;
+            }
+            if path.is_dir() && !path.is_symlink() {
+                fs::remove_dir_all(&path).unwrap();
+            } else {
+                fs::remove_file(&path).unwrap();
+            }
+            found.insert(name);
         }
-        left
+        if fs::remove_file(&self.mark).is_ok() {
+            found.insert("the mark of another program".to_owned());
+        }
+        found
     }
 }
 
@@ -135,30 +146,30 @@ impl BashSandbox {
 const REGRESSIONS: &str = "tests/it/policy/running.proptest-regressions";
 
 #[test]
-fn allowed_commands_leave_no_unallowed_files() {
-    let place = BashSandbox::allowing();
+fn allowed_commands_write_only_allowed_files() {
+    let sandbox = BashSandbox::allowing();
     let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
     let mut runner = TestRunner::new(tries(1_500, 100_000, REGRESSIONS));
     let result = runner.run(&hostile::command(), |command| {
         judged.set(judged.get() + 1);
-        if place.world.verdict(&command) != Verdict::Allow {
+        if sandbox.world.verdict(&command) != Verdict::Allow {
             return Ok(());
         }
         ran.set(ran.get() + 1);
-        let errors = place.run(&[], &command);
-        let left = place.left();
-        prop_assert!(left.is_empty(), "{left:?} was left by {command:?}\n{errors}");
+        let errors = sandbox.run(&[], &command);
+        let files = sandbox.take_new_files();
+        prop_assert!(files.is_empty(), "{files:?} were left by {command:?}\n{errors}");
         prop_assert!(!errors.contains("command not found"), "{command:?}\n{errors}");
         Ok(())
     });
     result.unwrap();
-    enough(&ran, &judged);
+    assert_enough_ran(&ran, &judged);
 }
 
 #[test]
 fn allowed_commands_execute_only_allowed_programs() {
-    let place = BashSandbox::allowing();
-    let trace = place.programs.with_file_name("trace");
+    let sandbox = BashSandbox::allowing();
+    let trace = sandbox.programs.with_file_name("trace");
     let strace = [
         "/usr/bin/strace",
         "-f",
@@ -174,11 +185,11 @@ fn allowed_commands_execute_only_allowed_programs() {
     let mut runner = TestRunner::new(tries(300, 20_000, REGRESSIONS));
     let result = runner.run(&hostile::command(), |command| {
         judged.set(judged.get() + 1);
-        if place.world.verdict(&command) != Verdict::Allow {
+        if sandbox.world.verdict(&command) != Verdict::Allow {
             return Ok(());
         }
         ran.set(ran.get() + 1);
-        place.run(&strace, &command);
+        sandbox.run(&strace, &command);
         let traced = fs::read_to_string(&trace).unwrap();
         let mut names = BTreeSet::new();
         for line in
@@ -194,37 +205,37 @@ fn allowed_commands_execute_only_allowed_programs() {
         Ok(())
     });
     result.unwrap();
-    enough(&ran, &judged);
+    assert_enough_ran(&ran, &judged);
 }
 
 #[test]
 fn allowed_commands_execute_no_denied_program() {
-    let place = BashSandbox::denying();
+    let sandbox = BashSandbox::denying();
     let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
     let mut runner = TestRunner::new(tries(1_500, 100_000, REGRESSIONS));
     let result =
         runner.run(&prop_oneof![2 => hostile::command(), 1 => hostile::changes()], |command| {
             judged.set(judged.get() + 1);
-            if place.world.verdict(&command) != Verdict::Allow {
+            if sandbox.world.verdict(&command) != Verdict::Allow {
                 return Ok(());
             }
             ran.set(ran.get() + 1);
-            let errors = place.run(&[], &command);
+            let errors = sandbox.run(&[], &command);
             prop_assert!(
-                fs::remove_file(&place.mark).is_err(),
+                fs::remove_file(&sandbox.mark).is_err(),
                 "{command:?} has run a denied program\n{errors}"
             );
             Ok(())
         });
     result.unwrap();
-    enough(&ran, &judged);
+    assert_enough_ran(&ran, &judged);
     // Checks that `bad` does leave a mark.
-    place.run(&[], "bad");
-    assert!(place.mark.exists());
+    sandbox.run(&[], "bad");
+    assert!(sandbox.mark.exists());
 }
 
-/// Checks that enough of the judged commands were run to be significant.
-fn enough(ran: &Cell<u32>, judged: &Cell<u32>) {
+/// Checks that more than 5 % of the judged commands were allowed and run.
+fn assert_enough_ran(ran: &Cell<u32>, judged: &Cell<u32>) {
     let (ran, judged) = (ran.get(), judged.get());
     println!("{ran} of {judged} commands were run");
     assert!(ran * 20 > judged, "{ran} of {judged} commands were run");

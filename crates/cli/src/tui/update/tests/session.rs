@@ -101,6 +101,33 @@ fn m_c5_returned_prompts_go_back_into_an_empty_input() {
     }
 }
 
+/// The past that is fetched repeats the acceptance and return of an older prompt.
+#[test]
+fn m_c5_a_prompt_returned_while_the_past_is_fetched_goes_back() {
+    use holdpoint_common::{Fact, PromptFact, PromptId, Who};
+    let accepted = |prompt| {
+        let by = Who { name: "tui".to_owned(), pid: Some(crate::tui::scene::OWN) };
+        let text = format!("next {prompt}").into();
+        Fact::Prompt(PromptFact::Accepted { prompt: PromptId(prompt), text, by })
+    };
+    let returned = |prompt| {
+        let text = format!("next {prompt}").into();
+        Fact::Prompt(PromptFact::Returned { prompt: PromptId(prompt), text })
+    };
+    let mut scene = Scene::session();
+    scene.turn("Go.").fact(accepted(50)).fact(accepted(51));
+    scene.state.session.as_mut().unwrap().older = true;
+    scene.screen(80, 24);
+    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else {
+        panic!("no older facts are fetched")
+    };
+    let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
+    scene.send(Message::Attached { attachment, id, snapshot });
+    scene.replayed(3, accepted(49)).replayed(4, returned(49)).fact(returned(51));
+    scene.send(Message::ReplayEnded { attachment });
+    assert_eq!(draft(&scene), "next 51");
+}
+
 #[test]
 fn long_errors_are_shown_in_full() {
     let mut scene = Scene::session();

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn m_e6_what_says_nothing_is_ignored_and_what_is_broken_is_an_error() {
+    fn m_e6_empty_events_are_ignored_and_broken_ones_are_errors() {
         for nothing in [
             "{}",
             "5",

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn m_e6_a_model_whose_thoughts_come_apart_has_none_in_its_text() {
+    fn m_e6_tags_in_text_stay_if_thoughts_have_their_own_field() {
         let native = record(r#"{"thinking":"hm","content":""}"#);
         brings(
             &[native.clone(), says("<think>a</think>")],
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn m_e6_what_says_nothing_is_ignored_and_what_is_broken_is_an_error() {
+    fn m_e6_empty_events_are_ignored_and_broken_ones_are_errors() {
         for nothing in [
             "{}",
             "5",

@@ -156,7 +156,7 @@ impl Calls {
         }
         let Tagged { call, .. } = self.open.last()?;
         let begins = match name {
-            Some(_) => call.is_complete() || !call.is_begun(),
+            Some(_) => call.is_complete() || !call.has_arguments(),
             None => writes && call.is_complete() && !call.has_no_input(),
         };
         (!begins).then_some(self.open.len() - 1)

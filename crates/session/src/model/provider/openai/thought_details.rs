@@ -1,5 +1,5 @@
 //! The `reasoning_details` of a chat completion: thoughts as OpenRouter sends them, some of them
-//! encrypted or signed, which a model behind it expects back unchanged.
+//! encrypted or signed, which the model expects back unchanged.
 
 use serde_json::{Map, Value};
 
@@ -45,8 +45,8 @@ pub(super) fn text(piece: &Detail) -> &str {
     STREAMED.iter().find_map(|field| piece.get(*field)?.as_str()).unwrap_or_default()
 }
 
-/// Whether a piece belongs to the detail before it: both are readable, and have the same type and
-/// position.
+/// Whether a piece continues the detail before it: both have the same type and index, the detail has
+/// text, and the piece has text or a signature.
 fn continues(last: &Detail, piece: &Detail) -> bool {
     let same = |field| last.get(field) == piece.get(field);
     let readable = |detail: &Detail| STREAMED.iter().any(|field| detail.contains_key(*field));

@@ -6,7 +6,7 @@ use futures_util::{FutureExt, TryFutureExt, stream};
 use holdpoint_common::Usage;
 use reqwest::Request;
 
-use super::client::{HttpClient, Slot};
+use super::client::{ClientSlot, HttpClient};
 use super::http::{self, Body};
 use super::reader::{Counts, End, Finish, Pieces, Reader, no_content_error};
 use super::surrogates::{marked, unmarked};
@@ -17,7 +17,7 @@ use crate::model::{ModelError, ModelEvent, ModelStream};
 /// stream drops the connection. `slot` has the client for later requests, and `bytes_in` is the
 /// size of the request's content.
 pub(super) fn stream<P: Protocol>(
-    slot: Arc<Slot>,
+    slot: Arc<ClientSlot>,
     client: HttpClient,
     request: Request,
     key: String,

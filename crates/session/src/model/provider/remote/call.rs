@@ -19,7 +19,7 @@ impl OpenCall {
     /// Adds to the name of the tool. Some servers repeat the name in every fragment, and some send
     /// it in pieces before the arguments.
     pub(crate) fn name(&mut self, piece: &str, held: &mut HeldBytes) -> Result<(), ModelError> {
-        if self.name.is_empty() || (piece != self.name && !self.is_begun()) {
+        if self.name.is_empty() || (piece != self.name && !self.has_arguments()) {
             held.add(piece.len())?;
             self.name.push_str(piece);
         }
@@ -82,7 +82,7 @@ impl OpenCall {
     }
 
     /// Whether any arguments have arrived.
-    pub(crate) fn is_begun(&self) -> bool {
+    pub(crate) fn has_arguments(&self) -> bool {
         !self.arguments.trim().is_empty()
     }
 
@@ -91,10 +91,10 @@ impl OpenCall {
         self.nesting.is_closed()
     }
 
-    /// Ends the call, with `announced` as its arguments if none were written. Returns `false` if
-    /// the call names no tool and is lost.
+    /// Ends the call. Its arguments are `announced` if none were streamed, or only a placeholder.
+    /// Returns `false` if the call names no tool and is lost.
     pub(crate) fn end(self, announced: String, pieces: &mut Pieces) -> bool {
-        let arguments = if self.is_begun() { self.arguments } else { announced };
+        let arguments = if self.has_no_input() { announced } else { self.arguments };
         pieces.call(self.id, self.name, arguments, self.signature)
     }
 }
@@ -126,7 +126,7 @@ impl Nesting {
         }
     }
 
-    /// Whether the text ends inside an object or a list, between two of its tokens.
+    /// Whether the text ends inside an object or a list, but outside of a string.
     pub(super) fn is_open(&self) -> bool {
         self.depth > 0 && !self.in_string
     }

@@ -1,4 +1,5 @@
-//! The HTTP client of a model, built for one server and with no more than that server needs.
+//! The HTTP client of a model. It is built for one server and loads certificates only if that server
+//! needs them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,8 +10,7 @@ use reqwest::Url;
 use super::{proxy, tls};
 use crate::model::ModelError;
 
-/// The timeout for connecting.
-const CONNECT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client for one server.
 #[derive(Clone)]
@@ -34,9 +34,9 @@ pub(super) struct Route {
 /// The client of a model, built by its first request. A setup error clears it, because the
 /// certificates may have changed by the next request.
 #[derive(Default)]
-pub(super) struct Slot(Mutex<Option<HttpClient>>);
+pub(super) struct ClientSlot(Mutex<Option<HttpClient>>);
 
-impl Slot {
+impl ClientSlot {
     /// The client, built by the first call.
     pub(super) fn get(
         &self,
@@ -45,8 +45,8 @@ impl Slot {
         if let Some(client) = self.lock().clone() {
             return Ok(client);
         }
-        // Not under the lock, because this reads files. If two are built at the same time, one is
-        // kept.
+        // Built without the lock, because this reads files. If two calls build a client at the same
+        // time, the last one is kept.
         let client = make()?;
         *self.lock() = Some(client.clone());
         Ok(client)
@@ -61,11 +61,12 @@ impl Slot {
     }
 }
 
-/// Checks that requests can be sent to `base_url`.
+/// Checks that `base_url` is an HTTP URL to which requests can append their path, and that it has no
+/// user, password or query.
 pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
     let wrong = match Url::parse(base_url) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
-            // Errors would show these; a key has its own setting.
+            // Errors would show the user and password. A key has its own setting.
             if !url.username().is_empty() || url.password().is_some() {
                 "contains a user or password".to_owned()
             } else if url.query().is_some() || url.fragment().is_some() {
@@ -87,7 +88,7 @@ pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
 ///
 /// The client uses HTTP/1.1 only, so that dropping an answer ends its connection, and not just one
 /// stream of it. It follows no redirects, so that the key goes to no other server, and does not
-/// retry, because the runtime does.
+/// retry, because the turn does.
 ///
 /// # Errors
 /// [`ModelError::Setup`] if the proxy's address is not valid, or no certificate authority is found.
@@ -96,18 +97,18 @@ pub(super) fn client(
     proxies: &Proxies,
     certificates: &Certificates,
 ) -> Result<HttpClient, ModelError> {
-    let url = Url::parse(base_url).map_err(|error| tls::no_client(&error))?;
+    let url = Url::parse(base_url).map_err(|error| tls::setup_error(&error))?;
     let chosen = proxy::choose(&url, proxies)?;
-    // Loading authorities takes milliseconds and megabytes, which plain HTTP does not need.
+    // Loading authorities takes milliseconds, and megabytes of memory, which plain HTTP does not need.
     let is_secure = url.scheme() == "https" || chosen.as_ref().is_some_and(|proxy| proxy.is_secure);
-    let tls = if is_secure { tls::by_authorities(certificates)? } else { tls::by_no_roots()? };
+    let tls = if is_secure { tls::trusting(certificates)? } else { tls::trusting_none()? };
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .http1_only()
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
-        // This process's own environment is ignored: a daemon's is not that of its sessions.
+        // Ignore the proxy variables of this process: a daemon's are not those of its sessions.
         .no_proxy()
         .user_agent(concat!("holdpoint/", env!("CARGO_PKG_VERSION")));
     let mut route = Route { authorities: authorities(certificates), ..Route::default() };
@@ -115,7 +116,7 @@ pub(super) fn client(
         builder = builder.proxy(chosen.proxy);
         (route.proxy, route.password) = (Some(chosen.shown), chosen.password);
     }
-    let http = builder.build().map_err(|error| tls::no_client(&error))?;
+    let http = builder.build().map_err(|error| tls::setup_error(&error))?;
     Ok(HttpClient { http, route: Arc::new(route) })
 }
 
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn a_base_url_is_http_with_a_host_and_without_secrets() {
         for good in ["http://localhost:8080/v1", "https://api.openai.com/v1", "http://[::1]:1/v1"] {
             check_url(good).unwrap();
         }

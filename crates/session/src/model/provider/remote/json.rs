@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn m_e6_a_frame_is_an_object_or_says_nothing() {
+    fn m_e6_a_frame_that_is_not_an_object_is_ignored() {
         #[derive(Deserialize)]
         struct Frame {}
         for (frame, read) in [

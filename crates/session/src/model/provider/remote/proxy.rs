@@ -1,4 +1,5 @@
-//! The choice of a proxy for a server, by the rules of `https_proxy` and its like.
+//! The choice of a proxy for a server, by the variables `http_proxy`, `https_proxy`, `all_proxy` and
+//! `no_proxy`.
 
 use std::net::IpAddr;
 
@@ -22,8 +23,8 @@ pub(super) struct Chosen {
     pub(super) password: String,
 }
 
-/// The proxy for the server of `url`; `None` if no proxy is set, for this machine, and for a server
-/// that `no_proxy` names.
+/// The proxy for the server of `url`; `None` if no proxy is set, if the server is on this machine,
+/// or if `no_proxy` names it.
 ///
 /// # Errors
 /// [`ModelError::Setup`] if the proxy's address is not valid. The error does not repeat the

@@ -16,12 +16,12 @@ use crate::model::ModelError;
 ///
 /// # Errors
 /// [`ModelError::Setup`] if there is no authority.
-pub(super) fn by_authorities(certificates: &Certificates) -> Result<ClientConfig, ModelError> {
+pub(super) fn trusting(certificates: &Certificates) -> Result<ClientConfig, ModelError> {
     if let Some(roots) = roots::named(certificates)? {
         return by_roots(roots);
     }
-    let builder = by_system(builder().map_err(|error| no_client(&error))?)
-        .map_err(|error| no_client(&*error))?;
+    let builder = by_system(builder().map_err(|error| setup_error(&error))?)
+        .map_err(|error| setup_error(&*error))?;
     Ok(http1(builder))
 }
 
@@ -29,12 +29,12 @@ pub(super) fn by_authorities(certificates: &Certificates) -> Result<ClientConfig
 ///
 /// # Errors
 /// [`ModelError::Setup`] if ring lacks a protocol version.
-pub(super) fn by_no_roots() -> Result<ClientConfig, ModelError> {
+pub(super) fn trusting_none() -> Result<ClientConfig, ModelError> {
     by_roots(RootCertStore::empty())
 }
 
 /// The error for a client that can't be built.
-pub(super) fn no_client(why: &dyn std::error::Error) -> ModelError {
+pub(super) fn setup_error(why: &dyn std::error::Error) -> ModelError {
     ModelError::Setup {
         message: format!("the HTTP client can't be built: {}", error::chain(why)),
         hint: "check that the system's TLS certificates are installed (package ca-certificates)"
@@ -43,7 +43,7 @@ pub(super) fn no_client(why: &dyn std::error::Error) -> ModelError {
 }
 
 fn by_roots(roots: RootCertStore) -> Result<ClientConfig, ModelError> {
-    let builder = builder().map_err(|error| no_client(&error))?;
+    let builder = builder().map_err(|error| setup_error(&error))?;
     Ok(http1(builder.with_root_certificates(roots)))
 }
 

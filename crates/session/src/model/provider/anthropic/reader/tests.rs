@@ -70,7 +70,7 @@ fn m_e6_blocks_say_text_thoughts_and_signatures() {
 }
 
 #[test]
-fn m_e6_a_call_takes_what_is_written_or_what_it_opened_with() {
+fn m_e6_streamed_arguments_override_initial_ones() {
     let input =
         |json: &str| write(0, &format!(r#"{{"type":"input_json_delta","partial_json":{json}}}"#));
     let whole = r#"{"type":"tool_use","id":"x","name":"a","input":{"x":1}}"#;
@@ -79,6 +79,7 @@ fn m_e6_a_call_takes_what_is_written_or_what_it_opened_with() {
         (vec![open(0, TOOL), input(r#""{\"x\"""#)], r#"{"x""#),
         (vec![open(0, whole), stop(0)], r#"{"x":1}"#),
         (vec![open(0, whole), input(r#""""#), stop(0)], r#"{"x":1}"#),
+        (vec![open(0, whole), input(r#""{}""#), stop(0)], r#"{"x":1}"#),
         (vec![open(0, whole), input(r#""{\"x\":2}""#), stop(0)], r#"{"x":2}"#),
         (
             vec![open(0, TOOL), input(r#""{}""#), input(r#""{\"x\"""#), input(r#"":1}""#)],
@@ -102,7 +103,7 @@ fn m_e6_a_call_takes_what_is_written_or_what_it_opened_with() {
 }
 
 #[test]
-fn m_e6_what_the_provider_does_itself_is_not_read() {
+fn m_e6_provider_side_tools_are_ignored() {
     let hosted = r#"{"type":"server_tool_use","id":"x","name":"web_search","input":{}}"#;
     let events = [
         open(0, hosted),
@@ -181,7 +182,7 @@ fn m_e6_the_end_is_a_reason() {
 }
 
 #[test]
-fn m_e6_usage_is_that_of_the_end_and_of_the_start_where_the_end_is_silent() {
+fn m_e6_usage_of_the_end_overrides_usage_of_the_start() {
     let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":8,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":1}}}"#;
     let counts =
         |input, cached, cache_written, output| Counts { input, cached, cache_written, output };
