@@ -164,23 +164,29 @@ fn assignments(words: &[Word]) -> (Vec<(String, String)>, &[Word]) {
     (sets, rest)
 }
 
-/// The commands after `-exec` and similar options, up to `;` or `+`. `find` replaces `{}` by a
-/// path.
+/// The commands after `-exec` and similar options, up to `;`, or up to `{} +` except after `-ok`.
+/// `find` replaces `{}` by a path.
 fn find(words: &[Word]) -> Wrapper {
     let mut wrapper =
         Wrapper { outside: true, unclear: words.contains(&Word::Dynamic), ..Wrapper::default() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        if matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
-            // These run in the folder of each path that is found.
-            wrapper.unclear |= word.literal().is_some_and(|word| word.ends_with("dir"));
-            let ends = |word: &&Word| matches!(word.literal(), Some(";" | "+"));
-            let found = |word: &Word| match word.literal() {
-                Some(text) if text.contains("{}") => Word::Dynamic,
-                _ => word.clone(),
-            };
-            wrapper.calls.push(words.by_ref().take_while(|word| !ends(word)).map(found).collect());
+        let Some(option @ ("-exec" | "-execdir" | "-ok" | "-okdir")) = word.literal() else {
+            continue;
+        };
+        // These run in the folder of each path that is found.
+        wrapper.unclear |= option.ends_with("dir");
+        let (mut call, mut is_after_path) = (Vec::new(), false);
+        for word in words.by_ref() {
+            match word.literal() {
+                Some(";") => break,
+                Some("+") if is_after_path && option.starts_with("-exec") => break,
+                Some(text) if text.contains("{}") => call.push(Word::Dynamic),
+                _ => call.push(word.clone()),
+            }
+            is_after_path = word.literal() == Some("{}");
         }
+        wrapper.calls.push(call);
     }
     wrapper
 }

@@ -430,6 +430,31 @@ fn t_a9_every_command_is_judged_and_a_too_long_one_is_not_allowed() {
     assert_eq!(world.verdict(&format!("{};", "sudo -x ".repeat(60)).repeat(20)), Ask);
 }
 
+/// `find` ends a command at `+` only directly after `{}`, and one of `-ok` only at `;`.
+#[test]
+fn a_plus_among_the_arguments_of_find_hides_none_of_them() {
+    let deny = &["shell(curl * evil)", "shell(rm)"];
+    let world = RuleText { mode: PolicyMode::All, deny, ..RuleText::default() }.world();
+    for (command, verdict) in [
+        ("find . -exec curl + evil \\;", Deny),
+        // The path may be anything.
+        ("find . -exec curl {} x + evil \\;", Ask),
+        ("find . -ok curl {} + evil \\;", Ask),
+        ("find . -exec ls {} + -exec rm {} +", Deny),
+        ("find . -exec ls + \\; -exec rm {} \\;", Deny),
+        ("find . -exec ls {} + -name evil", Allow),
+    ] {
+        assert_eq!(world.verdict(command), verdict, "{command}");
+    }
+    let find = ["find", ".", "-maxdepth", "0", "-exec", "echo", "+", "evil", ";"];
+    let output = std::process::Command::new(find[0]).args(&find[1..]).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "+ evil\n",
+        "the arguments reach a program"
+    );
+}
+
 #[test]
 fn rules_take_precedence_deny_ask_allow_mode() {
     let all = &["shell(git *)", "write"];
