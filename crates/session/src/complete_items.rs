@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, RunFact, ToolFact, TurnFact,
+    Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, ToolFact, TurnFact,
 };
 
 /// The items that were open where a client left. Fed with the client's events, in the order of
@@ -55,14 +55,11 @@ impl OpenItems {
                 whole.push(Arc::new(Event { seq: gap.end, at, turn, step, body }));
                 free.pop_if(|gap| gap.is_empty());
             }
-            self.over = matches!(
-                fact,
-                Fact::Turn(
-                    TurnFact::StepFinished { .. }
-                        | TurnFact::Finished { .. }
-                        | TurnFact::Started { .. }
-                ) | Fact::Run(RunFact::IterationStarted { .. })
-            );
+            self.over = fact.started_turn().is_some()
+                || matches!(
+                    fact,
+                    Fact::Turn(TurnFact::StepFinished { .. } | TurnFact::Finished { .. })
+                );
             if self.over {
                 break;
             }

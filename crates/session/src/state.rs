@@ -369,8 +369,8 @@ impl State {
         let turn = self.turn();
         let id = turn.map(|turn| turn.id);
         let current = (id, turn.map(|turn| turn.step).filter(|step| *step > 0));
-        if fact.started_turn().is_some() {
-            return (fact.started_turn(), None);
+        if let Some(started) = fact.started_turn() {
+            return (Some(started), None);
         }
         match fact {
             Fact::Turn(TurnFact::StepStarted) => (id, turn.map(|turn| turn.step + 1)),

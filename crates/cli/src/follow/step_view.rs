@@ -6,8 +6,8 @@ use std::io;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AskFact, AsksMode, AssistantMessage, Body, CallId, Delta, Event, Fact,
-    HeadAndTail, Hold, HoldCause, ItemId, ItemKind, RunFact, RunLimit, SessionFact, Tasks,
-    ToolCall, ToolFact, ToolResult, ToolStatus, TurnFact,
+    HeadAndTail, Hold, HoldCause, ItemId, ItemKind, RunLimit, SessionFact, Tasks, ToolCall,
+    ToolFact, ToolResult, ToolStatus, TurnFact,
 };
 use holdpoint_tools::shown::prose;
 
@@ -139,9 +139,7 @@ impl StepView {
     /// Shows the parts of a fact that the narrator leaves to the view.
     fn fact(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         match fact {
-            Fact::Turn(TurnFact::Started { .. }) | Fact::Run(RunFact::IterationStarted { .. }) => {
-                self.denied_unseen = false
-            }
+            fact if fact.started_turn().is_some() => self.denied_unseen = false,
             Fact::Turn(TurnFact::StepStarted) => self.calls.clear(),
             Fact::Turn(TurnFact::AssistantMessage(message)) => self.message(message, ui)?,
             Fact::Tool(ToolFact::Started { call }) => {

@@ -156,8 +156,8 @@ impl Keymap {
         map.check().map(|()| map)
     }
 
-    /// Checks that no chord hides another. A second key counts without Ctrl, as in
-    /// [`find`](Self::find).
+    /// Checks that no chord hides another. Two chords that differ only by Ctrl on the second key
+    /// conflict, because [`find`](Self::find) also accepts the plain one with Ctrl held down.
     fn check(&self) -> Result<(), String> {
         let all: Vec<_> = self
             .bindings

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use holdpoint_common::{
     AssistantMessage, BlockKind, Body, Delta, Event, Fact, HeadAndTail, ItemId, ItemKind, Part,
-    RunFact, ToolFact, ToolResult, TurnFact,
+    ToolFact, ToolResult, TurnFact,
 };
 use holdpoint_tools::shown::prose;
 
@@ -89,9 +89,7 @@ impl Transcript {
     /// Adds the parts of a fact that the narrator leaves to the view.
     fn fact(&mut self, fact: &Fact) {
         match fact {
-            Fact::Turn(TurnFact::Started { .. }) | Fact::Run(RunFact::IterationStarted { .. }) => {
-                self.cut = None
-            }
+            fact if fact.started_turn().is_some() => self.cut = None,
             Fact::Turn(TurnFact::AssistantMessage(message)) => self.message(message),
             Fact::Tool(ToolFact::Started { call }) => {
                 self.tool(call.item(), |tool| tool.state = ToolState::Runs)

@@ -1,7 +1,7 @@
 //! Checks an imported text for facts that are impossible in the session's state at that point.
 
 use holdpoint_common::{
-    AskFact, Fact, JobFact, PromptFact, RunFact, TaskFact, TaskId, ToolCall, TurnFact, limits,
+    AskFact, Fact, JobFact, PromptFact, TaskFact, TaskId, ToolCall, TurnFact, limits,
 };
 
 use crate::state::State;
@@ -29,12 +29,13 @@ pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
     }
     let (prompts, turns, items) = state.next_known_ids();
     let after_tasks = state.tasks().tasks.last().map_or(TaskId(0), |task| task.id.next());
+    if let Some(turn) = fact.started_turn() {
+        return id_error("turn", turn.0, turns.0);
+    }
     match fact {
         Fact::Prompt(PromptFact::Accepted { prompt, .. }) => {
             id_error("prompt", prompt.0, prompts.0)
         }
-        Fact::Turn(TurnFact::Started { turn, .. })
-        | Fact::Run(RunFact::IterationStarted { turn, .. }) => id_error("turn", turn.0, turns.0),
         Fact::Task(TaskFact::Added { task, .. }) => id_error("task", task.0, after_tasks.0),
         Fact::Turn(TurnFact::AssistantMessage(message)) => {
             let blocks = message.blocks.iter().map(|block| block.item);

@@ -45,19 +45,22 @@ pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
 /// Reads the transcript so far, or returns why it can't be read.
 async fn read(session: &SessionHandle) -> Result<Transcript, String> {
     let mut transcript = Transcript::new(std::process::id());
-    let mut from = AttachFrom::start();
+    // A busy session continues while it is read.
+    let newest = session.snapshot().seq;
+    let (mut from, mut last) = (AttachFrom::start(), 0);
     let mut tries = 0;
-    while tries < TRIES {
+    while tries < TRIES && last < newest {
         tries += 1;
         let mut stream = session.attach(from).await.map_err(why)?;
         let mut batch = Vec::new();
         while stream.next_past(&mut batch, BATCH).await > 0 {
             tries = 0;
             for event in batch.drain(..) {
-                from = AttachFrom::after(event.seq);
+                last = event.seq;
                 transcript.add(&event);
             }
         }
+        from = AttachFrom::after(last);
         match stream.end() {
             // The stream may have ended early.
             ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => {}
@@ -65,7 +68,7 @@ async fn read(session: &SessionHandle) -> Result<Transcript, String> {
             ClientEnd::Detached | ClientEnd::Ended => return Ok(transcript),
         }
     }
-    Err("the event stream broke too often".to_owned())
+    if last >= newest { Ok(transcript) } else { Err("the event stream broke too often".to_owned()) }
 }
 
 fn markdown(transcript: &Transcript) -> String {
@@ -98,4 +101,53 @@ fn markdown(transcript: &Transcript) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use holdpoint_common::{
+        AssistantMessage, Block, BlockKind, Body, CallId, Event, Fact, ItemId, Timestamp, ToolCall,
+        ToolFact, ToolResult, ToolStatus, TurnFact,
+    };
+
+    use super::*;
+
+    #[test]
+    fn markdown_in_an_output_or_a_thought_stays_text() {
+        let call = ToolCall {
+            id: CallId(2),
+            provider_id: None,
+            name: "shell".to_owned(),
+            input: serde_json::json!({ "command": "cat notes" }),
+            signature: None,
+        };
+        let thought = Block {
+            item: ItemId(1),
+            kind: BlockKind::Thought,
+            text: "one\n\ntwo".to_owned(),
+            signature: None,
+            calls_before: 0,
+        };
+        let message = AssistantMessage {
+            blocks: vec![thought],
+            calls: vec![call],
+            ..AssistantMessage::default()
+        };
+        let result = ToolResult::not_run(CallId(2), ToolStatus::Ok, "# no heading\n* no item");
+        let mut transcript = Transcript::new(1);
+        for (seq, fact) in (1..).zip([
+            Fact::Turn(TurnFact::AssistantMessage(message)),
+            Fact::Tool(ToolFact::Started { call: CallId(2) }),
+            Fact::Tool(ToolFact::Finished(result)),
+        ]) {
+            let (at, body) = (Timestamp(0), Body::Fact(fact));
+            transcript.add(&Arc::new(Event { seq, at, turn: None, step: None, body }));
+        }
+        assert_eq!(
+            markdown(&transcript),
+            "> one\n> \n> two\n\n- shell: cat notes\n\n      # no heading\n      * no item\n\n"
+        );
+    }
 }

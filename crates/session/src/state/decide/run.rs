@@ -23,14 +23,14 @@ impl Decide for RunRequest {
             }
             Phase::Idle => {}
         }
-        let RunRequest { goal, tasks, limits, hold_at } = self.clone();
         let limit = builder.moment.limits.max_prompt_bytes;
-        if goal.trim().is_empty() {
+        if self.goal.trim().is_empty() {
             return Err(Refused::EmptyGoal);
         }
-        if goal.len() > limit {
-            return Err(Refused::PromptTooLong { bytes: goal.len(), limit });
+        if self.goal.len() > limit {
+            return Err(Refused::PromptTooLong { bytes: self.goal.len(), limit });
         }
+        let RunRequest { goal, tasks, limits, hold_at } = self.clone();
         let added = builder.state.tasks.decide(TaskRequest::Add { titles: tasks }, None)?;
         let settings = RunSettings { goal, limits, hold_at };
         builder.record(RunFact::Started { run: settings.clone(), by: by.clone() });

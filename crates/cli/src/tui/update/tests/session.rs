@@ -101,6 +101,18 @@ fn m_c5_returned_prompts_go_back_into_an_empty_input() {
     }
 }
 
+/// Scrolls up until the older past is fetched. Returns the attachment that replays it.
+fn fetch_older(scene: &mut Scene) -> u64 {
+    scene.state.session.as_mut().unwrap().older = true;
+    scene.screen(80, 24);
+    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else {
+        panic!("no older facts are fetched")
+    };
+    let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
+    scene.send(Message::Attached { attachment, id, snapshot });
+    attachment
+}
+
 /// The past that is fetched repeats the acceptance and return of an older prompt.
 #[test]
 fn m_c5_a_prompt_returned_while_the_past_is_fetched_goes_back() {
@@ -116,13 +128,7 @@ fn m_c5_a_prompt_returned_while_the_past_is_fetched_goes_back() {
     };
     let mut scene = Scene::session();
     scene.turn("Go.").fact(accepted(50)).fact(accepted(51));
-    scene.state.session.as_mut().unwrap().older = true;
-    scene.screen(80, 24);
-    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else {
-        panic!("no older facts are fetched")
-    };
-    let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
-    scene.send(Message::Attached { attachment, id, snapshot });
+    let attachment = fetch_older(&mut scene);
     scene.replayed(3, accepted(49)).replayed(4, returned(49)).fact(returned(51));
     scene.send(Message::ReplayEnded { attachment });
     assert_eq!(draft(&scene), "next 51");
@@ -359,13 +365,7 @@ fn fetching_older_facts_duplicates_no_history_entry() {
         (recall(&mut scene, 1), recall(&mut scene, 2), recall(&mut scene, 9)),
         ("two".into(), "one".into(), "one".into())
     );
-    scene.state.session.as_mut().unwrap().older = true;
-    scene.screen(80, 24);
-    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else {
-        panic!("no older facts are fetched")
-    };
-    let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
-    scene.send(Message::Attached { attachment, id, snapshot });
+    let attachment = fetch_older(&mut scene);
     run_turns(&mut scene, &["zero", "one", "two"]);
     scene.send(Message::ReplayEnded { attachment });
     let all: Vec<_> = (1..=4).map(|times| recall(&mut scene, times)).collect();
